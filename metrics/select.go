@@ -6,7 +6,6 @@ import (
 	"path"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tessera/config/part/table"
@@ -212,33 +211,13 @@ func (s Selection) SetText(text string) error {
 			if f.Key != key {
 				continue
 			}
-			if choices := f.Choices(); choices != nil && !slices.Contains(choices, value) {
-				return fmt.Errorf("%s: got %q, want one of %q", key, value, choices)
-			}
-			if !setText(f, value) {
-				return fmt.Errorf("%s: got %q, want %s %s", key, value, f.Value.Type(), f.Want)
+			if err := f.SetText(value); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
 			}
 			return s.Set(key, f.Value.Interface())
 		}
 	}
 	return fmt.Errorf("none of the selected metrics has a setting %q", key)
-}
-
-// setText sets a field from text and reports whether the text is a valid value.
-func setText(f table.Field, text string) bool {
-	if f.Value.Kind() == reflect.String {
-		f.Value.SetString(text)
-		return true
-	}
-	if b, err := strconv.ParseBool(text); err == nil && f.Value.Kind() == reflect.Bool {
-		f.Value.SetBool(b)
-		return true
-	}
-	if whole, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return f.SetNumber(whole)
-	}
-	number, err := strconv.ParseFloat(text, 64)
-	return err == nil && f.SetNumber(number)
 }
 
 // Of returns the selected values from an earlier result, in the order of the selection. ok is false if one of them is missing

@@ -127,9 +127,7 @@ func TestWrongUsesOfArrayJobsSayWhatToDo(t *testing.T) {
 		{"no such folder", []string{"trial", "nowhere", "0"}},
 		{"has the trials of sweep \"wild\"", []string{"sweep", "targets", "--collect", "array"}},
 		{"--collect and --epochs cannot be given together", []string{"sweep", "wild", "--collect", "array", "--epochs", "3"}},
-		{"want one of slurm, kubernetes", []string{"sweep", "wild", "--emit", "lsf"}},
 		{"--parallel: needs --emit", []string{"sweep", "wild", "--parallel", "3"}},
-		{"--per-task: got 0, want > 0", []string{"sweep", "wild", "--emit", "slurm", "--per-task", "0"}},
 		{"has the manifest.json of other trials", []string{"sweep", "targets", "--emit", "slurm", "-o", "array"}},
 	} {
 		r := b.must(exitUsage, c.args...)

@@ -5,48 +5,54 @@ import (
 	"io"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
 	"tessera/metrics"
 	"tessera/posthoc"
 )
 
-func calibrateCommand() *cobra.Command {
-	var f calibrateFlags
-	cmd := &cobra.Command{
-		Use:   "calibrate RUN",
-		Short: "Calibrate the probabilities of a classifier",
+func init() {
+	Commands.Register("calibrate", "Calibrate the probabilities of a classifier", func() Command {
+		return &calibrateCommand{runFlags: forRuns(), Method: calibrationMethod(posthoc.Methods()[0])}
+	})
+}
+
+// calibrationMethod is the name of a calibration.
+type calibrationMethod string
+
+// Choices lists the calibrations.
+func (calibrationMethod) Choices() []string { return posthoc.Methods() }
+
+// calibrateCommand is the command calibrate.
+type calibrateCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	runFlags
+	jsonFlag
+	Method calibrationMethod `flag:"method" doc:"how probabilities are calibrated"`
+	Head   string            `flag:"head" doc:"head that is calibrated, for models with several classifiers"`
+	Remove bool              `flag:"remove" doc:"remove all calibrations of the run, and its thresholds"`
+}
+
+// Help implements [Command].
+func (f *calibrateCommand) Help() Help {
+	return Help{
 		Long: "Fit a calibration of a classifier to the images that were held out for validation (validation of the data set), and keep it in the run. " +
 			"eval, predict, serve, export, figures and reports apply it from then on and say so. The table compares accuracy, nll, ece and the Brier score before " +
 			"and after, on the validation images, to which the calibration was fitted, and on the test images.\n\n" +
 			"temperature divides all logits by one number and keeps every prediction. platt and isotonic have more freedom, need more images and may change " +
 			"predictions. A training that continues makes the calibration invalid: fit it again.",
-		Example: "  tessera calibrate runs/classifier\n  tessera calibrate runs/classifier --method isotonic\n  tessera calibrate runs/classifier --remove",
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.calibrate(cmd, args[0]) }),
+		Examples: []string{"tessera calibrate runs/classifier", "tessera calibrate runs/classifier --method isotonic", "tessera calibrate runs/classifier --remove"},
 	}
-	aRun(cmd)
-	f.add(cmd)
-	addChoice(cmd, &f.method, "method", posthoc.Methods()[0], posthoc.Methods(), "how probabilities are calibrated")
-	cmd.Flags().StringVar(&f.head, "head", "", "head that is calibrated, for models with several classifiers")
-	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove all calibrations of the run, and its thresholds")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	return cmd
 }
 
-// calibrateFlags contains the flags of the command calibrate.
-type calibrateFlags struct {
-	runFlags
-	method, head string
-	remove, json bool
-}
-
-func (f *calibrateFlags) calibrate(cmd *cobra.Command, run string) error {
+// Do implements [Command].
+func (f *calibrateCommand) Do(cmd *Call) error {
+	run := f.Folder
 	options, err := f.options()
 	if err != nil {
 		return err
 	}
-	options.Raw = f.remove // what is there may be damaged
+	options.Raw = f.Remove // what is there may be damaged
 	r, err := tessera.Open(run, options)
 	if isPostHoc(err) { // replaced
 		warn(cmd, err.Error()+"; it is replaced")
@@ -57,17 +63,17 @@ func (f *calibrateFlags) calibrate(cmd *cobra.Command, run string) error {
 		return err
 	}
 	defer r.Close()
-	if f.remove {
+	if f.Remove {
 		return r.RemovePostHoc()
 	}
-	if heads := r.ClassHeads(); f.head != "" && len(heads) > 0 && !slices.Contains(heads, f.head) || f.head == "" && len(heads) > 1 {
-		return usagef("--head: got %q, want one of %q", f.head, heads)
+	if heads := r.ClassHeads(); f.Head != "" && len(heads) > 0 && !slices.Contains(heads, f.Head) || f.Head == "" && len(heads) > 1 {
+		return usagef("--head: got %q, want one of %q", f.Head, heads)
 	}
-	done, err := r.Calibrate(cmd.Context(), f.head, f.method)
+	done, err := r.Calibrate(cmd.Context(), f.Head, string(f.Method))
 	if err != nil {
 		return err
 	}
-	if f.json {
+	if f.JSON {
 		return printJSON(cmd.OutOrStdout(), done)
 	}
 	return printCalibrated(cmd.OutOrStdout(), done)

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
 	"tessera/internal/train"
@@ -28,15 +27,15 @@ type link struct {
 // chain returns the models whose runs have to exist before the named one can start, and then that one. A model starts from a run; the
 // folder runs/MODEL is the place of a run of MODEL. The chain ends with a model that starts at random, or from a run of no model
 // of the file. sets apply to every model.
-func (f *trainFlags) chain(name string, sets []string) (links []link, err error) {
+func (f *trainCommand) chain(name string, sets []string) (links []link, err error) {
 	models, err := f.load()
 	if err != nil {
 		return nil, err
 	}
-	for run := filepath.Clean(cmp.Or(f.out, train.Place(name))); ; {
+	for run := filepath.Clean(cmp.Or(f.Out, train.Place(name))); ; {
 		m, err := f.model(name, sets...)
 		if err != nil {
-			return nil, f.noEpochs(name, f.epochs, err)
+			return nil, f.noEpochs(name, f.Epochs, err)
 		}
 		links = append(links, link{m, run})
 		if m.Start == nil {
@@ -48,8 +47,8 @@ func (f *trainFlags) chain(name string, sets []string) (links []link, err error)
 			break
 		}
 		name = models.Names()[i]
-		if f.out != "" && samePlace(run, f.out) && links[0].model.Name != name {
-			return nil, usagef("--out: %s is the run of model %q, from which %q starts; choose another folder", f.out, name, m.Name)
+		if f.Out != "" && samePlace(run, f.Out) && links[0].model.Name != name {
+			return nil, usagef("--out: %s is the run of model %q, from which %q starts; choose another folder", f.Out, name, m.Name)
 		}
 		if slices.ContainsFunc(links, func(l link) bool { return l.run == run || l.model.Name == name }) {
 			return nil, usagef("--chain: model %q starts from %s, whose model %q starts from a run of the first one: a chain needs a beginning", m.Name, run, name)
@@ -69,7 +68,7 @@ func samePlace(a, b string) bool {
 // trainChain trains the models of a chain one after the other. A finished run is used as it is, an unfinished one is resumed, so that
 // the same command continues a chain that was interrupted or killed. It returns an error before anything is trained if an existing
 // run has other settings, is damaged or in use, or has started from a run that is not finished.
-func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, links []link) (err error) {
+func (f *trainCommand) trainChain(cmd *Call, options tessera.Options, links []link) (err error) {
 	states := make([]train.State, len(links)) // "" for no run
 	for i, l := range links {
 		if states[i], err = l.state(); err != nil {
@@ -93,11 +92,11 @@ func (f *trainFlags) trainChain(cmd *cobra.Command, options tessera.Options, lin
 			}
 			continue
 		}
-		if !f.quiet {
+		if !f.Quiet {
 			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: model %s, %d of %d\n", l.model.Name, i+1, len(links))
 		}
 		warn(cmd, l.model.Warnings()...)
-		err := training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+		err := training(cmd, options, f.progressFlags, f.previewFlag, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 			if states[i] != "" {
 				return tessera.Resume(ctx, l.run, o)
 			}
@@ -156,7 +155,7 @@ func (l link) startedFrom(run string) error {
 }
 
 // draw draws the atoms of a finished run if its training was killed before it drew them.
-func (l link) draw(cmd *cobra.Command) error {
+func (l link) draw(cmd *Call) error {
 	if _, err := os.Stat(filepath.Join(l.run, folder.Picture)); !errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

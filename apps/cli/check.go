@@ -9,7 +9,6 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
 	"tessera/data"
@@ -17,53 +16,56 @@ import (
 	"tessera/internal/train"
 )
 
-func checkCommand() *cobra.Command {
-	var f modelFlags
-	var fill string
-	cmd := &cobra.Command{
-		Use:     "check [FILE]",
-		Short:   "Report all errors of a models.toml",
-		Long:    "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist, and say what was read.\n--fill prints one model with every default instead.",
-		Example: "  tessera check\n  tessera check --fill shallow",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				if f.file != "" && f.file != args[0] {
-					return usagef("check: which file, %s or --file %s?", args[0], f.file)
-				}
-				f.file = args[0]
-			}
-			defer debug.SetGCPercent(debug.SetGCPercent(400)) // of a declaration that was checked nothing stays
-			models, err := f.load()
-			if err != nil {
-				return err
-			}
-			if fill != "" {
-				m, err := models.Model(fill)
-				if err != nil {
-					return err
-				}
-				_, err = cmd.OutOrStdout().Write(config.Fill(m))
-				return err
-			}
-			if err := models.Check(); err != nil {
-				return err
-			}
-			if err := examine(cmd, &f, models); err != nil {
-				return err
-			}
-			return reportRead(cmd, &f, models)
-		}),
+func init() {
+	Commands.Register("check", "Report all errors of a models.toml", func() Command { return &checkCommand{} })
+}
+
+// checkCommand is the command check.
+type checkCommand struct {
+	Path string `arg:"FILE" optional:"true" is:"file" doc:"the file of models"`
+	fileFlag
+	dataFlag
+	Fill string `flag:"fill" is:"model" doc:"print this model with every default"`
+}
+
+// Help implements [Command].
+func (f *checkCommand) Help() Help {
+	return Help{
+		Long:     "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist, and say what was read.\n--fill prints one model with every default instead.",
+		Examples: []string{"tessera check", "tessera check --fill shallow"},
 	}
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "the same as FILE")
-	addDataFlag(cmd, &f.data)
-	cmd.Flags().StringVar(&fill, "fill", "", "print this model with every default")
-	_ = cmd.RegisterFlagCompletionFunc("fill", f.complete)
-	return cmd
+}
+
+// Do implements [Command].
+func (f *checkCommand) Do(cmd *Call) error {
+	if f.File != "" && f.Path != "" && f.File != f.Path {
+		return usagef("check: which file, %s or --file %s?", f.Path, f.File)
+	}
+	f.File = cmp.Or(f.Path, f.File)
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of a declaration that was checked nothing stays
+	models, err := f.read(f.Data)
+	if err != nil {
+		return err
+	}
+	if f.Fill != "" {
+		m, err := models.Model(f.Fill)
+		if err != nil {
+			return err
+		}
+		_, err = cmd.OutOrStdout().Write(config.Fill(m))
+		return err
+	}
+	if err := models.Check(); err != nil {
+		return err
+	}
+	if err := f.examine(cmd, models); err != nil {
+		return err
+	}
+	return reportRead(cmd, &f.fileFlag, models)
 }
 
 // reportRead prints the warnings for a file without errors, and the columns that each model reads from each file.
-func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
+func reportRead(cmd *Call, f *fileFlag, models *config.File) error {
 	var own, shipped, sweeps, shippedSweeps int
 	for _, name := range models.Names() {
 		if models.FileOf(name) == tessera.ShippedName {
@@ -82,13 +84,13 @@ func reportRead(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 	}
 	out := cmd.OutOrStdout()
 	if f.readsShipped() {
-		if f.file == "" {
+		if f.File == "" {
 			fmt.Fprintf(out, "there is no %s in this folder; `tessera init` writes one\n", tessera.ModelsFile)
 		}
 		_, err := fmt.Fprintf(out, "%s: %s\n", tessera.ShippedName, soundText(shipped, shippedSweeps))
 		return err
 	}
-	file := cmp.Or(f.file, tessera.ModelsFile)
+	file := cmp.Or(f.File, tessera.ModelsFile)
 	if own+sweeps == 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file\n", file)
 	}
@@ -109,8 +111,8 @@ func soundText(models, sweeps int) string {
 }
 
 // examine reads the data files and builds the graphs of the models that a file declares. It holds one model at a time.
-func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
-	dirs := data.SearchDirs(f.data)
+func (f *checkCommand) examine(cmd *Call, models *config.File) error {
+	dirs := data.SearchDirs(f.Data)
 	files := dataFiles{cmd: cmd, seen: map[string]bool{}, options: train.Options{Load: loadOnce(dirs)}}
 	var wrong error
 	built := 0
@@ -137,7 +139,7 @@ func examine(cmd *cobra.Command, f *modelFlags, models *config.File) error {
 
 // dataFiles collects the notes and the errors of the data files of models.
 type dataFiles struct {
-	cmd     *cobra.Command
+	cmd     *Call
 	seen    map[string]bool // notes that are printed
 	options train.Options
 	unreadable

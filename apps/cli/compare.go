@@ -7,41 +7,40 @@ import (
 	"io"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera/apps/show/comparison"
 	"tessera/apps/show/page"
 	"tessera/metrics"
 )
 
-func compareCommand() *cobra.Command {
-	var f compareFlags
-	cmd := &cobra.Command{
-		Use:   "compare RUN RUN... | SWEEP",
-		Short: "Put runs side by side: settings, metrics, atoms",
+func init() {
+	Commands.Register("compare", "Put runs side by side: settings, metrics, atoms", func() Command { return &compareCommand{pageFlags: forPages()} })
+}
+
+// compareCommand is the command compare.
+type compareCommand struct {
+	pageFlags
+	jsonFlag
+	Out string `flag:"out,o" is:"file" doc:"write an HTML file with the matched atoms in pairs, instead of printing"`
+}
+
+// Help implements [Command].
+func (f *compareCommand) Help() Help {
+	return Help{
 		Long: "Print the settings that differ between runs, their metrics side by side, and the similarity of their atoms. A sweep stands for its " +
 			"finished trials. Held-out images are measured, or the fitted ones where none are held out; the table says which. Runs that differ by " +
 			"their seed alone are one column: mean and standard deviation over the seeds. With two or more common seeds, the difference from the " +
 			"reference is printed with its 95 % interval, paired by seed. svm_holdout_accuracy and linear_probe_accuracy of one seed are paired by their splits. " +
 			"A difference is shown if its p-value is below 0.05 after Holm's correction for all comparisons of the table, whose number is printed. " +
 			"A sweep alone is compared by its stored results, as on its page, unless --metrics, --with, --svm or --split measure it again.",
-		Example:           "  tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2\n  tessera compare sweeps/units\n  tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json\n  tessera compare runs/a runs/b -o comparison.html",
-		Args:              atLeast(1, "run"),
-		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.compare(cmd, args) }),
-		ValidArgsFunction: completeFolders,
+		Examples: []string{"tessera compare runs/parts-1 runs/parts-2 runs/nmf-1 runs/nmf-2", "tessera compare sweeps/units", "tessera compare runs/a runs/b --metrics mse,hoyer_contribution --json",
+			"tessera compare runs/a runs/b -o comparison.html"},
 	}
-	f.add(cmd, "", "write an HTML file with the matched atoms in pairs, instead of printing")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	return cmd
 }
 
-// compareFlags contains the flags of the command compare.
-type compareFlags struct {
-	pageFlags
-	json bool
-}
-
-func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
-	o, err := f.check(runs)
+// Do implements [Command].
+func (f *compareCommand) Do(cmd *Call) error {
+	runs := f.Runs
+	o, err := f.measuring(f.Out)
 	if err != nil {
 		return err
 	}
@@ -56,16 +55,16 @@ func (f *compareFlags) compare(cmd *cobra.Command, runs []string) error {
 	} else if err != nil {
 		return err
 	}
-	if f.out != "" {
+	if f.Out != "" {
 		to := cmd.OutOrStdout()
-		if f.json { // which is one document
+		if f.JSON { // which is one document
 			to = cmd.ErrOrStderr()
 		}
-		if err := writePage(to, f.out, (&page.Comparison{Table: t}).Write); err != nil || !f.json {
+		if err := writePage(to, f.Out, (&page.Comparison{Table: t}).Write); err != nil || !f.JSON {
 			return err
 		}
 	}
-	if f.json {
+	if f.JSON {
 		return printJSON(cmd.OutOrStdout(), t)
 	}
 	return printComparison(cmd.OutOrStdout(), t)

@@ -7,57 +7,52 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
 	"tessera/losses"
 )
 
-func completeCommand() *cobra.Command {
-	var f completeFlags
-	cmd := &cobra.Command{
-		Use:   "complete RUN --in FILE --out FILE",
-		Short: "Fill the missing entries of a file",
+func init() {
+	Commands.Register("complete", "Fill the missing entries of a file", func() Command { return &completeCommand{runFlags: forRuns()} })
+}
+
+// completeCommand is the command complete.
+type completeCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	runFlags
+	In    string `flag:"in" required:"true" is:"file" doc:"file with missing entries"`
+	Out   string `flag:"out,o" required:"true" is:"file" doc:"file to write, of the same kind"`
+	Empty bool   `flag:"empty-rows" doc:"also fill samples of which nothing is known"`
+}
+
+// Help implements [Command].
+func (f *completeCommand) Help() Help {
+	return Help{
 		Long: "Fill the missing entries of a .csv, .npy, .npz or .safetensors file, empty cells and NaN, with the model's reconstruction. All other cells and " +
 			"entries, and other columns and arrays, stay as they are, to the byte. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there (not with scale = whiten). Any other " +
 			"model that was trained with missing or hidden entries (missing and hide of its data set) gets 0 in their place, as in its training. Others begin with the " +
 			"mean of the other samples and are asked again until their answer does not change.",
-		Example: "  tessera complete runs/ratings --in ratings.csv --out filled.csv",
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.complete(cmd, args[0]) }),
+		Examples: []string{"tessera complete runs/ratings --in ratings.csv --out filled.csv"},
 	}
-	aRun(cmd)
-	f.add(cmd)
-	cmd.Flags().StringVar(&f.in, "in", "", "file with missing entries")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "file to write, of the same kind")
-	cmd.Flags().BoolVar(&f.empty, "empty-rows", false, "also fill samples of which nothing is known")
-	_ = cmd.MarkFlagRequired("in")
-	_ = cmd.MarkFlagRequired("out")
-	return cmd
 }
 
-// completeFlags contains the flags of the command complete.
-type completeFlags struct {
-	runFlags
-	in, out string
-	empty   bool
-}
-
-func (f *completeFlags) complete(cmd *cobra.Command, run string) error {
+// Do implements [Command].
+func (f *completeCommand) Do(cmd *Call) error {
 	whole := []string{".csv", ".npy", ".npz", ".safetensors"}
-	if given, want := filepath.Ext(f.out), strings.ToLower(filepath.Ext(f.in)); slices.Contains(whole, want) && !strings.EqualFold(given, want) {
-		return usagef("--out: got %q, want a name that ends in %s, like --in", f.out, want)
+	if given, want := filepath.Ext(f.Out), strings.ToLower(filepath.Ext(f.In)); slices.Contains(whole, want) && !strings.EqualFold(given, want) {
+		return usagef("--out: got %q, want a name that ends in %s, like --in", f.Out, want)
 	}
-	if err := outputFile(f.in, f.out); err != nil {
+	if err := outputFile(f.In, f.Out); err != nil {
 		return err
 	}
-	r, err := f.open(run)
+	r, err := f.open(f.Folder)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	columns := r.Columns(losses.Output)
 	like := data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...)
-	completed, err := data.Complete(cmd.Context(), f.in, f.out, r.Shape(), like, func(rows *data.Rows) ([]float32, error) {
+	completed, err := data.Complete(cmd.Context(), f.In, f.Out, r.Shape(), like, func(rows *data.Rows) ([]float32, error) {
 		warn(cmd, rows.Notes...)
 		if err := f.someKnown(rows); err != nil {
 			return nil, err
@@ -76,22 +71,22 @@ func (f *completeFlags) complete(cmd *cobra.Command, run string) error {
 		return err
 	}
 	if err != nil {
-		return writing(f.out, err)
+		return writing(f.Out, err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries completed\n", f.out, completed)
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries completed\n", f.Out, completed)
 	return nil
 }
 
 // someKnown returns an error for samples without any observed entry.
-func (f *completeFlags) someKnown(rows *data.Rows) error {
+func (f *completeCommand) someKnown(rows *data.Rows) error {
 	raw, pixels := rows.Raw(), rows.Pixels()
-	for i := 0; i < rows.Len() && !f.empty; i++ {
+	for i := 0; i < rows.Len() && !f.Empty; i++ {
 		known := false
 		for _, v := range raw[i*pixels : (i+1)*pixels] {
 			known = known || v == v
 		}
 		if !known {
-			return &data.Error{Path: f.in, Problem: fmt.Sprintf("nothing is known of sample %d: all of its values are missing", i),
+			return &data.Error{Path: f.In, Problem: fmt.Sprintf("nothing is known of sample %d: all of its values are missing", i),
 				Hint: "remove it, or give --empty-rows, which fills it with what the model makes of a sample without values"}
 		}
 	}

@@ -5,35 +5,32 @@ import (
 	"fmt"
 	"io"
 	"slices"
-	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera/data"
 )
 
-func dataCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "data",
-		Short: "List, download and check data sets",
-		Args:  cobra.NoArgs,
-		RunE:  work(func(cmd *cobra.Command, _ []string) error { return cmd.Help() }),
-	}
-	cmd.AddCommand(dataListCommand(), dataGetCommand(), dataVerifyCommand())
-	return cmd
+func init() {
+	Commands.Register("data", "List, download and check data sets", func() Command { return &group{"tessera data list"} })
+	Commands.Register("data list", "List the data sets and where they are found", func() Command { return &dataListCommand{} })
+	Commands.Register("data get", "Download data sets and verify their checksums", func() Command { return &dataGetCommand{} })
+	Commands.Register("data verify", "Verify the checksums of downloaded data sets", func() Command { return &dataVerifyCommand{} })
 }
 
-func dataListCommand() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:   "list",
-		Short: "List the data sets and where they are found",
-		Args:  cobra.NoArgs,
-		RunE: work(func(cmd *cobra.Command, _ []string) error {
-			return printData(cmd.OutOrStdout(), data.SearchDirs(dir))
-		}),
-	}
-	addDataFlag(cmd, &dir)
-	return cmd
+// published is the name of a data set that can be downloaded.
+type published string
+
+// Choices lists the data sets.
+func (published) Choices() []string { return data.Published() }
+
+// dataListCommand is the command data list.
+type dataListCommand struct{ dataFlag }
+
+// Help implements [Command].
+func (f *dataListCommand) Help() Help { return Help{Examples: []string{"tessera data list"}} }
+
+// Do implements [Command].
+func (f *dataListCommand) Do(cmd *Call) error {
+	return printData(cmd.OutOrStdout(), data.SearchDirs(f.Data))
 }
 
 // printData prints one line per data set.
@@ -65,45 +62,40 @@ func state(s data.Status) string {
 	return fmt.Sprintf("%d of %d files", found, len(s.Files))
 }
 
-func dataGetCommand() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:     "get NAME...",
-		Short:   "Download data sets and verify their checksums",
-		Long:    "Download data sets into the folder --data, $" + data.EnvDir + " or the cache, the first that is given.\nAn interrupted download resumes. Files with the right checksum are kept.",
-		Example: "  tessera data get fashion-mnist mnist",
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			dirs := data.SearchDirs(dir)
-			if len(dirs) == 0 {
-				return usagef("no folder for downloads; give --data DIR")
-			}
-			d := data.Download{Progress: showDownload(cmd.ErrOrStderr())}
-			for _, name := range args {
-				files, err := d.Get(cmd.Context(), name, dirs[0])
-				var missing *data.Error
-				if err != nil && !errors.As(err, &missing) {
-					return writing(dirs[0], err)
-				} else if err != nil {
-					return err
-				}
-				for _, f := range files {
-					fmt.Fprintln(cmd.OutOrStdout(), f.Path)
-				}
-			}
-			return nil
-		}),
+// dataGetCommand is the command data get.
+type dataGetCommand struct {
+	Names []published `arg:"NAME" doc:"data sets"`
+	Data  string      `flag:"data" is:"place" doc:"folder for the data sets, created if necessary" default:"$TESSERA_DATA, or the cache"`
+}
+
+// Help implements [Command].
+func (f *dataGetCommand) Help() Help {
+	return Help{
+		Long:     "Download data sets into the folder --data, $" + data.EnvDir + " or the cache, the first that is given.\nAn interrupted download resumes. Files with the right checksum are kept.",
+		Examples: []string{"tessera data get fashion-mnist mnist"},
 	}
-	anyOf(cmd, data.Published())
-	known := cmd.Args
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return fmt.Errorf("data get: missing data set, want one of %s", strings.Join(data.Published(), ", "))
+}
+
+// Do implements [Command].
+func (f *dataGetCommand) Do(cmd *Call) error {
+	dirs := data.SearchDirs(f.Data)
+	if len(dirs) == 0 {
+		return usagef("no folder for downloads; give --data DIR")
+	}
+	d := data.Download{Progress: showDownload(cmd.ErrOrStderr())}
+	for _, name := range f.Names {
+		files, err := d.Get(cmd.Context(), string(name), dirs[0])
+		var missing *data.Error
+		if err != nil && !errors.As(err, &missing) {
+			return writing(dirs[0], err)
+		} else if err != nil {
+			return err
 		}
-		return known(cmd, args)
+		for _, f := range files {
+			fmt.Fprintln(cmd.OutOrStdout(), f.Path)
+		}
 	}
-	addDataFlag(cmd, &dir)
-	cmd.PreRunE = nil // the folder is created
-	return cmd
+	return nil
 }
 
 // showDownload prints a line for each started file and for each failed mirror.
@@ -122,43 +114,45 @@ func showDownload(out io.Writer) func(data.Progress) {
 	}
 }
 
-func dataVerifyCommand() *cobra.Command {
-	var dir string
-	cmd := &cobra.Command{
-		Use:   "verify [NAME...]",
-		Short: "Verify the checksums of downloaded data sets",
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			dirs := data.SearchDirs(dir)
-			if len(args) == 0 {
-				if args = present(dirs); len(args) == 0 {
-					fmt.Fprintln(cmd.ErrOrStderr(), "tessera: no downloaded data set was found: there is nothing to verify")
-				}
-			}
-			return verify(cmd, args, dirs)
-		}),
+// dataVerifyCommand is the command data verify.
+type dataVerifyCommand struct {
+	Names []published `arg:"NAME" optional:"true" doc:"data sets; without one, all that are found"`
+	dataFlag
+}
+
+// Help implements [Command].
+func (f *dataVerifyCommand) Help() Help {
+	return Help{Examples: []string{"tessera data verify fashion-mnist"}}
+}
+
+// Do implements [Command].
+func (f *dataVerifyCommand) Do(cmd *Call) error {
+	dirs := data.SearchDirs(f.Data)
+	if len(f.Names) == 0 {
+		if f.Names = present(dirs); len(f.Names) == 0 {
+			fmt.Fprintln(cmd.ErrOrStderr(), "tessera: no downloaded data set was found: there is nothing to verify")
+		}
 	}
-	anyOf(cmd, data.Published())
-	addDataFlag(cmd, &dir)
-	return cmd
+	return verify(cmd, f.Names, dirs)
 }
 
 // present returns the downloaded sets with at least one file.
-func present(dirs data.Dirs) []string {
-	var names []string
+func present(dirs data.Dirs) []published {
+	var names []published
 	for _, s := range data.List(dirs) {
 		if slices.ContainsFunc(s.Files, func(f data.FileStatus) bool { return f.Path != "" }) {
-			names = append(names, s.Name)
+			names = append(names, published(s.Name))
 		}
 	}
 	return names
 }
 
 // verify prints the checksum of every file and returns the first error.
-func verify(cmd *cobra.Command, names []string, dirs data.Dirs) error {
+func verify(cmd *Call, names []published, dirs data.Dirs) error {
 	var wrong error
 	t := newTable(cmd.OutOrStdout())
 	for _, name := range names {
-		s, err := data.Verify(cmd.Context(), name, dirs)
+		s, err := data.Verify(cmd.Context(), string(name), dirs)
 		if err != nil {
 			return err
 		}

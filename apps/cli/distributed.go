@@ -15,61 +15,48 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/train"
 )
 
-// distributedFlags contains the flags of a training by several processes.
+// distributedFlags are the flags of a training by several processes.
 type distributedFlags struct {
-	distributed bool
-	shard       bool
-	check       int
-	deadline    time.Duration
+	Distributed bool          `flag:"distributed" doc:"train with all processes that mpirun or srun started, each on a part of every mini-batch; --threads is then that of each process, by default those of the machine divided among its processes"`
+	Shard       bool          `flag:"shard-optimizer" needs:"distributed" doc:"with --distributed: divide the optimizer's state among the processes"`
+	Weights     int           `flag:"check-weights" want:">= 0" needs:"distributed" doc:"with --distributed: compare the weights of all processes every N steps; 0 never"`
+	Deadline    time.Duration `flag:"deadline" want:">= 1s" needs:"distributed" doc:"with --distributed: longest wait for another process"`
 }
 
-func (f *distributedFlags) add(cmd *cobra.Command) {
-	threads := cmd.Flags().Lookup("threads")
-	threads.Usage += "; with --distributed of each process, by default those of the machine divided among its processes"
-	cmd.Flags().BoolVar(&f.distributed, "distributed", false, "train with all processes that mpirun or srun started, each on a part of every mini-batch")
-	cmd.Flags().BoolVar(&f.shard, "shard-optimizer", false, "with --distributed: divide the optimizer's state among the processes")
-	cmd.Flags().IntVar(&f.check, "check-weights", train.DefaultCheckWeights, "with --distributed: compare the weights of all processes every N steps; 0 never")
-	cmd.Flags().DurationVar(&f.deadline, "deadline", mpi.DefaultDeadline, "with --distributed: longest wait for another process")
+// oneProcess returns the defaults.
+func oneProcess() distributedFlags {
+	return distributedFlags{Weights: train.DefaultCheckWeights, Deadline: mpi.DefaultDeadline}
 }
 
 // options joins the group of processes, if the flags ask for one, and adds the group to the options. runFlags gives each
 // process its share of the CPUs.
-func (f *distributedFlags) options(cmd *cobra.Command, run *runFlags) (o tessera.Options, err error) {
-	if !f.distributed {
-		for _, name := range []string{"shard-optimizer", "check-weights", "deadline"} {
-			if cmd.Flags().Changed(name) {
-				return o, usagef("--%s: needs --distributed", name)
-			}
-		}
+func (f *distributedFlags) options(cmd *Call, run *runFlags) (o tessera.Options, err error) {
+	if !f.Distributed {
 		if l, ok := mpi.Launched(); ok && l.Size > 1 {
 			return o, usagef("started by %s as %d processes, which would each train the whole model: give --distributed, or start one process", l.Program(), l.Size)
 		}
 		return run.options()
 	}
-	if f.deadline < time.Second || f.check < 0 {
-		return o, usagef("--deadline %v --check-weights %d: want a deadline >= 1s and a number of steps >= 0", f.deadline, f.check)
-	}
 	launch, launched := mpi.Launched()
-	if launched && !cmd.Flags().Changed("threads") {
-		run.threads = launch.Threads()
+	if launched && !cmd.Given("threads") {
+		run.Threads = launch.Threads()
 	}
 	if o, err = run.options(); err != nil {
 		return o, err
 	}
-	group, err := joinedGroup(cmd.Context(), mpi.Options{Deadline: f.deadline})
+	group, err := joinedGroup(cmd.Context(), mpi.Options{Deadline: f.Deadline})
 	if err != nil {
 		return o, err
 	}
 	memberOf(cmd).group = group
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGABRT) // UCX aborts if another process died: without the stacks of Go
 	runtime.GOMAXPROCS(o.Threads + 1)                       // one for the messages, while the callers compute
-	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.shard, cmp.Or(f.check, -1)
+	o.Group, o.ShardOptimizer, o.CheckWeights = group, f.Shard, cmp.Or(f.Weights, -1)
 	return o, nil
 }
 
@@ -155,7 +142,7 @@ func distributes(args []string) bool {
 }
 
 // memberOf returns the member of a command's context.
-func memberOf(cmd *cobra.Command) *member {
+func memberOf(cmd *Call) *member {
 	if m, ok := cmd.Context().Value(memberKey{}).(*member); ok {
 		return m
 	}

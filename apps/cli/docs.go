@@ -17,31 +17,40 @@ import (
 	"tessera/internal/train/folder"
 )
 
-func docsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "docs DIR",
-		Short: "Write man pages, shell completions and the documentation",
+func init() {
+	Commands.Register("docs", "Write man pages, shell completions and the documentation", func() Command { return &docsCommand{} })
+}
+
+// docsCommand is the command docs.
+type docsCommand struct {
+	Dir string `arg:"DIR" is:"place" doc:"the folder to write into"`
+}
+
+// Help implements [Command].
+func (f *docsCommand) Help() Help {
+	return Help{
 		Long: "Write into DIR:\n" +
 			"  man1/         man pages; `man -M DIR tessera-train` shows one\n" +
 			"  completions/  completions for bash, zsh, fish and PowerShell\n" +
 			"  *.md          the documentation: models.md explains models.toml, adding-a-part.md how to write a part in Go",
-		Example: "  tessera docs ~/.local/share/tessera\n  MANPATH=~/.local/share/tessera: man tessera",
-		Args:    one("folder"),
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			for path, write := range docFiles(cmd.Root()) {
-				path = filepath.Join(args[0], filepath.FromSlash(path))
-				err := os.MkdirAll(filepath.Dir(path), 0o755)
-				if err == nil {
-					err = atomicfile.Write(path, write)
-				}
-				if err != nil {
-					return &folder.WriteError{Path: path, Err: err}
-				}
-			}
-			cmd.Println(args[0])
-			return nil
-		}),
+		Examples: []string{"tessera docs ~/.local/share/tessera", "MANPATH=~/.local/share/tessera: man tessera"},
 	}
+}
+
+// Do implements [Command].
+func (f *docsCommand) Do(cmd *Call) error {
+	for path, write := range docFiles(cmd.Root()) {
+		path = filepath.Join(f.Dir, filepath.FromSlash(path))
+		err := os.MkdirAll(filepath.Dir(path), 0o755)
+		if err == nil {
+			err = atomicfile.Write(path, write)
+		}
+		if err != nil {
+			return &folder.WriteError{Path: path, Err: err}
+		}
+	}
+	cmd.Println(f.Dir)
+	return nil
 }
 
 // docFiles returns the functions that write the files of the command docs, by path below its folder.

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config/part/table"
 	"tessera/data"
@@ -20,75 +19,70 @@ import (
 	"tessera/losses"
 )
 
-// codeFlags contains the flags that encode, decode, sample, traverse and interpolate have in common.
+func init() {
+	Commands.Register("encode", "Turn images into codes", func() Command { return &encodeCommand{codeFlags: forCodes(), Value: losses.Code} })
+	Commands.Register("decode", "Turn codes into images", func() Command { return &decodeCommand{codeFlags: forCodes()} })
+}
+
+// codeFlags are what encode, decode, sample, traverse and interpolate have in common.
 type codeFlags struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
-	in, out string
-	value   string // flag of encode
+	Out string `flag:"out,o" required:"true" is:"file" doc:"output file or folder; its name selects the format"`
 }
 
-// addTo adds the argument RUN and these flags to a command that calls do. in is the help of --in; "" leaves it out.
-func (f *codeFlags) addTo(cmd *cobra.Command, in string, do func(cmd *cobra.Command, run string) error) *cobra.Command {
-	cmd.RunE = work(func(cmd *cobra.Command, args []string) error { return do(cmd, args[0]) })
-	aRun(cmd)
-	f.add(cmd)
-	if in != "" {
-		cmd.Flags().StringVar(&f.in, "in", "", in)
-	}
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "output file or folder; its name selects the format")
-	_ = cmd.MarkFlagRequired("out")
-	return cmd
+// forCodes returns the defaults.
+func forCodes() codeFlags { return codeFlags{runFlags: forRuns()} }
+
+// encodeCommand is the command encode.
+type encodeCommand struct {
+	codeFlags
+	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
+	Value string `flag:"value" doc:"the value to compute: code, output, a head, or encoder.0"`
 }
 
-// inputHelp is the help of --in of encode and decode.
-const inputHelp = "input file or folder"
-
-func encodeCommand() *cobra.Command {
-	var f codeFlags
-	cmd := f.addTo(&cobra.Command{
-		Use:   "encode RUN",
-		Short: "Turn images into codes",
+// Help implements [Command].
+func (f *encodeCommand) Help() Help {
+	return Help{
 		Long: "Encode images or vectors as codes: float32, one row per sample. Samples are scaled as in the training. The input is a .npy, .npz, .safetensors, .csv or " +
 			"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The " +
 			"output is .npy, .npz (arrays codes, and names, labels and classes if the input has them) or .csv (columns name and label if the input " +
 			"has them, and one for each unit). --value gives another value than the code: output, a head, the output of a layer by its path, or " +
 			"a value that a layer publishes; arrays of it have its shape. The columns that it is computed from are read from the same file: those of a .csv file by their names, the " +
 			"others by the names of arrays, as the key columns of the data set says.",
-		Example: "  tessera encode runs/shallow --in images.npy --out codes.npy\n  tessera encode runs/photos --in photos --out codes.npz\n" +
-			"  tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy",
-	}, inputHelp, f.encode)
-	_ = cmd.MarkFlagRequired("in")
-	cmd.Flags().StringVar(&f.value, "value", losses.Code, "the value to compute: code, output, a head, or encoder.0")
-	return cmd
+		Examples: []string{"tessera encode runs/shallow --in images.npy --out codes.npy", "tessera encode runs/photos --in photos --out codes.npz",
+			"tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy"},
+	}
 }
 
-func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
-	format, err := data.FormatOf(f.out)
+// Do implements [Command].
+func (f *encodeCommand) Do(cmd *Call) error {
+	format, err := data.FormatOf(f.Out)
 	if err != nil || !slices.Contains([]string{"npy", "npz", "csv"}, format) {
-		return usagef("--out: %q: codes are vectors: write them to a name that ends in .npy, .npz or .csv", f.out)
+		return usagef("--out: %q: codes are vectors: write them to a name that ends in .npy, .npz or .csv", f.Out)
 	}
-	r, err := f.open(run)
+	r, err := f.open(f.In)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	columns := r.Columns(f.value)
-	rows, err := readSamples(cmd, r, f.in, columns...)
+	columns := r.Columns(f.Value)
+	rows, err := readSamples(cmd, r, f.In, columns...)
 	if err != nil {
 		return err
 	}
-	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.value) {
-		return usagef("--value: unknown value %q: %s", f.value, table.Suggest(f.value, known))
+	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.Value) {
+		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, known))
 	}
 	all, err := given(cmd, r, rows, columns)
 	if err != nil {
 		return err
 	}
-	values, err := r.ValueOf(f.value, all)
+	values, err := r.ValueOf(f.Value, all)
 	if err != nil {
 		return err
 	}
-	name, shape := f.value, r.ShapeOf(f.value)
+	name, shape := f.Value, r.ShapeOf(f.Value)
 	if name == losses.Code {
 		name, shape = "codes", []int{r.Units()}
 	} else if format == "csv" || len(shape) == 0 { // one column for each number
@@ -98,7 +92,7 @@ func (f *codeFlags) encode(cmd *cobra.Command, run string) error {
 }
 
 // given returns the values of the columns for the samples of a file. It prints a note that names the columns drawn at random.
-func given(cmd *cobra.Command, r *tessera.Run, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
+func given(cmd *Call, r *tessera.Run, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
 	var drawn []string
 	for _, c := range columns {
 		if c.Drawn {
@@ -111,30 +105,33 @@ func given(cmd *cobra.Command, r *tessera.Run, rows *data.Rows, columns []data.C
 	return r.Given(rows.Images, columns)
 }
 
-func decodeCommand() *cobra.Command {
-	var f codeFlags
-	cmd := f.addTo(&cobra.Command{
-		Use:   "decode RUN",
-		Short: "Turn codes into images",
-		Long: "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to " +
-			"vectors: .npy, .npz or .csv, with the names of the columns of a CSV data set. The scaling of the training is undone.",
-		Example: "  tessera decode runs/shallow --in codes.npy --out images",
-	}, inputHelp, f.decode)
-	_ = cmd.MarkFlagRequired("in")
-	return cmd
+// decodeCommand is the command decode.
+type decodeCommand struct {
+	codeFlags
+	In string `flag:"in" required:"true" is:"file" doc:"input file"`
 }
 
-func (f *codeFlags) decode(cmd *cobra.Command, run string) error {
-	format, err := data.FormatOf(f.out)
+// Help implements [Command].
+func (f *decodeCommand) Help() Help {
+	return Help{
+		Long: "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to " +
+			"vectors: .npy, .npz or .csv, with the names of the columns of a CSV data set. The scaling of the training is undone.",
+		Examples: []string{"tessera decode runs/shallow --in codes.npy --out images"},
+	}
+}
+
+// Do implements [Command].
+func (f *decodeCommand) Do(cmd *Call) error {
+	format, err := data.FormatOf(f.Out)
 	if err != nil {
 		return usageError{err}
 	}
-	r, err := f.open(run)
+	r, err := f.open(f.In)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	rows, err := data.ReadRows(cmd.Context(), f.in, []int{r.Units()}, nil)
+	rows, err := data.ReadRows(cmd.Context(), f.In, []int{r.Units()}, nil)
 	if err != nil {
 		return err
 	}
@@ -147,15 +144,15 @@ func (f *codeFlags) decode(cmd *cobra.Command, run string) error {
 }
 
 // writeImages writes images, or vectors, in the units of the training.
-func (f *codeFlags) writeImages(cmd *cobra.Command, r *tessera.Run, format string, values []float32, rows *data.Rows) (err error) {
+func (f *codeFlags) writeImages(cmd *Call, r *tessera.Run, format string, values []float32, rows *data.Rows) (err error) {
 	low, high := r.Range()
 	switch format {
 	case "csv":
-		if rows.Columns, err = columnNames(cmd, r, f.out); err != nil {
+		if rows.Columns, err = columnNames(cmd, r, f.Out); err != nil {
 			return err
 		}
 	case "idx", "png", "folder": // of bytes
-		warnClipped(cmd.ErrOrStderr(), f.out, low, high)
+		warnClipped(cmd.ErrOrStderr(), f.Out, low, high)
 	}
 	name := "images"
 	if len(r.Shape()) == 1 {
@@ -164,32 +161,32 @@ func (f *codeFlags) writeImages(cmd *cobra.Command, r *tessera.Run, format strin
 	return f.write(cmd, name, r.Shape(), values, rows)
 }
 
-// open checks the flags before anything is computed, and opens the run.
-func (f *codeFlags) open(run string) (*tessera.Run, error) {
+// open checks the output before anything is computed, and opens the run. in is the input, "" for none.
+func (f *codeFlags) open(in string) (*tessera.Run, error) {
 	var err error
-	if format, _ := data.FormatOf(f.out); format != "folder" {
-		err = outputFile(f.in, f.out)
-	} else if inside, _ := os.ReadDir(f.out); len(inside) > 0 {
-		err = usagef("--out: %s is a folder with files; name a new or an empty one", f.out)
+	if format, _ := data.FormatOf(f.Out); format != "folder" {
+		err = outputFile(in, f.Out)
+	} else if inside, _ := os.ReadDir(f.Out); len(inside) > 0 {
+		err = usagef("--out: %s is a folder with files; name a new or an empty one", f.Out)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return f.runFlags.open(run)
+	return f.runFlags.open(f.Folder)
 }
 
 // write writes the values computed for the rows to the file --out, as an array with the given name.
-func (f *codeFlags) write(cmd *cobra.Command, name string, shape []int, values []float32, rows *data.Rows) error {
-	if err := data.WriteRows(f.out, name, shape, values, *rows); err != nil {
-		return writing(f.out, err)
+func (f *codeFlags) write(cmd *Call, name string, shape []int, values []float32, rows *data.Rows) error {
+	if err := data.WriteRows(f.Out, name, shape, values, *rows); err != nil {
+		return writing(f.Out, err)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.out)
+	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
 	return nil
 }
 
 // columnNames returns the names of the values of samples for a .csv file. They come from the data file of the training. nil
 // numbers the values.
-func columnNames(cmd *cobra.Command, r *tessera.Run, out string) ([]string, error) {
+func columnNames(cmd *Call, r *tessera.Run, out string) ([]string, error) {
 	names, err := r.ValueNames(cmd.Context())
 	if cmd.Context().Err() != nil {
 		return nil, cmd.Context().Err()
@@ -214,7 +211,7 @@ func outputFile(in, out string) error {
 
 // readSamples reads the samples of a file, and the given further columns, with the keys of the data set of a run. It prints
 // warnings about suspicious values.
-func readSamples(cmd *cobra.Command, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
+func readSamples(cmd *Call, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
 	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), r.InFile(columns)...))
 	if err != nil {
 		return nil, err

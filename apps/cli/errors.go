@@ -386,9 +386,9 @@ type workError struct{ error }
 func (e workError) Unwrap() error { return e.error }
 
 // work wraps the function of a command.
-func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, []string) error {
+func work(f func(cmd *Call, args []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := f(cmd, args); err != nil {
+		if err := f(&Call{cmd}, args); err != nil {
 			return workError{err}
 		}
 		return nil
@@ -399,7 +399,6 @@ func work(f func(cmd *cobra.Command, args []string) error) func(*cobra.Command, 
 var (
 	together = regexp.MustCompile(`^if any flags in the group \[.*\] are set none of the others can be; \[(.*)\] were all set$`)
 	alone    = regexp.MustCompile(`^if any flags in the group \[(.*)\] are set they must all be set; missing \[(.*)\]$`)
-	unitless = regexp.MustCompile(`time: (missing unit in duration|unknown unit ".*" in duration|invalid duration) ".*"$`)
 )
 
 // plainly rewords an error of the command-line library for users.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
 	"tessera/data"
@@ -20,48 +19,52 @@ import (
 	"tessera/optim"
 )
 
-func evalCommand() *cobra.Command {
-	var f evalFlags
-	cmd := &cobra.Command{
-		Use:   "eval RUN",
-		Short: "Measure a run on the test images, or on another split",
+func init() {
+	Commands.Register("eval", "Measure a run on the test images, or on another split", func() Command {
+		return &evalCommand{runFlags: forRuns(), previewFlag: previewFlag{automatic}}
+	})
+}
+
+// evalCommand is the command eval.
+type evalCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	runFlags
+	metricFlags
+	previewFlag
+	splitFlag
+	rawFlag
+	jsonFlag
+	In       []string       `flag:"in" each:"true" is:"file" without:"split" doc:"measure the images of this file or folder instead; may be repeated"`
+	Atoms    bool           `flag:"atoms" doc:"also measure how many atoms are used and how much they overlap; takes several seconds"`
+	Classes  bool           `flag:"classes" doc:"also measure precision and recall of every class that a head predicts"`
+	Operator morph.Operator `flag:"operator" doc:"operator of the max-approximation, by default the first"`
+	Radius   int            `flag:"radius" want:"> 0" doc:"radius of the operator's element in pixels (default 1)"`
+	Element  morph.Element  `flag:"element" doc:"structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)"`
+}
+
+// Help implements [Command].
+func (f *evalCommand) Help() Help {
+	return Help{
 		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
 			"For comparison, up to 10000 of the fitted images are measured too. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
 			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
-		Example: "  tessera eval runs/shallow-nonneg-kl --svm\n  tessera eval runs/classifier --split validation\n  tessera eval runs/photos --in others --in more.npy\n" +
-			"  tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms",
-		RunE: work(func(cmd *cobra.Command, args []string) error { return f.eval(cmd, args[0]) }),
+		Examples: []string{"tessera eval runs/shallow-nonneg-kl --svm", "tessera eval runs/classifier --split validation", "tessera eval runs/photos --in others --in more.npy",
+			"tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms"},
 	}
-	aRun(cmd)
-	f.runFlags.add(cmd)
-	f.metricFlags.add(cmd)
-	f.preview.add(cmd)
-	addSplitFlag(cmd, &f.split)
-	cmd.Flags().StringArrayVar(&f.in, "in", nil, "measure the images of this file or folder instead; may be repeated")
-	addRawFlag(cmd, &f.raw)
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&f.atoms, "atoms", false, "also measure how many atoms are used and how much they overlap; takes several seconds")
-	cmd.Flags().BoolVar(&f.classes, "classes", false, "also measure precision and recall of every class that a head predicts")
-	addChoice(cmd, &f.operator, "operator", "", morph.Operator("").Choices(), "operator of the max-approximation, by default the first")
-	cmd.Flags().Var((*positive)(&f.radius), "radius", "radius of the operator's element in pixels (default 1)")
-	cmd.Flags().StringVar(&f.element, "element", "", "structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)")
-	return cmd
 }
 
-// eval opens and measures a run.
-func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
+// Do implements [Command]: it opens and measures a run.
+func (f *evalCommand) Do(cmd *Call) error {
+	run := f.Folder
 	options, err := f.options()
 	if err != nil {
 		return err
-	}
-	if f.split != "" && len(f.in) > 0 {
-		return usagef("--split selects images of the data set, --in takes others: give one of the two")
 	}
 	chosen, err := f.chosen()
 	if err != nil {
 		return err
 	}
-	options.Raw = f.raw
+	options.Raw = f.Raw
 	options.Warn = func(text string) { warn(cmd, text) }
 	r, err := tessera.Open(run, options)
 	if err != nil {
@@ -79,40 +82,40 @@ func (f *evalFlags) eval(cmd *cobra.Command, run string) error {
 		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
 	}
 	warnUseless(cmd, r, measured)
-	if f.names != nil && !anyApplies(measured) {
+	if f.Metrics != nil && !anyApplies(measured) {
 		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
 	}
-	if f.json {
+	if f.JSON {
 		err = printJSON(cmd.OutOrStdout(), measured)
 	} else {
-		err = printReport(cmd.OutOrStdout(), measured, f.names != nil)
+		err = printReport(cmd.OutOrStdout(), measured, f.Metrics != nil)
 	}
 	if err != nil {
 		return err
 	}
-	if f.names != nil { // JSON has null for them
+	if f.Metrics != nil { // JSON has null for them
 		noteMissing(cmd, measured)
 	}
-	if f.json {
+	if f.JSON {
 		return nil
 	}
-	return f.preview.show(cmd, r)
+	return f.previewFlag.show(cmd, r)
 }
 
 // measure measures the run on the images that the flags select.
-func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.Selection) (*evaluation.Report, error) {
-	if f.split == "" && len(f.in) == 0 {
+func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selection) (*evaluation.Report, error) {
+	if f.Split == "" && len(f.In) == 0 {
 		return r.Report(cmd.Context(), chosen)
 	}
-	if len(f.in) == 0 {
-		measured, err := r.EvaluateOn(cmd.Context(), data.Split(f.split), chosen)
+	if len(f.In) == 0 {
+		measured, err := r.EvaluateOn(cmd.Context(), data.Split(f.Split), chosen)
 		if err != nil {
 			return nil, err
 		}
 		return evaluation.ReportOf(r.Model, measured), nil
 	}
 	var all []*data.Images
-	for _, path := range f.in {
+	for _, path := range f.In {
 		rows, err := readSamples(cmd, r, path)
 		if err != nil {
 			return nil, err
@@ -123,7 +126,7 @@ func (f *evalFlags) measure(cmd *cobra.Command, r *tessera.Run, chosen metrics.S
 	if err != nil {
 		return nil, err
 	}
-	measured, err := r.EvaluateImages(cmd.Context(), strings.Join(f.in, " "), images, chosen)
+	measured, err := r.EvaluateImages(cmd.Context(), strings.Join(f.In, " "), images, chosen)
 	if err != nil {
 		return nil, err
 	}
@@ -145,42 +148,13 @@ func joined(shape []int, all []*data.Images) (*data.Images, error) {
 	return images, err
 }
 
-// addRawFlag adds --raw.
-func addRawFlag(cmd *cobra.Command, raw *bool) {
-	cmd.Flags().BoolVar(raw, "raw", false, "leave out what was fitted to the run after its training: calibrations and thresholds")
-}
-
-// addSplitFlag adds --split.
-func addSplitFlag(cmd *cobra.Command, split *string) {
-	addChoice(cmd, split, "split", "", data.SplitNames(), "images that are measured")
-}
-
-// evalFlags contains the flags of the command eval.
-type evalFlags struct {
-	runFlags
-	metricFlags
-	preview  previewFlag
-	split    string
-	in       []string
-	json     bool
-	raw      bool
-	atoms    bool
-	classes  bool
-	operator string
-	element  string
-	radius   int
-}
-
 // chosen returns the metrics of the flags, with their settings.
-func (f *evalFlags) chosen() (metrics.Selection, error) {
-	if err := morph.Element(f.element).Check(); err != nil {
-		return nil, usagef("--element: %v", err)
-	}
+func (f *evalCommand) chosen() (metrics.Selection, error) {
 	var others []string
-	if f.atoms {
+	if f.Atoms {
 		others = []string{"hoyer_atoms_dilated", "used_units", "jaccard"}
 	}
-	if f.classes {
+	if f.Classes {
 		others = append(others, "per_class")
 	}
 	chosen, err := f.metricFlags.chosen(others...)
@@ -190,7 +164,7 @@ func (f *evalFlags) chosen() (metrics.Selection, error) {
 	for _, setting := range []struct {
 		key   string
 		value any
-	}{{"operator", f.operator}, {"element", f.element}, {"radius", f.radius}} {
+	}{{"operator", string(f.Operator)}, {"element", string(f.Element)}, {"radius", f.Radius}} {
 		if setting.value == "" || setting.value == 0 {
 			continue
 		}
@@ -267,7 +241,7 @@ func printTables(out io.Writer, tables []*metrics.Table) error {
 }
 
 // noteMissing explains why metrics that were requested by name have no value.
-func noteMissing(cmd *cobra.Command, r *evaluation.Report) {
+func noteMissing(cmd *Call, r *evaluation.Report) {
 	for _, line := range withoutValue(r) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: no value of %s\n", line)
 	}
@@ -363,7 +337,7 @@ func reportRow(t *columns, title, name string, r *evaluation.Report) {
 }
 
 // warnUseless warns if most units of a model could be replaced by constants, and suggests a change.
-func warnUseless(cmd *cobra.Command, r *tessera.Run, measured *evaluation.Report) {
+func warnUseless(cmd *Call, r *tessera.Run, measured *evaluation.Report) {
 	useful, ok := measured.Number("useful_units")
 	units := r.Units()
 	if !ok || 2*int(useful) >= units {

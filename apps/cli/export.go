@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera/apps/export"
 	"tessera/apps/show/figures"
 	"tessera/internal/atomicfile"
@@ -18,33 +19,40 @@ import (
 	"tessera/metrics"
 )
 
-func exportCommand() *cobra.Command {
-	var to, part, out string
-	var raw bool
-	formats := strings.Join(export.Registry.Names(), ", ")
-	cmd := &cobra.Command{
-		Use:   "export RUN --to FORMAT",
-		Short: "Write a run for other programs: " + formats,
-		Long:  exportHelp(),
-		Example: `  tessera export runs/shallow --to onnx
-  tessera export runs/shallow --to onnx --part encoder -o encoder.onnx
-  tessera export runs/shallow --to tensorboard -o logs/shallow.tfevents`,
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			path, err := exported(args[0], to, part, out, raw)
-			if err == nil {
-				fmt.Fprintln(cmd.OutOrStdout(), path)
-			}
-			return err
-		}),
+func init() {
+	Commands.Register("export", "Write a run for other programs: ONNX, NumPy, Python, ...", func() Command { return &exportCommand{} })
+}
+
+// exportCommand is the command export.
+type exportCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	To     format `flag:"to" required:"true" doc:"format"`
+	Part   string `flag:"part" doc:"part of the run; onnx: model, encoder, decoder, heads or the name of a head; csv: training, atoms"`
+	Out    string `flag:"out,o" is:"file" doc:"file to write, replaced if there is one" default:"a new file in the current folder, named after the run"`
+	rawFlag
+}
+
+// format is the name of a format of other programs.
+type format string
+
+// Choices lists the formats, and the programs that read them.
+func (format) Choices() []string {
+	return slices.Concat(export.Registry.Names(), slices.Sorted(maps.Keys(otherNames)))
+}
+
+// Help implements [Command].
+func (f *exportCommand) Help() Help {
+	return Help{Long: exportHelp(), Examples: []string{"tessera export runs/shallow --to onnx", "tessera export runs/shallow --to onnx --part encoder -o encoder.onnx",
+		"tessera export runs/shallow --to tensorboard -o logs/shallow.tfevents"}}
+}
+
+// Do implements [Command].
+func (f *exportCommand) Do(cmd *Call) error {
+	path, err := exported(f.Folder, string(f.To), f.Part, f.Out, f.Raw)
+	if err == nil {
+		fmt.Fprintln(cmd.OutOrStdout(), path)
 	}
-	aRun(cmd)
-	cmd.Flags().StringVar(&to, "to", "", "format: "+formats)
-	cmd.Flags().StringVar(&part, "part", "", "part of the run; onnx: model, encoder, decoder, heads or the name of a head; csv: training, atoms")
-	cmd.Flags().StringVarP(&out, "out", "o", "", "file to write, replaced if there is one (default: a new file in the current folder, named after the run)")
-	addRawFlag(cmd, &raw)
-	_ = cmd.MarkFlagRequired("to")
-	_ = cmd.RegisterFlagCompletionFunc("to", cobra.FixedCompletions(export.Registry.Names(), cobra.ShellCompDirectiveNoFileComp))
-	return cmd
+	return err
 }
 
 // otherNames maps the names of programs to the formats that they read.
@@ -54,9 +62,6 @@ var otherNames = map[string]string{"pytorch": "safetensors", "torch": "safetenso
 func exported(run, to, part, out string, raw bool) (string, error) {
 	if name, ok := otherNames[to]; ok {
 		to = name
-	}
-	if _, ok := export.Registry.Lookup(to); !ok {
-		return "", usagef("--to: got %q, want one of %s", to, strings.Join(export.Registry.Names(), ", "))
 	}
 	open := export.Open
 	if raw {

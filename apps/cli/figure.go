@@ -9,11 +9,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/internal/study"
 	"tessera/apps/show/figures"
 	"tessera/attack"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
@@ -24,11 +24,8 @@ type figureKind struct {
 	name, about string
 	least       int // minimum number of runs
 	most        int
-	draw        func(*figureWork) (*figures.Figure, error)
+	draw        func(*figureCommand) (*figures.Figure, error)
 }
-
-// mostWidth is the largest width of a figure in pixels.
-const mostWidth = 10_000
 
 // many means any number of runs.
 const many = math.MaxInt
@@ -54,38 +51,51 @@ func figureKinds() []figureKind {
 	}
 }
 
-// figureWork contains the arguments and flags of a figure.
-type figureWork struct {
-	runFlags
-	out       string
-	images    []int
-	target    float64
-	published string
-	x         []string // swept keys (--x)
-	metrics   []string
-	atoms     []int  // atoms that the figure atoms draws
-	title     string // title above the figure
-	width     int    // width of a PNG in pixels
+func init() {
+	Commands.Register("figure", "Draw a figure of runs as PNG, SVG or PDF", func() Command {
+		return &figureCommand{runFlags: forRuns(), Target: 0.3, Norms: []attack.Norm{attack.LInf, attack.L2}, Steps: 40, Limit: 1000, Published: shallowPublished}
+	})
+}
 
-	norms        []string // of the figure robustness, as are the next three
-	epsilons     []float64
-	steps, limit int
+// figureName is the name of a kind of figure.
+type figureName string
+
+// Choices lists the kinds.
+func (figureName) Choices() []string { return kindNames(figureKinds()) }
+
+// figureCommand is the command figure.
+type figureCommand struct {
+	Kind figureName `arg:"KIND" doc:"a kind of figure"`
+	Runs []string   `arg:"RUN" optional:"true" is:"folder" doc:"folders of runs, or of sweeps"`
+	runFlags
+	Out       string        `flag:"out,o" is:"file" doc:"output file, .png, .svg or .pdf" default:"KIND.png"`
+	Images    []int         `flag:"images" want:">= 0" doc:"indices of the images to show, test images where the set has them" default:"the images of the study, or ten evenly spread ones"`
+	Atoms     []int         `flag:"atoms" only:"atoms attention" want:">= 0" doc:"numbers of the atoms that the figure atoms shows, or of the units of the figure attention" default:"all, or the first 20 of several runs"`
+	Title     string        `flag:"title" doc:"title above the figure"`
+	Width     int           `flag:"width" want:"in [1,10000]" doc:"width of a PNG in pixels; an SVG or PDF can be scaled without loss"`
+	Target    float64       `flag:"target" want:"in [0,1)" doc:"target p of the figure penalties, 0 or in (0,1)"`
+	X         []string      `flag:"x" only:"curves" doc:"swept key over which curves are drawn; several, separated by commas, where models have different keys" default:"the one with the most values"`
+	Metrics   []string      `flag:"metrics" only:"curves pareto" is:"metric" doc:"metrics that curves show, or the two of pareto" default:"four that were measured; mse,max_approx of pareto"`
+	Norms     []attack.Norm `flag:"norm" only:"robustness" doc:"norms of the perturbations of the figure robustness"`
+	Epsilons  []float64     `flag:"epsilon" only:"robustness" want:"> 0" doc:"radii of the figure robustness, of one norm" default:"0.02,0.05,0.1,0.2,0.3 for linf; 0.25,0.5,1,2,3 for l2"`
+	Steps     int           `flag:"steps" only:"robustness" want:"> 0" doc:"number of steps of pgd of the figure robustness"`
+	Limit     int           `flag:"limit" only:"robustness" want:"> 0" doc:"number of images that the figure robustness attacks, from the first"`
+	Published string        `flag:"published" oneof:"shallow deep none" doc:"published points to show"`
 
 	ctx     context.Context
-	runs    []string
 	options tessera.Options
-	fitted  []string // says which runs are measured on fitted images; see [figureWork.measures]
+	fitted  []string // says which runs are measured on fitted images; see [figureCommand.measures]
 }
 
 // measures records that the figure measures a run on the images of [data.TestSplit]. If these include fitted ones, the command
 // says so when the figure is done.
-func (w *figureWork) measures(label string, r *tessera.Run) {
+func (w *figureCommand) measures(label string, r *tessera.Run) {
 	if !data.HasTest(r.Model.Dataset.Source) {
 		w.measuresFitted(label)
 	}
 }
 
-func (w *figureWork) measuresFitted(label string) {
+func (w *figureCommand) measuresFitted(label string) {
 	if text := label + ": measured on all samples, which include the fitted ones, because the data set has no test split"; !slices.Contains(w.fitted, text) {
 		w.fitted = append(w.fitted, text)
 	}
@@ -98,118 +108,67 @@ const (
 	nonePublished    = "none"
 )
 
-func figureCommand() *cobra.Command {
-	var w figureWork
-	kinds := figureKinds()
-	cmd := &cobra.Command{
-		Use:     "figure KIND [RUN...]",
-		Short:   "Draw a figure of runs as PNG, SVG or PDF",
-		Long:    "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(kinds) + "\nA folder of a sweep stands for its settings. Runs are measured on the test images, or on all\nimages, which include the fitted ones, where the data set has no test images. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\npenalty also show the published numbers of the study. Without runs they show only these.",
-		Example: "  tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl\n  tessera figure pareto runs/* --out pareto.svg",
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return fmt.Errorf("figure: missing kind, want one of %s", strings.Join(kindNames(kinds), ", "))
-			}
-			return nil
-		},
-		RunE: work(func(cmd *cobra.Command, args []string) (err error) {
-			kind, err := w.check(kinds, args)
-			if err != nil {
-				return err
-			}
-			for _, flag := range []string{"norm", "epsilon", "steps", "limit"} {
-				if cmd.Flags().Changed(flag) && kind.name != "robustness" {
-					return usagef("figure %s: only robustness has --%s", kind.name, flag)
-				}
-			}
-			w.ctx = cmd.Context()
-			f, err := kind.draw(&w)
-			if errors.Is(err, figures.ErrNoPoints) && w.metrics != nil {
-				return usageError{fmt.Errorf("figure %s: %w", kind.name, err)}
-			} else if errors.Is(err, figures.ErrNoPoints) {
-				return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
-			} else if err != nil {
-				return err
-			}
-			f.SetTitle(w.title)
-			f.SetWidth(w.width)
-			if err := f.Save(w.out); err != nil {
-				return &folder.WriteError{Path: w.out, Err: err}
-			}
-			for _, text := range w.fitted {
-				fmt.Fprintln(cmd.ErrOrStderr(), "tessera:", text)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), w.out)
-			return nil
-		}),
+// Help implements [Command].
+func (w *figureCommand) Help() Help {
+	return Help{
+		Long: "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(figureKinds()) + "\nA folder of a sweep stands for its settings. Runs are measured on the test images, or on all\n" +
+			"images, which include the fitted ones, where the data set has no test images. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\n" +
+			"penalty also show the published numbers of the study. Without runs they show only these.",
+		Examples: []string{"tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl", "tessera figure pareto runs/* --out pareto.svg"},
 	}
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveFilterDirs
-		}
-		return kindNames(kinds), cobra.ShellCompDirectiveNoFileComp
-	}
-	w.add(cmd)
-	cmd.Flags().StringVarP(&w.out, "out", "o", "", "output file, .png, .svg or .pdf (default KIND.png)")
-	cmd.Flags().IntSliceVar(&w.images, "images", nil, "indices of the images to show, test images where the set has them (default the images of the study, or ten evenly spread ones)")
-	cmd.Flags().IntSliceVar(&w.atoms, "atoms", nil, "numbers of the atoms that the figure atoms shows (default all, or the first 20 of several runs), or of the units of the figure attention")
-	cmd.Flags().StringVar(&w.title, "title", "", "title above the figure")
-	cmd.Flags().Var((*positive)(&w.width), "width", "width of a PNG in pixels; an SVG or PDF can be scaled without loss")
-	cmd.Flags().Float64Var(&w.target, "target", 0.3, "target p of the figure penalties, 0 or in (0,1)")
-	cmd.Flags().StringSliceVar(&w.x, "x", nil, "swept key over which curves are drawn (default the one with the most values); several, separated by commas, where models have different keys")
-	cmd.Flags().StringSliceVar(&w.metrics, "metrics", nil, "metrics that curves show (default four that were measured), or the two of pareto (default mse,max_approx), separated by commas")
-	cmd.Flags().StringSliceVar(&w.norms, "norm", []string{string(attack.LInf), string(attack.L2)}, "norms of the perturbations of the figure robustness")
-	cmd.Flags().Float64SliceVar(&w.epsilons, "epsilon", nil, "radii of the figure robustness, of one norm (default 0.02,0.05,0.1,0.2,0.3 for linf; 0.25,0.5,1,2,3 for l2)")
-	cmd.Flags().Lookup("epsilon").DefValue = "" // the usage names it
-	w.steps = 40
-	cmd.Flags().Var((*positive)(&w.steps), "steps", "number of steps of pgd of the figure robustness")
-	w.limit = 1000
-	cmd.Flags().Var((*positive)(&w.limit), "limit", "number of images that the figure robustness attacks, from the first")
-	addChoice(cmd, &w.published, "published", shallowPublished, []string{shallowPublished, deepPublished, nonePublished}, "published points to show")
-	return cmd
 }
 
-// check checks the arguments and flags, and stores the arguments.
-func (w *figureWork) check(kinds []figureKind, args []string) (*figureKind, error) {
-	i := slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == args[0] })
-	if i < 0 {
-		return nil, usagef("unknown figure %q, want one of %s", args[0], strings.Join(kindNames(kinds), ", "))
+// Do implements [Command].
+func (w *figureCommand) Do(cmd *Call) error {
+	kind, err := w.check(cmd)
+	if err != nil {
+		return err
 	}
-	kind := &kinds[i]
-	w.runs = args[1:]
-	switch {
-	case len(w.runs) < kind.least, len(w.runs) == 0 && kind.most > 0 && w.published == nonePublished:
-		return nil, usagef("figure %s: missing run", kind.name)
-	case len(w.runs) > kind.most:
-		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.runs)
-	case w.width > mostWidth:
-		return nil, usagef("--width: got %d, want at most %d", w.width, mostWidth)
-	case len(w.atoms) > 0 && kind.name != "atoms" && kind.name != "attention":
-		return nil, usagef("figure %s: only atoms and attention have --atoms", kind.name)
-	case len(w.x) > 0 && kind.name != "curves":
-		return nil, usagef("figure %s: only curves have --x", kind.name)
-	case len(w.metrics) > 0 && kind.name != "curves" && kind.name != "pareto":
-		return nil, usagef("figure %s: only curves and pareto have --metrics", kind.name)
-	case len(w.metrics) > 0 && kind.name == "pareto" && len(w.metrics) != 2:
-		return nil, usagef("--metrics: got %q, want the two metrics of pareto", w.metrics)
-	case w.target < 0 || w.target >= 1 || math.IsNaN(w.target):
-		return nil, usagef("--target: got %v, want 0 or in (0,1)", w.target)
+	w.ctx = cmd.Context()
+	f, err := kind.draw(w)
+	if errors.Is(err, figures.ErrNoPoints) && w.Metrics != nil {
+		return usageError{fmt.Errorf("figure %s: %w", kind.name, err)}
+	} else if errors.Is(err, figures.ErrNoPoints) {
+		return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
+	} else if err != nil {
+		return err
 	}
-	for _, path := range w.runs {
-		if path == "" {
-			return nil, usagef("figure %s: missing run", kind.name)
+	f.SetTitle(w.Title)
+	f.SetWidth(w.Width)
+	if err := f.Save(w.Out); err != nil {
+		return &folder.WriteError{Path: w.Out, Err: err}
+	}
+	for _, text := range w.fitted {
+		fmt.Fprintln(cmd.ErrOrStderr(), "tessera:", text)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), w.Out)
+	return nil
+}
+
+// check checks what the kind of the figure demands.
+func (w *figureCommand) check(cmd *Call) (*figureKind, error) {
+	kinds := figureKinds()
+	kind := &kinds[slices.IndexFunc(kinds, func(k figureKind) bool { return k.name == string(w.Kind) })]
+	for _, f := range table.Fields(w) {
+		if of := strings.Fields(f.Tag.Get("only")); len(of) > 0 && cmd.Given(flagName(f)) && !slices.Contains(of, kind.name) {
+			return nil, usagef("figure %s: only %s has --%s", kind.name, strings.Join(of, " and "), flagName(f))
 		}
 	}
-	if err := findFolder(w.runs...); err != nil {
-		return nil, err
+	switch {
+	case len(w.Runs) < kind.least, len(w.Runs) == 0 && kind.most > 0 && w.Published == nonePublished:
+		return nil, usagef("figure %s: missing run", kind.name)
+	case len(w.Runs) > kind.most:
+		return nil, usagef("figure %s takes no runs (got %q)", kind.name, w.Runs)
+	case len(w.Metrics) > 0 && kind.name == "pareto" && len(w.Metrics) != 2:
+		return nil, usagef("--metrics: got %q, want the two metrics of pareto", w.Metrics)
 	}
-	if w.out == "" {
-		w.out = kind.name + ".png"
+	if w.Out == "" {
+		w.Out = kind.name + ".png"
 	}
-	if err := figures.CheckPath(w.out); err != nil {
+	if err := figures.CheckPath(w.Out); err != nil {
 		return nil, usageError{err}
 	}
-	if err := refuseFolder(w.out); err != nil {
+	if err := refuseFolder(w.Out); err != nil {
 		return nil, err
 	}
 	var err error
@@ -233,8 +192,8 @@ func kindLines(kinds []figureKind) string {
 	return b.String()
 }
 
-// each opens the runs one by one; see [figureWork.shown].
-func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
+// each opens the runs one by one; see [figureCommand.shown].
+func (w *figureCommand) each(do func(label string, r *tessera.Run) error) error {
 	runs, err := w.shown()
 	if err != nil {
 		return err
@@ -248,7 +207,7 @@ func (w *figureWork) each(do func(label string, r *tessera.Run) error) error {
 }
 
 // open opens one run.
-func (w *figureWork) open(run shownRun, do func(label string, r *tessera.Run) error) error {
+func (w *figureCommand) open(run shownRun, do func(label string, r *tessera.Run) error) error {
 	r, err := tessera.Open(run.path, w.options)
 	if err != nil {
 		return err
@@ -261,7 +220,7 @@ func (w *figureWork) open(run shownRun, do func(label string, r *tessera.Run) er
 }
 
 // points measures the runs and reads the results of sweeps; dataset is their common data set.
-func (w *figureWork) points() (points []figures.Point, dataset string, err error) {
+func (w *figureCommand) points() (points []figures.Point, dataset string, err error) {
 	add := func(p figures.Point, of string) error {
 		if dataset == "" {
 			dataset = of
@@ -272,7 +231,7 @@ func (w *figureWork) points() (points []figures.Point, dataset string, err error
 		points = append(points, p)
 		return nil
 	}
-	for _, path := range w.runs {
+	for _, path := range w.Runs {
 		if sweep.Is(path) {
 			err = sweepPoints(path, func(p figures.Point, of string) error {
 				if p.Split == string(data.AllSplit) {
@@ -302,17 +261,17 @@ func (w *figureWork) points() (points []figures.Point, dataset string, err error
 const studied = "fashion-mnist"
 
 // compared returns the points of the runs and, if the runs use the same data set, of the study's curves.
-func (w *figureWork) compared() (ours, published []figures.Point, err error) {
+func (w *figureCommand) compared() (ours, published []figures.Point, err error) {
 	ours, dataset, err := w.points()
-	if w.published != nonePublished && (dataset == studied || dataset == "") {
-		published = figures.PublishedCurves(w.published == deepPublished)
+	if w.Published != nonePublished && (dataset == studied || dataset == "") {
+		published = figures.PublishedCurves(w.Published == deepPublished)
 	}
 	return ours, published, err
 }
 
 // drawCompared returns a function that draws a figure of measured and published points.
-func drawCompared(draw func(ours, published []figures.Point) (*figures.Figure, error)) func(*figureWork) (*figures.Figure, error) {
-	return func(w *figureWork) (*figures.Figure, error) {
+func drawCompared(draw func(ours, published []figures.Point) (*figures.Figure, error)) func(*figureCommand) (*figures.Figure, error) {
+	return func(w *figureCommand) (*figures.Figure, error) {
 		ours, published, err := w.compared()
 		if err != nil {
 			return nil, err
@@ -321,13 +280,13 @@ func drawCompared(draw func(ours, published []figures.Point) (*figures.Figure, e
 	}
 }
 
-func drawPareto(w *figureWork) (*figures.Figure, error) {
+func drawPareto(w *figureCommand) (*figures.Figure, error) {
 	ours, dataset, err := w.points()
 	if err != nil {
 		return nil, err
 	}
-	if len(w.metrics) == 2 {
-		f, err := figures.ParetoOf(w.metrics[0], w.metrics[1], ours)
+	if len(w.Metrics) == 2 {
+		f, err := figures.ParetoOf(w.Metrics[0], w.Metrics[1], ours)
 		if err != nil && !errors.Is(err, figures.ErrNoPoints) {
 			err = usageError{err}
 		}
@@ -337,15 +296,15 @@ func drawPareto(w *figureWork) (*figures.Figure, error) {
 		dataset = studied
 	}
 	var published []figures.Point
-	if w.published != nonePublished {
+	if w.Published != nonePublished {
 		published = figures.PublishedTables(dataset)
 	}
 	return figures.Pareto(ours, published)
 }
 
-func drawPenalties(w *figureWork) (*figures.Figure, error) { return figures.Penalties(w.target) }
+func drawPenalties(w *figureCommand) (*figures.Figure, error) { return figures.Penalties(w.Target) }
 
-func drawNetwork(*figureWork) (*figures.Figure, error) {
+func drawNetwork(*figureCommand) (*figures.Figure, error) {
 	return figures.Network(figures.NetworkLayer{Name: "input", Units: 6}, figures.NetworkLayer{Name: "code", Units: 3},
 		figures.NetworkLayer{Name: "output", Units: 6})
 }

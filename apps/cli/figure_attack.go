@@ -3,7 +3,6 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"tessera"
 	"tessera/apps/internal/study"
@@ -13,7 +12,7 @@ import (
 )
 
 // drawGradients draws test images and, for each run, the gradients of the cross entropy of its head with respect to them.
-func drawGradients(w *figureWork) (*figures.Figure, error) {
+func drawGradients(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.ImageRow
 	err := w.displays(func(d display) error {
 		heads := d.run.ClassHeads()
@@ -70,25 +69,22 @@ func accuracyName(r *tessera.Run) string {
 }
 
 // drawRobustness attacks the heads of runs in balls of growing radii.
-func drawRobustness(w *figureWork) (*figures.Figure, error) {
-	if len(w.epsilons) > 0 && len(w.norms) > 1 {
+func drawRobustness(w *figureCommand) (*figures.Figure, error) {
+	if len(w.Epsilons) > 0 && len(w.Norms) > 1 {
 		return nil, usagef("--epsilon: radii are of one norm; add --norm %s or --norm %s", attack.LInf, attack.L2)
 	}
 	var list []figures.Robust
 	var trials []attack.Trial
-	for _, norm := range w.norms {
-		if !slices.Contains(attack.Norm("").Choices(), norm) {
-			return nil, usagef("--norm: got %q, want one of %s", norm, strings.Join(attack.Norm("").Choices(), ", "))
-		}
-		radii := slices.Clone(w.epsilons)
+	for _, norm := range w.Norms {
+		radii := slices.Clone(w.Epsilons)
 		if len(radii) == 0 {
-			radii = attack.Norm(norm).Radii()
+			radii = norm.Radii()
 		}
 		slices.Sort(radii)
 		for _, epsilon := range slices.Compact(radii) {
-			t := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: attack.Norm(norm), Epsilon: epsilon, Steps: w.steps}, Early: true}
+			t := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: w.Steps}, Early: true}
 			if err := t.Check(); err != nil {
-				return nil, usagef("--%v", err)
+				return nil, flagError(err)
 			}
 			trials = append(trials, t)
 		}
@@ -107,12 +103,12 @@ func drawRobustness(w *figureWork) (*figures.Figure, error) {
 			if name := accuracyName(r); name != "accuracy" {
 				of += " (" + name + ")"
 			}
-			j, err := r.AttackHead(w.ctx, tessera.HeadAttack{Head: head, Trials: trials, Limit: w.limit})
+			j, err := r.AttackHead(w.ctx, tessera.HeadAttack{Head: head, Trials: trials, Limit: w.Limit})
 			if err != nil {
 				return fmt.Errorf("figure robustness: %s: %w", label, err)
 			}
-			for _, norm := range w.norms {
-				one := figures.Robust{Label: of, Norm: attack.Norm(norm), Method: fmt.Sprintf("pgd, %d steps, %d images", w.steps, j.Images), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
+			for _, norm := range w.Norms {
+				one := figures.Robust{Label: of, Norm: norm, Method: fmt.Sprintf("pgd, %d steps, %d images", w.Steps, j.Images), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
 				for _, t := range j.Trials {
 					if t.Norm == one.Norm {
 						one.Radii, one.Accuracy = append(one.Radii, t.Epsilon), append(one.Accuracy, t.Accuracy)

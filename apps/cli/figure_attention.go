@@ -10,7 +10,7 @@ import (
 
 // drawAttention draws where the heads of the last layer with attention attend: in test images, or with --atoms in the images that
 // use these units.
-func drawAttention(w *figureWork) (*figures.Figure, error) {
+func drawAttention(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.ImageRow
 	err := w.displays(func(d display) error {
 		names := figures.AttentionValues(d.run)
@@ -18,20 +18,20 @@ func drawAttention(w *figureWork) (*figures.Figure, error) {
 			return usagef("figure attention: %s publishes no attention over parts of its images; the layers attention and transformer do", d.label)
 		}
 		images, caption := d.images, d.label+": test images"
-		if len(w.atoms) > 0 {
+		if len(w.Atoms) > 0 {
 			all, err := d.run.Images(w.ctx)
 			if err != nil {
 				return err
 			}
 			first := all.First(figures.MostAttended)
-			images, caption = first.Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, strings.Trim(strings.ReplaceAll(fmt.Sprint(w.atoms), " ", ", "), "[]"))
+			images, caption = first.Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, strings.Trim(strings.ReplaceAll(fmt.Sprint(w.Atoms), " ", ", "), "[]"))
 		}
 		a, err := figures.AttentionOf(d.run, names[len(names)-1], images)
 		if err != nil {
 			return err
 		}
-		if len(w.atoms) > 0 {
-			if a, err = ofUnits(d.run, a, w.atoms); err != nil {
+		if len(w.Atoms) > 0 {
+			if a, err = ofUnits(d.run, a, w.Atoms); err != nil {
 				return err
 			}
 		}

@@ -17,24 +17,24 @@ import (
 
 // drawCurves draws metrics over a swept key, or the study's four panels over β if no other metrics or keys are given and
 // several β are compared.
-func drawCurves(w *figureWork) (*figures.Figure, error) {
+func drawCurves(w *figureCommand) (*figures.Figure, error) {
 	swept, err := w.sweeps()
 	if err != nil {
 		return nil, err
 	}
-	if len(w.x)+len(w.metrics) == 0 {
+	if len(w.X)+len(w.Metrics) == 0 {
 		ours, published, err := w.compared()
-		if err != nil || len(w.runs) == 0 || overBeta(ours) && ofPenalty(swept) {
+		if err != nil || len(w.Runs) == 0 || overBeta(ours) && ofPenalty(swept) {
 			if err != nil {
 				return nil, err
 			}
 			return figures.Curves(ours, published)
 		}
 	}
-	if len(swept) < len(w.runs) || len(swept) == 0 {
+	if len(swept) < len(w.Runs) || len(swept) == 0 {
 		return nil, usagef("figure curves: runs are drawn over the weight of their KL penalty, and these have fewer than two; other keys are drawn of folders of sweeps")
 	}
-	c := curves{sweeps: swept, x: w.x, metrics: w.metrics}
+	c := curves{sweeps: swept, x: w.X, metrics: w.Metrics}
 	for _, step := range []func() error{c.comparable, c.chooseX, c.chooseMetrics} {
 		if err := step(); err != nil {
 			return nil, usageError{fmt.Errorf("figure curves: %w", err)}
@@ -86,8 +86,8 @@ type sweptFolder struct {
 }
 
 // sweeps reads the folders that are sweeps.
-func (w *figureWork) sweeps() (list []sweptFolder, err error) {
-	for _, path := range w.runs {
+func (w *figureCommand) sweeps() (list []sweptFolder, err error) {
+	for _, path := range w.Runs {
 		if !sweep.Is(path) {
 			continue
 		}
@@ -302,8 +302,8 @@ func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
 type shownRun struct{ path, label string }
 
 // shown lists the runs of a figure. A sweep is replaced by the first finished trial of each of its settings.
-func (w *figureWork) shown() (list []shownRun, err error) {
-	for _, path := range w.runs {
+func (w *figureCommand) shown() (list []shownRun, err error) {
+	for _, path := range w.Runs {
 		if !sweep.Is(path) {
 			list = append(list, shownRun{path, labelOf(path)})
 			continue

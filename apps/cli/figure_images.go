@@ -18,7 +18,7 @@ import (
 	"tessera/metrics"
 )
 
-func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
+func drawAtoms(w *figureCommand) (f *figures.Figure, err error) {
 	runs, err := w.shown()
 	if err != nil {
 		return nil, err
@@ -29,12 +29,12 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 		if a == nil {
 			return usagef("%s has no atoms", label)
 		}
-		for _, atom := range w.atoms {
+		for _, atom := range w.Atoms {
 			if atom < 0 || atom >= a.Count {
 				return usagef("--atoms: got %d, want 0 to %d", atom, a.Count-1)
 			}
 		}
-		if len(runs) == 1 && len(w.atoms) == 0 {
+		if len(runs) == 1 && len(w.Atoms) == 0 {
 			names, _ := r.ValueNames(w.ctx) // the numbers of the values do without the file
 			var bars []float64
 			if bars, err = effects(w.ctx, r); err == nil {
@@ -47,9 +47,9 @@ func drawAtoms(w *figureWork) (f *figures.Figure, err error) {
 		}
 		row, n := study.FirstAtoms(r)
 		row.Caption = fmt.Sprintf("%s: %d of %d atoms", label, n, a.Count)
-		if len(w.atoms) > 0 {
-			row.Images, row.Caption = nil, label+": atoms "+strings.Trim(strings.ReplaceAll(fmt.Sprint(w.atoms), " ", ", "), "[]")
-			for _, atom := range w.atoms {
+		if len(w.Atoms) > 0 {
+			row.Images, row.Caption = nil, label+": atoms "+strings.Trim(strings.ReplaceAll(fmt.Sprint(w.Atoms), " ", ", "), "[]")
+			for _, atom := range w.Atoms {
 				row.Names = append(row.Names, fmt.Sprint(atom))
 				row.Images = append(row.Images, a.Values[atom*a.Pixels():(atom+1)*a.Pixels()]...)
 			}
@@ -124,9 +124,9 @@ func (d display) scale(row figures.ImageRow) figures.ImageRow {
 
 // displays calls do for each run, with the images of the figure. All runs must have the same images, by their values: the names
 // of their data sets may differ.
-func (w *figureWork) displays(do func(display) error) error {
+func (w *figureCommand) displays(do func(display) error) error {
 	var first *display
-	indices := w.images
+	indices := w.Images
 	return w.each(func(label string, r *tessera.Run) error {
 		sample, err := r.Sample(w.ctx, data.TestSplit)
 		if err != nil {
@@ -162,7 +162,7 @@ func (w *figureWork) displays(do func(display) error) error {
 	})
 }
 
-func drawReconstructions(w *figureWork) (*figures.Figure, error) {
+func drawReconstructions(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.ImageRow
 	err := w.displays(func(d display) error {
 		if !decodes(d.run) {
@@ -191,7 +191,7 @@ func drawReconstructions(w *figureWork) (*figures.Figure, error) {
 	return drawRows(rows, figures.Spectra)
 }
 
-func drawMaxApproximations(w *figureWork) (*figures.Figure, error) {
+func drawMaxApproximations(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.ImageRow
 	err := w.displays(func(d display) error {
 		if len(d.run.Shape()) < 2 {
@@ -217,7 +217,7 @@ func drawMaxApproximations(w *figureWork) (*figures.Figure, error) {
 	return figures.ImageRows(rows...)
 }
 
-func drawCodes(w *figureWork) (*figures.Figure, error) {
+func drawCodes(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.CodeRow
 	err := w.displays(func(d display) error {
 		row, err := study.Codes(d.run, d.given, study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"))
@@ -230,7 +230,7 @@ func drawCodes(w *figureWork) (*figures.Figure, error) {
 	return figures.Histograms(rows...)
 }
 
-func drawTraining(w *figureWork) (*figures.Figure, error) {
+func drawTraining(w *figureCommand) (*figures.Figure, error) {
 	var courses []figures.TrainingRun
 	runs, err := w.shown()
 	if err != nil {

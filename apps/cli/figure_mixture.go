@@ -8,7 +8,7 @@ import (
 )
 
 // drawMixture draws the components of a mixture on the samples on which it is measured.
-func drawMixture(w *figureWork) (f *figures.Figure, err error) {
+func drawMixture(w *figureCommand) (f *figures.Figure, err error) {
 	err = w.each(func(label string, r *tessera.Run) error {
 		m := figures.Mixed{Components: r.Components(), Shape: r.Shape()}
 		if m.Components == nil {

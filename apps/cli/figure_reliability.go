@@ -12,7 +12,7 @@ const reliabilityBins = 15
 
 // drawReliability draws the reliability of every head that predicts classes, on the test images. For calibrated heads it also
 // draws the reliability before the calibration.
-func drawReliability(w *figureWork) (*figures.Figure, error) {
+func drawReliability(w *figureCommand) (*figures.Figure, error) {
 	var list []figures.Reliable
 	err := w.each(func(label string, r *tessera.Run) error {
 		heads := r.ClassHeads()
@@ -52,7 +52,7 @@ func drawReliability(w *figureWork) (*figures.Figure, error) {
 }
 
 // rawLogits returns the logits of a head before its calibration.
-func (w *figureWork) rawLogits(run, head string) ([]float32, error) {
+func (w *figureCommand) rawLogits(run, head string) ([]float32, error) {
 	options := w.options
 	options.Raw = true
 	r, err := tessera.Open(run, options)

@@ -8,42 +8,45 @@ import (
 	"os"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/show/terminal"
 	"tessera/config"
-	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 )
 
-// modelFlags contains the flags that select a model.
-type modelFlags struct {
-	file string
-	sets []string
-	data string
+// fileFlag is the flag of commands that read a file of models.
+type fileFlag struct {
+	File string `flag:"file,f" is:"file" doc:"file whose models add to the shipped ones, or shipped for these alone" default:"./models.toml, or shipped if there is none"`
 }
 
-func (f *modelFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file whose models add to the shipped ones, or \""+shippedFile+"\" (default ./"+tessera.ModelsFile+", or shipped if there is none)")
-	cmd.Flags().StringArrayVar(&f.sets, "set", nil, "change a key of the model, as in loss.1.weight=0.01 (PATH=VALUE); may be repeated")
-	cmd.ValidArgsFunction = f.complete
+// load reads the file of models.
+func (f *fileFlag) load() (*config.File, error) { return f.read("") }
+
+// modelFlags are the flags that select and change a model.
+type modelFlags struct {
+	fileFlag
+	dataFlag
+	Sets []string `flag:"set" each:"true" is:"setting" doc:"change a key of the model, as in loss.1.weight=0.01 (PATH=VALUE); may be repeated"`
 }
 
 // shippedFile is the name for the models that are shipped with tessera. An existing file with this name has priority.
 const shippedFile = "shipped"
 
 // load reads the file of models.
-func (f *modelFlags) load() (*config.File, error) {
+func (f *modelFlags) load() (*config.File, error) { return f.read(f.Data) }
+
+// read reads the file of models, which determines image shapes from the data files of a folder if necessary.
+func (f *fileFlag) read(folder string) (*config.File, error) {
+	dirs := data.SearchDirs(folder)
 	if f.readsShipped() {
-		return f.search(tessera.Shipped()), nil
+		return searching(tessera.Shipped(), dirs), nil
 	}
-	file := cmp.Or(f.file, tessera.ModelsFile)
+	file := cmp.Or(f.File, tessera.ModelsFile)
 	models, err := tessera.Load(file)
 	var path *fs.PathError
 	switch {
@@ -54,22 +57,22 @@ func (f *modelFlags) load() (*config.File, error) {
 	case err != nil:
 		return nil, err
 	}
-	return f.search(models), nil
+	return searching(models, dirs), nil
 }
 
 // readsShipped reports whether only the shipped models are read: no file is given, or the given name is that of the shipped
 // models and no such file exists.
-func (f *modelFlags) readsShipped() bool {
-	if f.file != "" && f.file != shippedFile {
+func (f *fileFlag) readsShipped() bool {
+	if f.File != "" && f.File != shippedFile {
 		return false
 	}
-	_, err := os.Stat(cmp.Or(f.file, tessera.ModelsFile))
+	_, err := os.Stat(cmp.Or(f.File, tessera.ModelsFile))
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// search returns a file of models that determines image shapes from data files if necessary.
-func (f *modelFlags) search(models *config.File) *config.File {
-	models.Dirs = data.SearchDirs(f.data)
+// searching returns a file of models that determines image shapes from the data files in folders.
+func searching(models *config.File, dirs data.Dirs) *config.File {
+	models.Dirs = dirs
 	return models
 }
 
@@ -79,7 +82,7 @@ func (f *modelFlags) model(name string, more ...string) (*config.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	sets, err := parseSets(slices.Concat(f.sets, more))
+	sets, err := parseSets(slices.Concat(f.Sets, more))
 	if err != nil {
 		return nil, err
 	}
@@ -99,54 +102,56 @@ func parseSets(arguments []string) ([]config.Set, error) {
 	return sets, nil
 }
 
-// complete lists the models for shell completion.
-func (f *modelFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	models, err := f.load()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+// dataFlag is the flag of commands that read data sets.
+type dataFlag struct {
+	Data string `flag:"data" is:"place" doc:"folder with the data sets, searched before $TESSERA_DATA and the cache"`
+}
+
+// Check returns an error for a missing folder, because the next searched folder could contain other images.
+func (f *dataFlag) Check() error {
+	if info, err := os.Stat(f.Data); f.Data != "" && (err != nil || !info.IsDir()) {
+		return &data.Error{Path: f.Data, Problem: "no such folder", Hint: "--data is the folder that contains the folders of the data sets; `tessera data get NAME --data " + f.Data + "` creates it and downloads one"}
 	}
-	return models.Names(), cobra.ShellCompDirectiveNoFileComp
+	return nil
 }
 
-// runFlags contains the flags for threads, back end and data folder.
-type runFlags struct {
-	data    string
-	threads int
-	backend string
+// threadFlags are the flags of commands that compute.
+type threadFlags struct {
+	Threads int         `flag:"threads" want:"in [1,1024]" doc:"number of CPUs to use" default:"all"`
+	Backend backendName `flag:"backend" doc:"back end that runs the model"`
 }
 
-func (f *runFlags) add(cmd *cobra.Command) {
-	addDataFlag(cmd, &f.data)
-	cmd.Flags().IntVar(&f.threads, "threads", runtime.GOMAXPROCS(0), "number of CPUs to use")
-	addBackendFlag(cmd, &f.backend)
+// backendName is the name of a back end.
+type backendName string
+
+// Choices lists the back ends.
+func (backendName) Choices() []string { return tessera.Backends() }
+
+// allThreads returns the defaults.
+func allThreads() threadFlags {
+	return threadFlags{runtime.GOMAXPROCS(0), backendName(tessera.Backends()[0])}
 }
 
-func addBackendFlag(cmd *cobra.Command, backend *string) {
-	addChoice(cmd, backend, "backend", tessera.Backends()[0], tessera.Backends(), "back end that runs the model")
-}
-
-// addDataFlag adds --data. A missing folder is an error, because the next searched folder could contain other images.
-func addDataFlag(cmd *cobra.Command, dir *string) {
-	cmd.PreRunE = work(func(*cobra.Command, []string) error {
-		if info, err := os.Stat(*dir); *dir != "" && (err != nil || !info.IsDir()) {
-			return &data.Error{Path: *dir, Problem: "no such folder", Hint: "--data is the folder that contains the folders of the data sets; `tessera data get NAME --data " + *dir + "` creates it and downloads one"}
-		}
-		return nil
-	})
-	cmd.Flags().StringVar(dir, "data", "", "folder with the data sets, searched before $"+data.EnvDir+" and the cache")
-}
-
-// options checks the flags and converts them to options.
-func (f *runFlags) options() (tessera.Options, error) {
-	if f.threads < 1 || f.threads > tessera.MostThreads {
-		return tessera.Options{}, usagef("--threads: got %d, want from 1 to %d", f.threads, tessera.MostThreads)
-	}
+// options returns the options for opening a run whose data sets are searched in a folder.
+func (f *threadFlags) options(folder string) (tessera.Options, error) {
 	if err := kernel.Err(); err != nil {
 		return tessera.Options{}, usageError{err}
 	}
-	team.Limit(f.threads)
-	return tessera.Options{Data: f.data, Threads: f.threads, Backend: f.backend}, nil
+	team.Limit(f.Threads)
+	return tessera.Options{Data: folder, Threads: f.Threads, Backend: string(f.Backend)}, nil
 }
+
+// runFlags are the flags of commands that open runs.
+type runFlags struct {
+	dataFlag
+	threadFlags
+}
+
+// forRuns returns the defaults.
+func forRuns() runFlags { return runFlags{threadFlags: allThreads()} }
+
+// options returns the options for opening a run.
+func (f *runFlags) options() (tessera.Options, error) { return f.threadFlags.options(f.Data) }
 
 // open checks the flags and opens a run.
 func (f *runFlags) open(run string) (*tessera.Run, error) {
@@ -156,20 +161,6 @@ func (f *runFlags) open(run string) (*tessera.Run, error) {
 	}
 	return tessera.Open(run, options)
 }
-
-// aRun makes a command accept one argument, the folder of a run.
-func aRun(cmd *cobra.Command) {
-	cmd.Args = cobra.MatchAll(one("run"), func(cmd *cobra.Command, args []string) error {
-		if memberOf(cmd).quiet { // rank 0 has the folder
-			return nil
-		}
-		return findFolder(args[0])
-	})
-	cmd.ValidArgsFunction = completeFolders
-}
-
-// completeFolders completes the arguments of commands that take folders.
-var completeFolders = cobra.FixedCompletions(nil, cobra.ShellCompDirectiveFilterDirs)
 
 // placeError is the error for a path that is not the folder of a run or of a sweep.
 type placeError struct{ path, problem string }
@@ -201,65 +192,30 @@ func refuseFolder(out string) error {
 	return nil
 }
 
-// one returns a check that accepts exactly one argument; what names the argument, such as the folder of a run.
-func one(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0, len(args) == 1 && args[0] == "":
-			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
-		case len(args) > 1:
-			return fmt.Errorf("%s: got %q, want one %s", cmd.Name(), args, what)
-		}
-		return nil
-	}
-}
-
-// atLeast returns a check that accepts n or more arguments; what names them.
-func atLeast(n int, what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		switch {
-		case len(args) == 0:
-			return fmt.Errorf("%s: missing %s", cmd.Name(), what)
-		case len(args) < n:
-			return fmt.Errorf("%s: got %d %s, want at least %d", cmd.Name(), len(args), what, n)
-		}
-		return nil
-	}
-}
-
-// anyOf makes a command accept only the given arguments, and lists them for shell completion.
-func anyOf(cmd *cobra.Command, valid []string) {
-	cmd.ValidArgs = valid
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		for _, a := range args {
-			if near := table.Suggest(a, valid); !slices.Contains(valid, a) && strings.HasPrefix(near, "did you mean") {
-				return fmt.Errorf("unknown %q: %s", a, near)
-			} else if !slices.Contains(valid, a) {
-				return fmt.Errorf("unknown %q, want %s", a, strings.Join(valid, ", "))
-			}
-		}
-		return nil
-	}
-}
-
 // previewFlag selects how the terminal shows atoms.
-type previewFlag struct{ how string }
+type previewFlag struct {
+	Preview previewName `flag:"preview" doc:"how atoms are shown in the terminal, never where the output is not one"`
+}
+
+// previewName is the name of a way to show atoms.
+type previewName string
 
 // automatic selects the protocol that the terminal supports.
 const automatic = "auto"
 
-func (f *previewFlag) add(cmd *cobra.Command) {
-	addChoice(cmd, &f.how, "preview", automatic, slices.Concat([]string{automatic}, terminal.Protocols()), "how atoms are shown in the terminal, never where the output is not one")
+// Choices lists the ways.
+func (previewName) Choices() []string {
+	return slices.Concat([]string{automatic}, terminal.Protocols())
 }
 
 // show draws the first atoms of a run if the output is a terminal.
-func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
+func (f *previewFlag) show(cmd *Call, r *tessera.Run) error {
 	screen := terminalOf(cmd.OutOrStdout())
-	if screen == nil || f.how == string(terminal.None) {
+	if screen == nil || f.Preview == previewName(terminal.None) {
 		return nil
 	}
-	p := terminal.Protocol(f.how)
-	if f.how == automatic {
+	p := terminal.Protocol(f.Preview)
+	if f.Preview == automatic {
 		p = terminal.Detect(os.Getenv)
 	}
 	if p == terminal.None {
@@ -282,55 +238,23 @@ func (f *previewFlag) show(cmd *cobra.Command, r *tessera.Run) error {
 	return err
 }
 
-// choice is the value of a flag that accepts only some texts.
-type choice struct {
-	text    *string
-	choices []string
+// jsonFlag is the flag of commands that can print their result as JSON.
+type jsonFlag struct {
+	JSON bool `flag:"json" doc:"print one JSON document"`
 }
 
-// addChoice adds a flag that accepts only some texts, which its help and the shell completion list.
-func addChoice(cmd *cobra.Command, text *string, name, standard string, choices []string, usage string) {
-	*text = standard
-	cmd.Flags().Var(choice{text, choices}, name, usage+": "+strings.Join(choices, ", "))
-	_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(choices, cobra.ShellCompDirectiveNoFileComp))
+// rawFlag is the flag of commands that can leave out what was fitted to a run.
+type rawFlag struct {
+	Raw bool `flag:"raw" doc:"leave out what was fitted to the run after its training: calibrations and thresholds"`
 }
 
-// String implements [pflag.Value].
-func (c choice) String() string { return *c.text }
-
-// Type implements [pflag.Value].
-func (c choice) Type() string { return "string" }
-
-// Set implements [pflag.Value].
-func (c choice) Set(text string) error {
-	if !slices.Contains(c.choices, text) {
-		return unwanted(fmt.Sprintf("got %q, want one of %s", text, strings.Join(c.choices, ", ")))
-	}
-	*c.text = text
-	return nil
+// splitFlag is the flag of commands that measure runs.
+type splitFlag struct {
+	Split splitName `flag:"split" doc:"images that are measured"`
 }
 
-// positive is the value of a flag that accepts numbers > 0.
-type positive int
+// splitName is the name of a split.
+type splitName string
 
-// String implements [pflag.Value].
-func (p *positive) String() string { return strconv.Itoa(int(*p)) }
-
-// Type implements [pflag.Value].
-func (p *positive) Type() string { return "int" }
-
-// Set implements [pflag.Value].
-func (p *positive) Set(text string) error {
-	n, err := strconv.Atoi(text)
-	if err == nil && n < 1 {
-		err = unwanted(fmt.Sprintf("got %d, want > 0", n))
-	}
-	*p = positive(n)
-	return err
-}
-
-// unwanted is the error for a value that a flag does not accept.
-type unwanted string
-
-// Error implements error.
-func (e unwanted) Error() string { return string(e) }
+// Choices lists the splits.
+func (splitName) Choices() []string { return data.SplitNames() }

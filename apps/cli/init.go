@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/internal/train/folder"
 )
@@ -18,26 +17,31 @@ import (
 //go:embed init.toml
 var firstModels []byte
 
-func initCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:     "init [DIR]",
-		Short:   "Write a first models.toml, which can be trained at once",
-		Long:    "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nAn existing file is never replaced.",
-		Example: "  tessera init\n  tessera train my-bars",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			dir := "."
-			if len(args) == 1 {
-				dir = args[0]
-			}
-			path := filepath.Join(dir, tessera.ModelsFile)
-			if err := writeNew(path, firstModels); err != nil {
-				return err
-			}
-			fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nnext: %stessera train my-bars\n", path, enter(dir))
-			return nil
-		}),
+func init() {
+	Commands.Register("init", "Write a first models.toml, which can be trained at once", func() Command { return &initCommand{Dir: "."} })
+}
+
+// initCommand is the command init.
+type initCommand struct {
+	Dir string `arg:"DIR" optional:"true" is:"place" doc:"the folder of the file"`
+}
+
+// Help implements [Command].
+func (f *initCommand) Help() Help {
+	return Help{
+		Long:     "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nAn existing file is never replaced.",
+		Examples: []string{"tessera init", "tessera train my-bars"},
 	}
+}
+
+// Do implements [Command].
+func (f *initCommand) Do(cmd *Call) error {
+	path := filepath.Join(f.Dir, tessera.ModelsFile)
+	if err := writeNew(path, firstModels); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nnext: %stessera train my-bars\n", path, enter(f.Dir))
+	return err
 }
 
 // enter returns the shell command that changes to a folder, "" for the current one.

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config"
 	"tessera/config/part/table"
@@ -23,44 +22,54 @@ const (
 // metricsTitle is the title for the metrics, which a file does not declare.
 const metricsTitle = "metrics"
 
-func listCommand() *cobra.Command {
-	var f modelFlags
-	var asJSON bool
-	titles := slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
-	cmd := &cobra.Command{
-		Use:     "list [KIND]... [PART]...",
-		Short:   "List models, layers, losses and all other parts, with keys and defaults",
-		Long:    "List models, layers, losses and all other parts, with keys and defaults, or only the parts that are named. The kinds are " + strings.Join(titles, ", ") + ".",
-		Example: "  tessera list losses\n  tessera list models sweeps\n  tessera list layers dense",
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			kinds, parts := kindsAndParts(args, titles)
-			all, err := describe(&f, kinds)
-			if err != nil {
-				return err
-			}
-			if len(parts) > 0 {
-				if kinds, err = only(all, kinds, parts); err != nil {
-					return err
-				}
-			}
-			if asJSON {
-				return printJSON(cmd.OutOrStdout(), all)
-			}
-			for i, title := range kinds {
-				if i > 0 {
-					fmt.Fprintln(cmd.OutOrStdout())
-				}
-				if err := printTitle(cmd.OutOrStdout(), title, all[title]); err != nil {
-					return err
-				}
-			}
-			return nil
-		}),
+func init() {
+	Commands.Register("list", "List models, layers, losses and all other parts, with keys and defaults", func() Command { return &listCommand{} })
+}
+
+// listCommand is the command list.
+type listCommand struct {
+	Names []string `arg:"KIND or PART" usage:"[KIND]... [PART]..." optional:"true" is:"kind" doc:"kinds of parts, or names of parts"`
+	fileFlag
+	jsonFlag
+}
+
+// listTitles returns the kinds of parts that list prints.
+func listTitles() []string {
+	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
+}
+
+// Help implements [Command].
+func (f *listCommand) Help() Help {
+	return Help{
+		Long:     "List models, layers, losses and all other parts, with keys and defaults, or only the parts that are named. The kinds are " + strings.Join(listTitles(), ", ") + ".",
+		Examples: []string{"tessera list losses", "tessera list models sweeps", "tessera list layers dense"},
 	}
-	cmd.ValidArgs = titles
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models, or \""+shippedFile+"\"")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	return cmd
+}
+
+// Do implements [Command].
+func (f *listCommand) Do(cmd *Call) error {
+	kinds, parts := kindsAndParts(f.Names, listTitles())
+	all, err := describe(&f.fileFlag, kinds)
+	if err != nil {
+		return err
+	}
+	if len(parts) > 0 {
+		if kinds, err = only(all, kinds, parts); err != nil {
+			return err
+		}
+	}
+	if f.JSON {
+		return printJSON(cmd.OutOrStdout(), all)
+	}
+	for i, title := range kinds {
+		if i > 0 {
+			fmt.Fprintln(cmd.OutOrStdout())
+		}
+		if err := printTitle(cmd.OutOrStdout(), title, all[title]); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // kindsAndParts divides the arguments into kinds and names of parts. Without any kind it returns all kinds.
@@ -116,7 +125,7 @@ func only(all map[string]any, kinds, parts []string) (with []string, err error) 
 }
 
 // describe returns the entries for every title.
-func describe(f *modelFlags, titles []string) (map[string]any, error) {
+func describe(f *fileFlag, titles []string) (map[string]any, error) {
 	all := map[string]any{}
 	for _, title := range titles {
 		if title == metricsTitle {
@@ -287,30 +296,23 @@ func byDefault(k table.KeyDescription) string {
 	return "= " + k.Default
 }
 
-// metricFlags contains the flags that select metrics.
+// metricFlags are the flags that select metrics.
 type metricFlags struct {
-	names []string
-	svm   bool
-	with  []string
-}
-
-func (f *metricFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&f.names, "metrics", nil, "metrics to measure, names or globs as in mse,max_approx* (default all quick ones); see tessera list metrics")
-	cmd.Flags().BoolVar(&f.svm, "svm", false, "also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)")
-	cmd.Flags().StringArrayVar(&f.with, "with", nil, "setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics")
-	_ = cmd.RegisterFlagCompletionFunc("metrics", cobra.FixedCompletions(metrics.Names(), cobra.ShellCompDirectiveNoFileComp))
+	Metrics []string `flag:"metrics" is:"metric" doc:"metrics to measure, names or globs as in mse,max_approx*; see tessera list metrics" default:"all quick ones"`
+	SVM     bool     `flag:"svm" doc:"also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)"`
+	With    []string `flag:"with" each:"true" doc:"setting KEY=VALUE of a metric, as in shots=10; may be repeated; see tessera list metrics"`
 }
 
 // given reports whether a flag chooses metrics or their settings.
-func (f *metricFlags) given() bool { return len(f.names) > 0 || len(f.with) > 0 || f.svm }
+func (f *metricFlags) given() bool { return len(f.Metrics) > 0 || len(f.With) > 0 || f.SVM }
 
 // chosen returns the metrics of the flags; metrics that another flag adds (others) are omitted if they are not applicable.
 func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
-	chosen, err := selected(f.names...)
+	chosen, err := selected(f.Metrics...)
 	if err != nil {
 		return nil, err
 	}
-	if len(f.names) == 0 {
+	if len(f.Metrics) == 0 {
 		chosen = metrics.Default()
 	}
 	more, err := selected(others...)
@@ -321,14 +323,14 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 		more[i].Optional = true
 	}
 	chosen = chosen.Add(more)
-	if f.svm {
+	if f.SVM {
 		svm, err := selected("svm", "svm_holdout")
 		if err != nil {
 			return nil, err
 		}
 		chosen = chosen.Add(svm)
 	}
-	for _, text := range f.with {
+	for _, text := range f.With {
 		if err := chosen.SetText(text); err != nil {
 			return nil, usagef("--with: %v", err)
 		}

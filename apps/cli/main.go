@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"regexp"
 	"runtime/debug"
 	"slices"
 	"strings"
@@ -62,9 +61,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	return together.code(ctx, err, explain(failure{err, command, together.run}, together.announce(ctx, err, stderr)))
 }
 
-// parsing matches the prefix that Go's parse functions add to the error of a flag's value.
-var parsing = regexp.MustCompile(`strconv\.\w+: parsing ".*": `)
-
 // newRoot returns the command with all sub-commands; each has a separate file. width is the length of lines in help texts.
 func newRoot(width int) *cobra.Command {
 	root := &cobra.Command{
@@ -78,64 +74,26 @@ func newRoot(width int) *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n") // the same line as the command version
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		var invalid *pflag.InvalidValueError
-		if errors.As(err, &invalid) && errors.As(err, new(unwanted)) {
+		if errors.As(err, &invalid) {
 			return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 		}
-		if errors.As(err, &invalid) && invalid.GetFlag().Value.Type() == "uint64" {
-			return fmt.Errorf("--%s: got %q, want a whole number >= 0", invalid.GetFlag().Name, invalid.GetValue())
-		}
-		text := unitless.ReplaceAllString(parsing.ReplaceAllString(err.Error(), ""), "want a number with a unit, as in 30s or 10m")
-		return errors.New(text + nearFlag(cmd, err))
+		return errors.New(err.Error() + nearFlag(cmd, err))
 	})
-	root.AddCommand(
-		trainCommand(),
-		resumeCommand(),
-		runsCommand(),
-		sweepCommand(),
-		trialCommand(),
-		workerCommand(),
-		reproduceCommand(),
-		evalCommand(),
-		compareCommand(),
-		reportCommand(),
-		uiCommand(),
-		attackCommand(),
-		calibrateCommand(),
-		thresholdsCommand(),
-		predictCommand(),
-		completeCommand(),
-		encodeCommand(),
-		decodeCommand(),
-		sampleCommand(),
-		traverseCommand(),
-		interpolateCommand(),
-		exportCommand(),
-		rankCommand(),
-		checkCommand(),
-		summaryCommand(),
-		figureCommand(),
-		serveCommand(),
-		listCommand(),
-		dataCommand(),
-		doctorCommand(),
-		versionCommand(),
-		initCommand(),
-		docsCommand(),
-		modelsTopic(),
-	)
+	addCommands(root)
+	root.AddCommand(modelsTopic())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra prints help for an unknown shell
 		completion.Args = cobra.NoArgs
-		completion.RunE = work(func(cmd *cobra.Command, _ []string) error { return cmd.Help() })
+		completion.RunE = work(func(cmd *Call, _ []string) error { return cmd.Help() })
 	}
 	root.InitDefaultHelpCmd()
 	if help, _, err := root.Find([]string{"help"}); err == nil { // cobra prints the help of the root for an unknown command
 		show := help.Run
-		help.Run, help.RunE = nil, work(func(cmd *cobra.Command, args []string) error {
+		help.Run, help.RunE = nil, work(func(cmd *Call, args []string) error {
 			if _, _, err := root.Find(args); err != nil {
 				return usageError{err}
 			}
-			show(cmd, args)
+			show(cmd.Command, args)
 			return nil
 		})
 	}

@@ -71,7 +71,7 @@ func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 	if got, want := b.eval("runs/small", "--in", "a.npy", "--in", "b.npy"), b.eval("runs/small"); got.MSE != want.MSE || got.Dataset != "a.npy b.npy" || *got.KL != *want.KL {
 		t.Errorf("got %+v, want the numbers of %+v", got, want)
 	}
-	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--in", "a.npy", "--split", "train").stderr, "--split selects images of the data set")
+	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--in", "a.npy", "--split", "train").stderr, "--in and --split cannot be given together")
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--in", "none.npy").stderr, "none.npy")
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--in", "a.npy", "--svm").stderr, "a.npy: its images have no labels")
 }

@@ -43,8 +43,6 @@ func TestMistakesHaveTheCodeOfMistakes(t *testing.T) {
 	b.trainSpectra("a", "b")
 	b.contains("help", b.must(exitUsage, "help", "foo").stderr, `unknown command "foo"`)
 	b.contains("help", b.must(0, "help", "train").stdout, "tessera train")
-	b.contains("wait", b.must(exitUsage, "worker", "nats://127.0.0.1", "--wait", "-1s").stderr, "--wait: got -1s, want more than 0")
-	b.contains("steps", b.must(exitUsage, "traverse", "run", "-o", "t.png", "--steps", "100000").stderr, "--steps: got 100000, want 2 to 1000")
 	b.contains("labels", b.must(exitData, "eval", "run", "--in", "spectra.csv", "--metrics", "knn_accuracy").stderr, "only the values of these samples are read")
 	b.must(0, "train", "small", "--out", "images")
 	b.contains("atoms", b.must(exitUsage, "figure", "atoms", "run", "images", "-o", "a.png").stderr, "draw vectors and images one by one")

@@ -84,6 +84,21 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.contains("the table of the sweep", b.read("sweeps/counts/results.csv"), "mean_code", "60", "90")
 }
 
+// A command of another module is one struct with tags: it is in help and completion, and its flags are checked as those of all commands.
+func TestACommandOfAnotherModule(t *testing.T) {
+	t.Parallel()
+	b := outside(t)
+	b.must(0, "train", "stripes", "--epochs", "1", "--out", "run")
+	b.contains("help", b.must(0, "--help").stdout, "peaks ", "Print the largest value of each atom")
+	b.contains("its help", b.must(0, "peaks", "--help").stdout, "tessera peaks RUN", "--above number", "leave out atoms")
+	b.contains("completion", b.must(0, "__complete", "pea").stdout, "peaks")
+	b.contains("completion of flags", b.must(0, "__complete", "peaks", "run", "--a").stdout, "--above")
+	b.contains("a wrong value", b.must(exitUsage, "peaks", "run", "--above", "-1").stderr, "--above: got -1, want a number >= 0")
+	b.contains("no run", b.must(exitUsage, "peaks", "nowhere").stderr, "nowhere: no such folder")
+	b.contains("the table", b.must(0, "peaks", "run").stdout, "atom", "peak", "0 ")
+	b.contains("JSON", b.must(0, "peaks", "run", "--json").stdout, `"atoms": [`, `"peak": `)
+}
+
 // docs/adding-a-part.md contains, for every kind that list prints, a section with an example.
 func TestEveryKindOfPartHasASectionOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/adding-a-part.md")

@@ -10,50 +10,47 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/data"
 	"tessera/internal/atomicfile"
 )
 
-func predictCommand() *cobra.Command {
-	var f predictFlags
-	cmd := &cobra.Command{
-		Use:   "predict RUN --in FILE",
-		Short: "Predict the classes of images or vectors, or entries of a matrix",
+func init() {
+	Commands.Register("predict", "Predict the classes of images or vectors, or entries of a matrix", func() Command { return &predictCommand{runFlags: forRuns()} })
+}
+
+// predictCommand is the command predict.
+type predictCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	runFlags
+	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
+	Out   string `flag:"out,o" is:"file" doc:"file to write, .csv" default:"standard output"`
+	Head  string `flag:"head" doc:"head that predicts, for models with several classifiers"`
+	Given string `flag:"given" is:"file" doc:"file with entries of new rows, for a matrix_factorisation"`
+	All   bool   `flag:"probabilities" doc:"add a column with the probability of each class"`
+}
+
+// Help implements [Command].
+func (f *predictCommand) Help() Help {
+	return Help{
 		Long: "Predict the class of each sample with a classifier: its name, the name of the most probable class, and the probability of that class, as " +
 			"CSV. The input is read as `tessera encode` reads it, with the columns that the head is computed from. Classes have the names that they had in the training: those of a column of labels, of " +
 			"folders, or of a published data set; labels without names are numbers.\n\n" +
 			"Of a matrix_factorisation, predict the entries of a matrix: the input is a .csv file with a line for each pair of a row and a column, whose columns are found " +
 			"as those of the data set (row, column, value) or are the first two. If it has the true values too, their root mean squared error is told. Rows that were not fitted are " +
 			"predicted from entries of them in a file like that of the training (--given), without fitting the model again.",
-		Example: "  tessera predict runs/flowers --in new.csv\n  tessera predict runs/photos --in photos -o classes.csv --probabilities\n" +
-			"  tessera predict runs/ratings --in pairs.csv --given new-users.csv",
-		RunE: work(func(cmd *cobra.Command, args []string) error { return f.predict(cmd, args[0]) }),
+		Examples: []string{"tessera predict runs/flowers --in new.csv", "tessera predict runs/photos --in photos -o classes.csv --probabilities",
+			"tessera predict runs/ratings --in pairs.csv --given new-users.csv"},
 	}
-	aRun(cmd)
-	f.add(cmd)
-	cmd.Flags().StringVar(&f.in, "in", "", "input file or folder")
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "file to write, .csv (default standard output)")
-	cmd.Flags().StringVar(&f.head, "head", "", "head that predicts, for models with several classifiers")
-	cmd.Flags().StringVar(&f.given, "given", "", "file with entries of new rows, for a matrix_factorisation")
-	cmd.Flags().BoolVar(&f.all, "probabilities", false, "add a column with the probability of each class")
-	_ = cmd.MarkFlagRequired("in")
-	return cmd
 }
 
-// predictFlags contains the flags of the command predict.
-type predictFlags struct {
-	runFlags
-	in, out, head, given string
-	all                  bool
-}
-
-func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
-	if format, err := data.FormatOf(f.out); f.out != "" && (err != nil || format != "csv") {
-		return usagef("--out: %q: predictions are a table: give a name that ends in .csv", f.out)
+// Do implements [Command].
+func (f *predictCommand) Do(cmd *Call) error {
+	run := f.Folder
+	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
+		return usagef("--out: %q: predictions are a table: give a name that ends in .csv", f.Out)
 	}
-	if err := outputFile(f.in, f.out); err != nil {
+	if err := outputFile(f.In, f.Out); err != nil {
 		return err
 	}
 	r, err := f.open(run)
@@ -64,10 +61,10 @@ func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
 	if r.PredictsEntries() {
 		return f.entries(cmd, r)
 	}
-	if f.given != "" {
+	if f.Given != "" {
 		return usagef("--given: %s: %w", run, tessera.ErrNoMatrix)
 	}
-	head := f.head
+	head := f.Head
 	if heads := r.ClassHeads(); len(heads) > 1 && head == "" || len(heads) > 0 && head != "" && !slices.Contains(heads, head) {
 		return usagef("--head: got %q, want one of %s", head, strings.Join(heads, ", "))
 	} else if len(heads) == 0 {
@@ -76,7 +73,7 @@ func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
 		head = heads[0]
 	}
 	columns := r.DecisionColumns(head)
-	rows, err := readSamples(cmd, r, f.in, columns...)
+	rows, err := readSamples(cmd, r, f.In, columns...)
 	if err != nil {
 		return err
 	}
@@ -95,37 +92,37 @@ func (f *predictFlags) predict(cmd *cobra.Command, run string) error {
 }
 
 // write writes the predictions.
-func (f *predictFlags) write(cmd *cobra.Command, write func(io.Writer) error) error {
-	if f.out == "" {
+func (f *predictCommand) write(cmd *Call, write func(io.Writer) error) error {
+	if f.Out == "" {
 		return write(cmd.OutOrStdout())
 	}
-	if err := atomicfile.Write(f.out, write); err != nil {
-		return writing(f.out, err)
+	if err := atomicfile.Write(f.Out, write); err != nil {
+		return writing(f.Out, err)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.out)
+	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
 	return nil
 }
 
 // entries predicts entries of a matrix.
-func (f *predictFlags) entries(cmd *cobra.Command, r *tessera.Run) error {
-	if f.head != "" || f.all {
+func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
+	if f.Head != "" || f.All {
 		return usagef("--head, --probabilities: %s predicts entries of a matrix, not classes", r.Path)
 	}
 	like, _ := r.Model.Dataset.Source.(*data.Triples)
-	pairs, err := data.ReadPairs(cmd.Context(), f.in, like)
+	pairs, err := data.ReadPairs(cmd.Context(), f.In, like)
 	if err != nil {
 		return err
 	}
 	var further *data.Images
-	if f.given != "" {
-		if further, err = data.ReadTriples(cmd.Context(), f.given, like); err != nil {
+	if f.Given != "" {
+		if further, err = data.ReadTriples(cmd.Context(), f.Given, like); err != nil {
 			return err
 		}
 	}
 	values, err := r.PredictEntries(pairs, further)
 	var unknown *data.Error
 	if errors.As(err, &unknown) {
-		unknown.Path = f.in
+		unknown.Path = f.In
 	}
 	if err != nil {
 		return err
@@ -136,7 +133,7 @@ func (f *predictFlags) entries(cmd *cobra.Command, r *tessera.Run) error {
 			d := v - float64(pairs.Values[i])
 			squares += d * d
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s: root mean squared error %.6g, of %d entries\n", f.in, math.Sqrt(squares/float64(len(values))), len(values))
+		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s: root mean squared error %.6g, of %d entries\n", f.In, math.Sqrt(squares/float64(len(values))), len(values))
 	}
 	return f.write(cmd, func(out io.Writer) error {
 		w := csv.NewWriter(out)
@@ -150,10 +147,10 @@ func (f *predictFlags) entries(cmd *cobra.Command, r *tessera.Run) error {
 }
 
 // table writes a line for each sample. Samples without names are numbered.
-func (f *predictFlags) table(out io.Writer, p *tessera.Prediction, names []string) error {
+func (f *predictCommand) table(out io.Writer, p *tessera.Prediction, names []string) error {
 	w := csv.NewWriter(out)
 	head := []string{"name", "class", "probability"}
-	if f.all {
+	if f.All {
 		head = append(head, p.Classes...)
 	}
 	_ = w.Write(head) // the error is kept
@@ -164,7 +161,7 @@ func (f *predictFlags) table(out io.Writer, p *tessera.Prediction, names []strin
 		}
 		line := []string{name, p.Classes[class], probability(p.Probability(i))}
 		for j := range p.Classes {
-			if f.all {
+			if f.All {
 				line = append(line, probability(p.Probabilities[i*len(p.Classes)+j]))
 			}
 		}

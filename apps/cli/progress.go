@@ -11,7 +11,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/term"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
@@ -21,22 +20,15 @@ import (
 // mostLines is the approximate number of progress lines that are printed if live lines are impossible and --log-every is not given.
 const mostLines = 60
 
-// progressFlags contains the flags that select how much progress is shown.
+// progressFlags are the flags that select how much progress is shown.
 type progressFlags struct {
-	quiet bool
-	every int // every how many epochs or trials a line is printed; 0 for about [mostLines] lines
-}
-
-// add adds the flags; what is the plural of the counted unit: "epochs" or "trials".
-func (f *progressFlags) add(cmd *cobra.Command, what string) {
-	cmd.Flags().BoolVar(&f.quiet, "quiet", false, "show no progress; results, warnings and errors remain")
-	cmd.Flags().Var((*positive)(&f.every), "log-every", fmt.Sprintf("print a progress line every N %s, also on a terminal (default a live line there, elsewhere about %d lines)", what, mostLines))
-	cmd.MarkFlagsMutuallyExclusive("quiet", "log-every")
+	Quiet bool `flag:"quiet" without:"log-every" doc:"show no progress; results, warnings and errors remain"`
+	Every int  `flag:"log-every" want:"> 0" doc:"print a progress line every N epochs, or trials of a sweep, also on a terminal" default:"a live line there, elsewhere about 60 lines"`
 }
 
 // due reports whether a line is printed when done of all epochs or trials are done.
 func (f progressFlags) due(done, all int) bool {
-	every := f.every
+	every := f.Every
 	if every == 0 {
 		every = max(1, (all-1)/mostLines+1)
 	}
@@ -55,9 +47,9 @@ type progress struct {
 
 func newProgress(out io.Writer, f progressFlags) *progress {
 	p := &progress{progressFlags: f, out: out}
-	if f.quiet {
+	if f.Quiet {
 		p.out = io.Discard
-	} else if screen := file(out); p.every == 0 && screen != nil && term.IsTerminal(int(screen.Fd())) {
+	} else if screen := file(out); p.Every == 0 && screen != nil && term.IsTerminal(int(screen.Fd())) {
 		p.out, p.terminal = screen, screen
 	}
 	return p

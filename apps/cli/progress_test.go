@@ -41,7 +41,7 @@ func TestElsewhereProgressIsAboutSixtyLines(t *testing.T) {
 	}{
 		{progressFlags{}, 1, 600, 600, 62}, {progressFlags{}, 1, 60, 60, 61}, {progressFlags{}, 1, 61, 61, 33}, {progressFlags{}, 1, 1, 1, 2},
 		{progressFlags{}, 301, 600, 600, 32}, {progressFlags{}, 1, 7, 100_000, 3}, // stopped early
-		{progressFlags{every: 1}, 1, 600, 600, 601}, {progressFlags{every: 250}, 1, 600, 600, 5}, {progressFlags{quiet: true}, 1, 600, 600, 0},
+		{progressFlags{Every: 1}, 1, 600, 600, 601}, {progressFlags{Every: 250}, 1, 600, 600, 5}, {progressFlags{Quiet: true}, 1, 600, 600, 0},
 	} {
 		var out bytes.Buffer
 		p := newProgress(&out, c.flags)

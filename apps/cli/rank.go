@@ -6,18 +6,33 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"tessera/apps/show/figures"
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 )
 
-func rankCommand() *cobra.Command {
-	var f rankFlags
-	cmd := &cobra.Command{
-		Use:   "rank MODEL --ranks K,K,...",
-		Short: "Choose the number of units of an auto-encoder, or of components of a PCA, an NMF, a mixture, k-means, ...",
+func init() {
+	Commands.Register("rank", "Choose the number of units of an auto-encoder, or of components of a PCA, an NMF, a mixture, k-means, ...", func() Command {
+		return &rankCommand{threadFlags: allThreads(), Folds: 2}
+	})
+}
+
+// rankCommand is the command rank.
+type rankCommand struct {
+	Model string `arg:"MODEL" is:"model" doc:"the name of a model"`
+	modelFlags
+	threadFlags
+	jsonFlag
+	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs of an auto-encoder; short for --set train.epochs=N"`
+	Ranks  []int  `flag:"ranks" want:"> 0" doc:"numbers of components to compare"`
+	Folds  int    `flag:"folds" want:">= 2" doc:"folds of the images, and of the pixels or entries"`
+	Figure string `flag:"figure" is:"file" doc:"also draw the numbers: a .png, .svg or .pdf file"`
+}
+
+// Help implements [Command].
+func (f *rankCommand) Help() Help {
+	return Help{
 		Long: "Measure numbers of components by cross-validation. Of a pca or an nmf, blocks of images and pixels are held out and predicted from\n" +
 			"the others: choose the fewest components within one standard error of the lowest error. Of a gmm, a bmm or a factor_analysis, images are held out: choose the number with\n" +
 			"the highest log-likelihood, or the lowest BIC. Of a kmeans, choose the highest silhouette, or the elbow of the error, where more centres\n" +
@@ -26,86 +41,66 @@ func rankCommand() *cobra.Command {
 			"each fold: choose the fewest units within one standard error. --figure draws the numbers\n" +
 			"and marks these choices. Fits that end in different local minima hide the number: give an nmf init=random and restarts. All other keys are those of\n" +
 			"the model; no run is kept.",
-		Example: "  tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000\n  tessera rank pca --ranks 5,10,20,40,80 --folds 4\n" +
-			"  tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5 --figure rank.png\n" +
-			"  tessera rank my-autoencoder --ranks 8,12,16,24,32 --folds 4",
-		Args: one("model"),
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			if f.figure != "" {
-				if err := figures.CheckPath(f.figure); err != nil {
-					return usagef("--figure: %v", err)
-				}
-			}
-			measured, err := f.measure(cmd, args[0])
-			if err != nil {
-				return err
-			}
-			warn(cmd, measured.atEdges()...)
-			if f.json {
-				list, err := measured.document()
-				if err == nil {
-					err = printJSON(cmd.OutOrStdout(), list)
-				}
-				if err != nil {
-					return err
-				}
-			} else if err := measured.print(cmd.OutOrStdout()); err != nil {
-				return err
-			}
-			if f.figure == "" {
-				return nil
-			}
-			return measured.draw(f.figure) // after the table, which no problem of the figure takes away
-		}),
+		Examples: []string{"tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000", "tessera rank pca --ranks 5,10,20,40,80 --folds 4",
+			"tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5 --figure rank.png", "tessera rank my-autoencoder --ranks 8,12,16,24,32 --folds 4"},
 	}
-	f.modelFlags.add(cmd)
-	f.runFlags.add(cmd)
-	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs of an auto-encoder; short for --set train.epochs=N")
-	cmd.Flags().IntSliceVar(&f.ranks, "ranks", nil, "numbers of components to compare")
-	cmd.Flags().IntVar(&f.folds, "folds", 2, "folds of the images, and of the pixels or entries")
-	cmd.Flags().StringVar(&f.figure, "figure", "", "also draw the numbers: a .png, .svg or .pdf file")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	return cmd
 }
 
-// rankFlags contains the flags of the command rank.
-type rankFlags struct {
-	modelFlags
-	runFlags
-	ranks  []int
-	folds  int
-	epochs int
-	json   bool
-	figure string
+// Do implements [Command].
+func (f *rankCommand) Do(cmd *Call) error {
+	if f.Figure != "" {
+		if err := figures.CheckPath(f.Figure); err != nil {
+			return usagef("--figure: %v", err)
+		}
+	}
+	measured, err := f.measure(cmd, f.Model)
+	if err != nil {
+		return err
+	}
+	warn(cmd, measured.atEdges()...)
+	if f.JSON {
+		list, err := measured.document()
+		if err == nil {
+			err = printJSON(cmd.OutOrStdout(), list)
+		}
+		if err != nil {
+			return err
+		}
+	} else if err := measured.print(cmd.OutOrStdout()); err != nil {
+		return err
+	}
+	if f.Figure == "" {
+		return nil
+	}
+	return measured.draw(f.Figure) // after the table, which no problem of the figure takes away
 }
 
 // training returns the settings of the flags.
-func (f *rankFlags) training() []string {
-	if f.epochs == 0 {
+func (f *rankCommand) training() []string {
+	if f.Epochs == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("train.epochs=%d", f.epochs)}
+	return []string{fmt.Sprintf("train.epochs=%d", f.Epochs)}
 }
 
 // measure cross-validates the named model.
-func (f *rankFlags) measure(cmd *cobra.Command, name string) (*ranking, error) {
-	options, err := f.options()
+func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
+	options, err := f.options(f.Data)
 	if err != nil {
 		return nil, err
 	}
-	f.modelFlags.data = f.runFlags.data
 	var first []string // replaces the declared number of components, which may not suit the data
-	if len(f.ranks) > 0 {
-		first = []string{fmt.Sprintf("components=%d", f.ranks[0])}
+	if len(f.Ranks) > 0 {
+		first = []string{fmt.Sprintf("components=%d", f.Ranks[0])}
 	}
 	m, err := f.model(name, append(first, f.training()...)...)
 	if err != nil { // also of a model without components
 		var other error
 		if m, other = f.model(name, f.training()...); other != nil {
-			return nil, f.noEpochs(name, f.epochs, err)
+			return nil, f.noEpochs(name, f.Epochs, err)
 		}
 	}
-	if len(f.ranks) == 0 {
+	if len(f.Ranks) == 0 {
 		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
 	}
 	if m.Baseline == nil {
@@ -117,31 +112,31 @@ func (f *rankFlags) measure(cmd *cobra.Command, name string) (*ranking, error) {
 	if !ok || m.Kind != "pca" && m.Kind != "nmf" && m.Kind != "kmeans" && m.Kind != "matrix_factorisation" && !density {
 		return nil, usagef(`rank: %s is of kind %q: want an auto-encoder, or a model of kind "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" or "matrix_factorisation"`, m.Name, m.Kind)
 	}
-	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.runFlags.data))
+	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.Data))
 	if err != nil {
 		return nil, err
 	}
 	report := func(what string, all int) func(int) {
 		return func(done int) { fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s %d of %d\n", what, done, all) }
 	}
-	ctx, seed, each := cmd.Context(), m.Train.Seed, len(f.ranks)
+	ctx, seed, each := cmd.Context(), m.Train.Seed, len(f.Ranks)
 	var measured *ranking
 	switch {
 	case m.Kind == "kmeans":
 		var list []classical.RankClusters
-		list, err = classical.CrossValidateClusters(ctx, method, images, f.ranks, f.folds, seed, report("fit", (f.folds+1)*each))
+		list, err = classical.CrossValidateClusters(ctx, method, images, f.Ranks, f.Folds, seed, report("fit", (f.Folds+1)*each))
 		measured = rankedClusters(list)
 	case m.Kind == "matrix_factorisation":
 		var list []classical.RankEntries
-		list, err = classical.CrossValidateEntries(ctx, method, images, f.ranks, f.folds, seed, report("fit", f.folds*each))
+		list, err = classical.CrossValidateEntries(ctx, method, images, f.Ranks, f.Folds, seed, report("fit", f.Folds*each))
 		measured = rankedEntries(list)
 	case density:
 		var list []classical.RankDensity
-		list, err = classical.CrossValidateDensity(ctx, method, images, f.ranks, f.folds, seed, report("fit", (f.folds+1)*each))
+		list, err = classical.CrossValidateDensity(ctx, method, images, f.Ranks, f.Folds, seed, report("fit", (f.Folds+1)*each))
 		measured = rankedDensities(list)
 	default:
 		var list []classical.RankError
-		list, err = classical.BiCrossValidate(ctx, method, images, f.ranks, f.folds, seed, report("block", f.folds*f.folds))
+		list, err = classical.BiCrossValidate(ctx, method, images, f.Ranks, f.Folds, seed, report("block", f.Folds*f.Folds))
 		measured = rankedErrors(list)
 	}
 	var refused *data.Error

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"gonum.org/v1/gonum/stat"
 	"tessera"
 	"tessera/config"
@@ -33,16 +32,13 @@ const hiddenEntries = 0.1
 // entries that are hidden from the training. It measures these entries. This is the cross-validation of a factorisation by
 // entries (Wold, Cross-validatory estimation of the number of components, Technometrics 20, 1978; Owen and Perry 2009), for a
 // model whose encoder reads 0 in place of hidden entries.
-func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options tessera.Options) (list []rankUnits, err error) {
+func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.Options) (list []rankUnits, err error) {
 	if err := m.Reconstructs(); err != nil {
 		return nil, usagef("rank: %s: %v", m.Name, err)
 	}
 	keys := unitKeys(m)
 	if len(keys) == 0 {
 		return nil, usagef("rank: %s: no layer of the encoder has the key units; want a layer whose number of units can be set, such as dense", m.Name)
-	}
-	if f.folds < 2 {
-		return nil, usagef("rank: folds: got %d, want >= 2 draws of the entries that are hidden", f.folds)
 	}
 	temporary, err := os.MkdirTemp("", "tessera-rank-")
 	if err != nil {
@@ -54,11 +50,11 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %d trainings: %d numbers of units, %d folds\n", len(f.ranks)*f.folds, len(f.ranks), f.folds)
-	for _, units := range f.ranks {
+	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %d trainings: %d numbers of units, %d folds\n", len(f.Ranks)*f.Folds, len(f.Ranks), f.Folds)
+	for _, units := range f.Ranks {
 		r := rankUnits{Components: units}
 		var missed []float64
-		for fold := range f.folds {
+		for fold := range f.Folds {
 			sets := append(f.training(), fmt.Sprintf("train.seed=%d", m.Train.Seed+uint64(fold)))
 			for _, key := range keys {
 				sets = append(sets, fmt.Sprintf("%s=%d", key, units))
@@ -72,7 +68,7 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 			}
 			run, err := tessera.Train(cmd.Context(), one, options)
 			if errors.Is(err, train.ErrInterrupted) { // without the run, which is in the temporary folder
-				return nil, fmt.Errorf("rank: %w after %d of %d trainings; none is kept", train.ErrInterrupted, len(list)*f.folds+fold, len(f.ranks)*f.folds)
+				return nil, fmt.Errorf("rank: %w after %d of %d trainings; none is kept", train.ErrInterrupted, len(list)*f.Folds+fold, len(f.Ranks)*f.Folds)
 			}
 			if err != nil {
 				return nil, err
@@ -89,12 +85,12 @@ func (f *rankFlags) measureUnits(cmd *cobra.Command, m *config.Model, options te
 			fitted, _ := measured.Number("mse_observed")
 			dead, _ := measured.Number("dead_units_contribution")
 			missed = append(missed, hidden)
-			r.Fitted += fitted / float64(f.folds)
-			r.Used += (float64(units) - dead) / float64(f.folds)
-			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: training %d of %d\n", len(list)*f.folds+fold+1, len(f.ranks)*f.folds)
+			r.Fitted += fitted / float64(f.Folds)
+			r.Used += (float64(units) - dead) / float64(f.Folds)
+			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: training %d of %d\n", len(list)*f.Folds+fold+1, len(f.Ranks)*f.Folds)
 		}
 		mean, deviation := stat.MeanStdDev(missed, nil)
-		r.HeldOut, r.Deviation = mean, stat.StdErr(deviation, float64(f.folds))
+		r.HeldOut, r.Deviation = mean, stat.StdErr(deviation, float64(f.Folds))
 		list = append(list, r)
 	}
 	return list, nil

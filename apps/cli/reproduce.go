@@ -7,43 +7,42 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera/apps/internal/study"
 	"tessera/apps/show/figures"
 	"tessera/config"
-	"tessera/config/part/table"
+	"tessera/data"
 	"tessera/internal/shell"
 	"tessera/internal/sweep"
 )
 
-func reproduceCommand() *cobra.Command {
-	var f sweepFlags
-	cmd := &cobra.Command{
-		Use:   "reproduce NAME",
-		Short: "Reproduce a table or figure of the study, or another table of docs/reproduction",
+func init() {
+	Commands.Register("reproduce", "Reproduce a table or figure of the study, or another table of docs/reproduction", func() Command {
+		return &reproduceCommand{sweepFlags: forSweeps()}
+	})
+}
+
+// reproduction is the name of a table.
+type reproduction string
+
+// Choices lists the tables.
+func (reproduction) Choices() []string { return study.Names() }
+
+// reproduceCommand is the command reproduce. Without --svm the codes are classified as in the study.
+type reproduceCommand struct {
+	Name reproduction `arg:"NAME" doc:"the name of a table"`
+	sweepFlags
+}
+
+// Help implements [Command].
+func (f *reproduceCommand) Help() Help {
+	return Help{
 		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones;\n" +
 			"or train another sweep of docs/reproduction, then write a page with one table of its settings.\n" +
 			"The models are the trials of the sweep NAME: an interrupted sweep resumes, and a finished sweep is not trained again.\n" +
 			"A model that cannot be trained for so few --epochs has a row without values; the exit code is then 8.\n\n" + reproductionLines(),
-		Example: "  tessera reproduce table1 --epochs 2 --out trial\n  tessera reproduce table1\n" +
-			"  tessera reproduce shipped --epochs 1 --seeds 1 --out trial\n  tessera reproduce shipped --jobs 1\n  tessera reproduce known-parts",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 || len(args) == 1 && args[0] == "" {
-				return fmt.Errorf("reproduce: missing NAME; valid: %s", table.Quoted(study.Names()))
-			}
-			return one("table")(cmd, args)
-		},
-		RunE: work(func(cmd *cobra.Command, args []string) error { return f.reproduce(cmd, args[0]) }),
+		Examples: []string{"tessera reproduce table1 --epochs 2 --out trial", "tessera reproduce table1",
+			"tessera reproduce shipped --epochs 1 --seeds 1 --out trial", "tessera reproduce shipped --jobs 1", "tessera reproduce known-parts"},
 	}
-	f.add(cmd, "sweeps/NAME")
-	cmd.Flags().Lookup("svm").Usage = "also classify the codes by a linear SVM (default as in the study)"
-	cmd.ValidArgsFunction = func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-		if len(args) > 0 {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return study.Names(), cobra.ShellCompDirectiveNoFileComp
-	}
-	return cmd
 }
 
 func reproductionLines() string {
@@ -54,8 +53,9 @@ func reproductionLines() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
-	r, err := study.Find(name)
+// Do implements [Command].
+func (f *reproduceCommand) Do(cmd *Call) error {
+	r, err := study.Find(string(f.Name))
 	if err != nil {
 		return err
 	}
@@ -63,23 +63,23 @@ func (f *sweepFlags) reproduce(cmd *cobra.Command, name string) error {
 }
 
 // write trains the sweep of a reproduction, and writes and prints its page.
-func (f *sweepFlags) write(cmd *cobra.Command, r study.Reproduction) error {
+func (f *reproduceCommand) write(cmd *Call, r study.Reproduction) error {
 	further := f.further(cmd)
-	if !cmd.Flags().Changed("svm") {
-		f.svm = r.SVM
+	if !cmd.Given("svm") {
+		f.SVM = r.SVM
 	}
-	chosen := len(f.names) > 0
+	chosen := len(f.Metrics) > 0
 	if !chosen {
-		f.names = r.Columns
+		f.Metrics = r.Columns
 	}
-	if cmd.Flags().Changed("with") {
+	if cmd.Given("with") {
 		r.With = nil // the page has those of the flags in its command
 	} else {
 		with, err := f.taken(r.With)
 		if err != nil {
 			return err
 		}
-		r.With, f.with = with, with
+		r.With, f.With = with, with
 	}
 	models, err := f.declaring(r)
 	if err != nil {
@@ -91,11 +91,11 @@ func (f *sweepFlags) write(cmd *cobra.Command, r study.Reproduction) error {
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
 		if chosen && r.Columns != nil {
-			if r.Columns = columnsOf(results, f.names); len(r.Columns) == 0 { // none applies, or no trial was measured
-				r.Columns = f.names
+			if r.Columns = columnsOf(results, f.Metrics); len(r.Columns) == 0 { // none applies, or no trial was measured
+				r.Columns = f.Metrics
 			}
 		}
-		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.data, Threads: f.jobs, Flags: further})
+		page, err := r.Write(cmd.Context(), s, results, study.Options{Data: f.Data, Threads: f.Jobs, Flags: further})
 		if err != nil {
 			return err
 		}
@@ -105,37 +105,37 @@ func (f *sweepFlags) write(cmd *cobra.Command, r study.Reproduction) error {
 
 // declaring returns the models with the sweep of a reproduction: those of the user, unless only the file of the page declares the
 // sweep.
-func (f *sweepFlags) declaring(r study.Reproduction) (*config.File, error) {
+func (f *reproduceCommand) declaring(r study.Reproduction) (*config.File, error) {
 	models, err := f.load()
-	if err != nil || r.File == "" || f.file != "" || slices.Contains(models.SweepNames(), r.Name) {
+	if err != nil || r.File == "" || f.File != "" || slices.Contains(models.SweepNames(), r.Name) {
 		return models, err
 	}
 	if models, err = r.Declaration(); err != nil {
 		return nil, err
 	}
-	return f.search(models), nil
+	return searching(models, data.SearchDirs(f.Data)), nil
 }
 
 // further returns the given flags that change the page but not the declaration of the sweep, as words of a command line.
-func (f *sweepFlags) further(cmd *cobra.Command) (words []string) {
-	if f.file != "" {
-		words = append(words, "-f", shell.Word(f.file))
+func (f *reproduceCommand) further(cmd *Call) (words []string) {
+	if f.File != "" {
+		words = append(words, "-f", shell.Word(f.File))
 	}
-	if len(f.names) > 0 {
-		words = append(words, "--metrics", shell.Word(strings.Join(f.names, ",")))
+	if len(f.Metrics) > 0 {
+		words = append(words, "--metrics", shell.Word(strings.Join(f.Metrics, ",")))
 	}
-	if cmd.Flags().Changed("svm") {
-		words = append(words, fmt.Sprintf("--svm=%t", f.svm))
+	if cmd.Given("svm") {
+		words = append(words, fmt.Sprintf("--svm=%t", f.SVM))
 	}
-	for _, setting := range f.with {
+	for _, setting := range f.With {
 		words = append(words, "--with", shell.Word(setting))
 	}
 	return words
 }
 
 // taken returns the settings that one of the selected metrics has.
-func (f *sweepFlags) taken(settings []string) (with []string, err error) {
-	chosen, err := selected(f.names...)
+func (f *reproduceCommand) taken(settings []string) (with []string, err error) {
+	chosen, err := selected(f.Metrics...)
 	for _, text := range settings {
 		if err == nil && chosen.SetText(text) == nil {
 			with = append(with, text)
@@ -145,7 +145,7 @@ func (f *sweepFlags) taken(settings []string) (with []string, err error) {
 }
 
 // printPage prints the tables and the path of a page.
-func printPage(cmd *cobra.Command, p *study.Page) error {
+func printPage(cmd *Call, p *study.Page) error {
 	out := cmd.OutOrStdout()
 	if p.Columns != nil {
 		if err := printReported(out, p.Survey); err != nil {

@@ -10,7 +10,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
@@ -23,7 +22,7 @@ import (
 
 // results reports a training: the run with its numbers, the true parts that were found (if the data set has true parts), and the
 // path of the picture of the atoms.
-func results(cmd *cobra.Command, r *tessera.Run) error {
+func results(cmd *Call, r *tessera.Run) error {
 	ctx := cmd.Context()
 	measured, err := measure(ctx, cmd, r)
 	if err != nil {

@@ -9,64 +9,61 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/config/part"
 	"tessera/internal/train/folder"
 )
 
-func resumeCommand() *cobra.Command {
-	var f resumeFlags
-	cmd := &cobra.Command{
-		Use:   "resume RUN",
-		Short: "Continue a run where it stopped",
+func init() {
+	Commands.Register("resume", "Continue a run where it stopped", func() Command {
+		return &resumeCommand{previewFlag: previewFlag{automatic}, distributedFlags: oneProcess()}
+	})
+}
+
+// resumeCommand is the command resume.
+type resumeCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	dataFlag
+	Threads int         `flag:"threads" want:"in [1,1024]" doc:"number of CPUs to use" default:"as in the run"`
+	Backend backendName `flag:"backend" doc:"back end that runs the model" default:"as in the run"`
+	progressFlags
+	distributedFlags
+	previewFlag
+	Epochs int `flag:"epochs" want:"> 0" doc:"train the run up to this many epochs (edits its config.toml)"`
+}
+
+// Help implements [Command].
+func (f *resumeCommand) Help() Help {
+	return Help{
 		Long: "Continue an interrupted or killed run from its last checkpoint. The result is byte-identical to that of an\n" +
 			"uninterrupted run. A finished run is not changed; --epochs trains it for longer.\n\n" +
 			"Before resuming, you may edit these keys of the run's config.toml: epochs (iterations of a baseline),\n" +
 			"checkpoint_seconds, and patience and min_delta of early stopping. Any other change is an error.",
-		Example: "  tessera resume runs/shallow\n  tessera resume runs/shallow --epochs 1000",
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.resume(cmd, args[0]) }),
+		Examples: []string{"tessera resume runs/shallow", "tessera resume runs/shallow --epochs 1000"},
 	}
-	aRun(cmd)
-	f.runFlags.add(cmd)
-	f.progressFlags.add(cmd, "epochs")
-	f.distributedFlags.add(cmd)
-	f.preview.add(cmd)
-	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "train the run up to this many epochs (edits its config.toml)")
-	for name, none := range map[string]string{"threads": "0", "backend": ""} {
-		flag := cmd.Flags().Lookup(name)
-		flag.Usage, flag.DefValue = flag.Usage+" (default as in the run)", none
-	}
-	return cmd
 }
 
-// resumeFlags contains the flags of the command resume.
-type resumeFlags struct {
-	runFlags
-	progressFlags
-	distributedFlags
-	preview previewFlag
-	epochs  int
-}
-
-func (f *resumeFlags) resume(cmd *cobra.Command, run string) error {
-	options, err := f.distributedFlags.options(cmd, &f.runFlags)
+// Do implements [Command].
+func (f *resumeCommand) Do(cmd *Call) error {
+	run, own := f.Folder, runFlags{f.dataFlag, allThreads()}
+	if f.Threads > 0 {
+		own.Threads = f.Threads
+	}
+	options, err := f.distributedFlags.options(cmd, &own)
 	if err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("threads") {
+	if f.Threads == 0 {
 		options.Threads = 0
 	}
-	if !cmd.Flags().Changed("backend") {
-		options.Backend = ""
-	}
-	options.Epochs = f.epochs
+	options.Backend = string(f.Backend)
+	options.Epochs = f.Epochs
 	memberOf(cmd).run = run
 	if memberOf(cmd).follows() {
 		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Resume(ctx, run, o) })
 	}
 	before := derived(run)
-	return training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+	return training(cmd, options, f.progressFlags, f.previewFlag, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Resume(ctx, run, o)
 		if err == nil && r.Result.AlreadyFinished {
 			finished(cmd, r, before)
@@ -89,7 +86,7 @@ func derived(run string) map[string]os.FileInfo {
 }
 
 // finished reports the resume of a finished run: a no-op unless derived files were damaged or missing.
-func finished(cmd *cobra.Command, r *tessera.Run, before map[string]os.FileInfo) {
+func finished(cmd *Call, r *tessera.Run, before map[string]os.FileInfo) {
 	var written []string
 	for name, is := range derived(r.Path) {
 		if was := before[name]; is != nil && (was == nil || !os.SameFile(was, is)) {

@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/internal/train"
@@ -21,28 +20,25 @@ import (
 	"tessera/metrics"
 )
 
-func runsCommand() *cobra.Command {
-	var f runsFlags
-	cmd := &cobra.Command{
-		Use:   "runs [DIR]",
-		Short: "List runs: state, model, settings, metrics",
+func init() {
+	Commands.Register("runs", "List runs: state, model, settings, metrics", func() Command { return &runsCommand{} })
+}
+
+// runsCommand is the command runs.
+type runsCommand struct {
+	Dir string `arg:"DIR" optional:"true" is:"folder" doc:"the folder of the runs"`
+	fileFlag
+	jsonFlag
+}
+
+// Help implements [Command].
+func (f *runsCommand) Help() Help {
+	return Help{
 		Long: "List the runs in a folder and its sub-folders (default runs): finished, interrupted, in training by another process, or damaged; the last line " +
 			"of metrics.jsonl; the settings that differ from the declaration of the model, or from its first run where no file declares it. " +
 			"Parameters are not read: `tessera eval` and `tessera resume` verify them.",
-		Example:           "  tessera runs\n  tessera runs sweeps/figure8 --json",
-		Args:              cobra.MaximumNArgs(1),
-		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.runs(cmd, args) }),
-		ValidArgsFunction: completeFolders,
+		Examples: []string{"tessera runs", "tessera runs sweeps/figure8 --json"},
 	}
-	cmd.Flags().StringVarP(&f.file, "file", "f", "", "file that declares the models (default ./models.toml, or shipped if there is none)")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	return cmd
-}
-
-// runsFlags contains the flags of the command runs.
-type runsFlags struct {
-	modelFlags
-	json bool
 }
 
 // listedRun is one run of the list.
@@ -51,19 +47,17 @@ type listedRun struct {
 	Differs []string `json:"differs"` // KEY=VALUE, in the form of --set
 }
 
-func (f *runsFlags) runs(cmd *cobra.Command, args []string) error {
-	dir := "runs"
-	if len(args) > 0 {
-		dir = args[0]
-	}
-	if _, err := os.Stat(dir); err != nil && len(args) == 0 {
+// Do implements [Command].
+func (f *runsCommand) Do(cmd *Call) error {
+	dir := cmp.Or(f.Dir, "runs")
+	if _, err := os.Stat(dir); err != nil && f.Dir == "" {
 		return usagef("runs: no such folder; train a model with `tessera train MODEL`, or name the folder of the runs: tessera runs DIR")
 	}
 	if err := findFolder(dir); err != nil {
 		return err
 	}
 	runs := f.compared(statuses(runFolders(dir)))
-	if f.json {
+	if f.JSON {
 		return printJSON(cmd.OutOrStdout(), runs)
 	}
 	if len(runs) == 0 {
@@ -184,7 +178,7 @@ func age(d time.Duration) string {
 }
 
 // noteUnfinished prints, before a new run of a model begins, that an earlier run can be resumed.
-func noteUnfinished(cmd *cobra.Command, model string) {
+func noteUnfinished(cmd *Call, model string) {
 	entries, err := os.ReadDir("runs")
 	if err != nil {
 		return
@@ -203,7 +197,7 @@ func noteUnfinished(cmd *cobra.Command, model string) {
 
 // compared fills in the settings of each run that differ from the declaration of its model, or from the first run of that
 // model if no file declares it.
-func (f *runsFlags) compared(runs []listedRun) []listedRun {
+func (f *runsCommand) compared(runs []listedRun) []listedRun {
 	declared, err := f.load()
 	if err != nil { // the list of runs does not depend on it
 		declared = nil

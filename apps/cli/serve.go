@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -14,84 +13,66 @@ import (
 	"sync"
 	"time"
 
-	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 	"tessera/apps/serve"
 )
 
-func serveCommand() *cobra.Command {
-	var f serveFlags
-	cmd := &cobra.Command{
-		Use:   "serve RUN...",
-		Short: "Serve runs over HTTP by the Open Inference Protocol",
+func init() {
+	Commands.Register("serve", "Serve runs over HTTP by the Open Inference Protocol", func() Command {
+		return &serveCommand{Listen: "127.0.0.1:8080", Backend: allThreads().Backend, Options: serve.Options{
+			Workers: runtime.GOMAXPROCS(0), MaxBatch: 64, Queue: 1024, MaxBody: 32 << 20, MaxMemory: serve.DefaultMemory, MaxHeader: 64 << 10, MaxConns: 4096,
+			ReadTimeout: 30 * time.Second, Timeout: 30 * time.Second, DrainDelay: time.Second, DrainTimeout: 30 * time.Second, Reload: 2 * time.Second}}
+	})
+}
+
+// serveCommand is the command serve.
+type serveCommand struct {
+	Runs        []string    `arg:"RUN" is:"place" doc:"folders of runs, or NAME=RUN"`
+	Listen      string      `flag:"listen" doc:"address and port; port 0 takes a free one"`
+	TokenFile   string      `flag:"tokens" is:"file" doc:"file with the bearer tokens that are accepted, one per line"`
+	Certificate string      `flag:"tls-cert" is:"file" together:"tls" doc:"file with the TLS certificate (PEM)"`
+	Key         string      `flag:"tls-key" is:"file" together:"tls" doc:"file with the key of the certificate (PEM)"`
+	Backend     backendName `flag:"backend" doc:"back end that runs the model"`
+	Requests    string      `flag:"log-requests" oneof:"text json" doc:"log every request to standard error"`
+	serve.Options
+}
+
+// Help implements [Command].
+func (f *serveCommand) Help() Help {
+	return Help{
 		Long: "Serve the models of runs over HTTP by the Open Inference Protocol, version 2. A model has the name of its run's folder; NAME=RUN gives " +
 			"it another one. A run is read again when its files change. Ctrl-C or SIGTERM ends the server after it has answered the open requests.",
-		Example: "  tessera serve runs/shallow\n" +
-			"  tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n" +
-			"    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem\n" +
-			"  curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code",
-		Args:              atLeast(1, "run"),
-		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
-		ValidArgsFunction: completeFolders,
+		Examples: []string{"tessera serve runs/shallow",
+			"tessera serve clothes=runs/shallow digits=runs/asym-mnist --listen :8080 \\\n    --tokens tokens.txt --tls-cert cert.pem --tls-key key.pem",
+			"curl --data-binary @shirt.png localhost:8080/v2/models/shallow/image?output=code"},
 	}
-	f.add(cmd)
-	return cmd
 }
 
-// serveFlags contains the flags of the command serve.
-type serveFlags struct {
-	serve.Options
-	listen, tokens, certificate, key string
-	backend, requests                string
-}
-
-func (f *serveFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.listen, "listen", "127.0.0.1:8080", "address and port; port 0 takes a free one")
-	flags.StringVar(&f.tokens, "tokens", "", "file with the bearer tokens that are accepted, one per line")
-	flags.StringVar(&f.certificate, "tls-cert", "", "file with the TLS certificate (PEM)")
-	flags.StringVar(&f.key, "tls-key", "", "file with the key of the certificate (PEM)")
-	addBackendFlag(cmd, &f.backend)
-	flags.IntVar(&f.Workers, "threads", runtime.GOMAXPROCS(0), "batches that are computed at the same time, for each output of a model")
-	flags.IntVar(&f.MaxBatch, "max-batch", 64, "images that are computed together; 1 does not batch")
-	flags.DurationVar(&f.MaxWait, "max-wait", 0, "how long an image waits for others while a thread is free")
-	flags.IntVar(&f.Queue, "queue", 1024, "images that may wait for each output of a model; further requests are answered 429")
-	flags.Int64Var(&f.MaxBody, "max-body", 32<<20, "bytes of the body of a request")
-	flags.Int64Var(&f.MaxMemory, "max-memory", serve.DefaultMemory, "bytes that all requests hold at once: bodies, images, results, responses; further requests are answered 429")
-	flags.IntVar(&f.MaxHeader, "max-header", 64<<10, "bytes of the header of a request")
-	flags.IntVar(&f.MaxConns, "max-connections", 4096, "connections at once; others wait")
-	flags.DurationVar(&f.ReadTimeout, "read-timeout", 30*time.Second, "time limit for reading a request")
-	flags.DurationVar(&f.Timeout, "timeout", 30*time.Second, "time limit for computing a request")
-	flags.DurationVar(&f.DrainDelay, "drain-delay", time.Second, "first phase of the drain: how long requests are accepted while the server is not ready")
-	flags.DurationVar(&f.DrainTimeout, "drain-timeout", 30*time.Second, "second phase of the drain: time limit for open requests")
-	flags.DurationVar(&f.Reload, "reload", 2*time.Second, "how often the files of runs, tokens and certificate are checked for changes; negative for never")
-	addChoice(cmd, &f.requests, "log-requests", "", []string{"text", "json"}, "log every request to standard error")
-	flags.BoolVar(&f.Generate, "generate", false, "also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them")
-	flags.BoolVar(&f.Profile, "pprof", false, "serve profiles at /debug/pprof/")
-}
-
-func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
+// Do implements [Command].
+func (f *serveCommand) Do(cmd *Call) error {
 	defer runtime.KeepAlive(ballast())
 	stderr := &locked{out: cmd.ErrOrStderr()}
 	f.Log = func(text string) { fmt.Fprintln(stderr, "tessera:", text) }
-	if err := f.numbers(cmd); err != nil {
-		return err
+	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} { // 0 means no waiting, and would be the default
+		*wait = max(*wait, time.Nanosecond)
 	}
-	switch f.requests {
+	if f.Reload == 0 {
+		f.Reload = -1
+	}
+	switch f.Requests {
 	case "text":
-		f.Requests = slog.New(slog.NewTextHandler(stderr, nil))
+		f.Options.Requests = slog.New(slog.NewTextHandler(stderr, nil))
 	case "json":
-		f.Requests = slog.New(slog.NewJSONHandler(stderr, nil))
+		f.Options.Requests = slog.New(slog.NewJSONHandler(stderr, nil))
 	}
-	models, err := f.models(args)
+	models, err := f.models(f.Runs)
 	if err != nil {
 		return err
 	}
 	if err := f.secure(); err != nil {
 		return usageError{err}
 	}
-	common := runFlags{threads: 1, backend: f.backend}
-	if f.Runs, err = common.options(); err != nil {
+	one := threadFlags{1, f.Backend}
+	if f.Options.Runs, err = one.options(""); err != nil {
 		return err
 	}
 	server, err := serve.New(models, f.Options)
@@ -100,7 +81,7 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 	} else if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", f.listen)
+	l, err := net.Listen("tcp", f.Listen)
 	if err != nil {
 		return errors.Join(usagef("--listen: %v", err), server.Close())
 	}
@@ -112,27 +93,6 @@ func (f *serveFlags) serve(cmd *cobra.Command, args []string) error {
 		err = nil
 	}
 	return errors.Join(err, server.Close())
-}
-
-// numbers returns an error for flags below their range and translates flags that are 0, because 0 selects the default in
-// [serve.Options]. A drain flag of 0 means no waiting; for other flags 0 is an error.
-func (f *serveFlags) numbers(cmd *cobra.Command) (err error) {
-	for _, wait := range []*time.Duration{&f.DrainDelay, &f.DrainTimeout} {
-		if *wait == 0 {
-			*wait = time.Nanosecond
-		}
-	}
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		value := flag.Value.String()
-		switch name := flag.Name; {
-		case flag.Value.Type() == "string" || flag.Value.Type() == "bool":
-		case strings.HasPrefix(value, "-") && name != "reload":
-			err = cmp.Or(err, usagef("--%s: got %s, want > 0", name, value))
-		case (value == "0" || value == "0s") && name != "max-wait" && !strings.HasPrefix(name, "drain-"):
-			err = cmp.Or(err, usagef("--%s: got 0, want another value; without the flag it is %s", name, flag.DefValue))
-		}
-	})
-	return err
 }
 
 // ballast returns memory that is never used. It occupies no physical memory, but the garbage collector counts it when it
@@ -158,7 +118,7 @@ func limitMemory(requests int64) {
 }
 
 // models returns the models of the arguments. An argument is RUN or NAME=RUN.
-func (f *serveFlags) models(args []string) ([]serve.Model, error) {
+func (f *serveCommand) models(args []string) ([]serve.Model, error) {
 	var models []serve.Model
 	for _, arg := range args {
 		m := serve.Model{Folder: arg}
@@ -174,28 +134,25 @@ func (f *serveFlags) models(args []string) ([]serve.Model, error) {
 }
 
 // secure reads tokens and certificate.
-func (f *serveFlags) secure() (err error) {
-	if f.tokens != "" {
-		if f.Tokens, err = serve.ReadTokens(f.tokens); err != nil {
+func (f *serveCommand) secure() (err error) {
+	if f.TokenFile != "" {
+		if f.Tokens, err = serve.ReadTokens(f.TokenFile); err != nil {
 			return fmt.Errorf("--tokens: %w", err)
 		}
 	}
-	if (f.certificate == "") != (f.key == "") {
-		return errors.New("--tls-cert and --tls-key: got one of them, want both")
-	}
-	if f.certificate == "" {
+	if f.Certificate == "" {
 		return nil
 	}
-	if f.Certificate, err = serve.ReadCertificate(f.certificate, f.key); err != nil {
+	if f.Options.Certificate, err = serve.ReadCertificate(f.Certificate, f.Key); err != nil {
 		return fmt.Errorf("--tls-cert: %w", err)
 	}
 	return nil
 }
 
 // announce prints the address of the server.
-func (f *serveFlags) announce(out io.Writer, at net.Addr, server *serve.Server) {
+func (f *serveCommand) announce(out io.Writer, at net.Addr, server *serve.Server) {
 	scheme := "http"
-	if f.Certificate != nil {
+	if f.Options.Certificate != nil {
 		scheme = "https"
 	}
 	if a, ok := at.(*net.TCPAddr); ok && !a.IP.IsLoopback() && f.Tokens == nil {

@@ -13,8 +13,6 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
-
-	"github.com/spf13/cobra"
 )
 
 // serving starts tessera serve. It returns the address of the model, the process, and a reader of the remaining standard
@@ -93,12 +91,11 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 	b := newBench(t)
 	b.must(exitUsage, "serve")
 	b.must(exitUsage, "serve", "runs/none")
-	b.contains("zero", b.must(exitUsage, "serve", "runs/x", "--timeout", "0").stderr, "--timeout: got 0, want another value; without the flag it is 30s")
 	b.write("runs/empty/x", "")
 	b.must(exitUsage, "serve", "runs/empty")
 	b.write("tokens", "short")
 	b.contains("tokens", b.must(exitUsage, "serve", "runs/empty", "--tokens", "tokens").stderr, "--tokens: tokens: token 1: got 5 characters, want at least 16")
-	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x").stderr, "want both")
+	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x").stderr, "--tls-cert is missing")
 	b.contains("tls", b.must(exitUsage, "serve", "runs/empty", "--tls-key", "x", "--tls-cert", "x").stderr, "--tls-cert")
 }
 
@@ -108,19 +105,5 @@ func TestUsageErrorsOfServe(t *testing.T) {
 	for _, args := range [][]string{{"R", "--max-body", "-1"}, {"R", "--timeout", "-1s"}, {"R", "--max-header", "-5"}, {"a/b=R"}, {"%2e=R"}, {"R", "R"}, {"X=R", "X=R"},
 		{"..=R"}, {".=R"}, {"R", "--log-requests", "xml"}, {"R", "--max-memory", "0"}} {
 		b.must(exitUsage, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
-	}
-}
-
-func TestNumbersOfServe(t *testing.T) {
-	for flag, wrong := range map[string]bool{"threads": true, "max-body": true, "reload": true, "max-wait": false, "drain-delay": false, "drain-timeout": false} {
-		var f serveFlags
-		cmd := &cobra.Command{}
-		f.add(cmd)
-		if err := cmd.ParseFlags([]string{"--" + flag, "0"}); err != nil {
-			t.Fatal(err)
-		}
-		if err := f.numbers(cmd); (err != nil) != wrong || f.DrainDelay == 0 || f.DrainTimeout == 0 {
-			t.Errorf("--%s 0: got error %v, a drain of %v and %v", flag, err, f.DrainDelay, f.DrainTimeout)
-		}
 	}
 }

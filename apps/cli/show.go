@@ -15,6 +15,9 @@ type streams interface {
 	ErrOrStderr() io.Writer
 }
 
+// Show prints the document that a command reports: as JSON, or as text that fits the terminal. Hints and warnings go to the error output.
+func (c *Call) Show(d *doc.Document, asJSON bool) error { return answer(c, d, asJSON) }
+
 // answer prints the document that a command reports: as JSON, or as text that fits the terminal. Hints and warnings go to standard
 // error, so that results can be piped.
 func answer(to streams, d *doc.Document, asJSON bool) error {

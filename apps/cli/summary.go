@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/classical"
 	"tessera/config"
@@ -21,52 +20,49 @@ import (
 	"tessera/optim"
 )
 
-func summaryCommand() *cobra.Command {
-	var f modelFlags
-	var asJSON, plan, dot bool
-	cmd := &cobra.Command{
-		Use:     "summary MODEL",
-		Short:   "Show the layers, shapes and parameter counts of a model",
-		Example: "  tessera summary asym\n  tessera summary shallow-nonneg-kl --plan\n  tessera summary asym --dot | dot -Tsvg > asym.svg",
-		Args:    one("model"),
-		RunE: work(func(cmd *cobra.Command, args []string) error {
-			if plan && asJSON {
-				return usagef("--plan: has no JSON form; leave out --json")
-			}
-			if dot && (asJSON || plan) {
-				return usagef("--dot: writes only the graph; leave out --json and --plan")
-			}
-			m, err := f.model(args[0])
-			if err != nil {
-				return err
-			}
-			s, err := summarise(cmd.Context(), m, data.SearchDirs(f.data))
-			if err != nil {
-				return err
-			}
-			switch {
-			case plan && s.model == nil:
-				return usagef("--plan: %s is a baseline and has no compiled plan", s.Model)
-			case dot && s.model == nil:
-				return usagef("--dot: %s is a baseline and has no layers", s.Model)
-			case dot:
-				return s.writeDot(cmd.OutOrStdout())
-			case plan:
-				text, err := tessera.Plan(s.model)
-				fmt.Fprint(cmd.OutOrStdout(), text)
-				return err
-			case asJSON:
-				return printJSON(cmd.OutOrStdout(), s)
-			}
-			return s.print(cmd)
-		}),
+func init() {
+	Commands.Register("summary", "Show the layers, shapes and parameter counts of a model", func() Command { return &summaryCommand{} })
+}
+
+// summaryCommand is the command summary.
+type summaryCommand struct {
+	Model string `arg:"MODEL" is:"model" doc:"the name of a model"`
+	modelFlags
+	jsonFlag
+	Plan bool `flag:"plan" without:"json" doc:"print the compiled plan of one training step instead"`
+	Dot  bool `flag:"dot" without:"json plan" doc:"print the graph of columns, layers, values and terms for Graphviz instead"`
+}
+
+// Help implements [Command].
+func (f *summaryCommand) Help() Help {
+	return Help{Examples: []string{"tessera summary asym", "tessera summary shallow-nonneg-kl --plan", "tessera summary asym --dot | dot -Tsvg > asym.svg"}}
+}
+
+// Do implements [Command].
+func (f *summaryCommand) Do(cmd *Call) error {
+	m, err := f.model(f.Model)
+	if err != nil {
+		return err
 	}
-	f.add(cmd)
-	addDataFlag(cmd, &f.data)
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
-	cmd.Flags().BoolVar(&plan, "plan", false, "print the compiled plan of one training step instead")
-	cmd.Flags().BoolVar(&dot, "dot", false, "print the graph of columns, layers, values and terms for Graphviz instead")
-	return cmd
+	s, err := summarise(cmd.Context(), m, data.SearchDirs(f.Data))
+	if err != nil {
+		return err
+	}
+	switch {
+	case f.Plan && s.model == nil:
+		return usagef("--plan: %s is a baseline and has no compiled plan", s.Model)
+	case f.Dot && s.model == nil:
+		return usagef("--dot: %s is a baseline and has no layers", s.Model)
+	case f.Dot:
+		return s.writeDot(cmd.OutOrStdout())
+	case f.Plan:
+		text, err := tessera.Plan(s.model)
+		fmt.Fprint(cmd.OutOrStdout(), text)
+		return err
+	case f.JSON:
+		return printJSON(cmd.OutOrStdout(), s)
+	}
+	return s.print(cmd)
 }
 
 // summary is the output of `summary --json`.
@@ -181,7 +177,7 @@ func (s *summary) addBaseline() error {
 	return nil
 }
 
-func (s *summary) print(cmd *cobra.Command) error {
+func (s *summary) print(cmd *Call) error {
 	out := cmd.OutOrStdout()
 	title := inLine(s.Model)
 	if s.spec.About != "" {

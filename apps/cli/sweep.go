@@ -8,11 +8,9 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
-	"github.com/spf13/cobra"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
@@ -21,73 +19,52 @@ import (
 	"tessera/metrics"
 )
 
-// sweepFlags contains the flags of the command sweep.
+func init() {
+	Commands.Register("sweep", "Train and measure every combination of settings", func() Command {
+		return &sweepCommand{sweepFlags: forSweeps(), arrayFlags: arrayFlags{PerTask: 1, MostJob: 1001}}
+	})
+}
+
+// sweepFlags are the flags of commands that train a sweep.
 type sweepFlags struct {
 	modelFlags
 	metricFlags
 	progressFlags
 	fleetFlags
-	out    string
-	epochs int
-	seeds  []uint
-	jobs   int
-	dry    bool
-	clean  bool
-	array  arrayFlags
-	cost   planFlags
+	Out    string   `flag:"out,o" is:"place" doc:"folder of the sweep" default:"sweeps/NAME"`
+	Epochs int      `flag:"epochs" want:"> 0" doc:"number of epochs, or of iterations of iterative baselines"`
+	Seeds  []uint64 `flag:"seeds" doc:"seeds of the trials, such as 1,2,3, in place of those of the sweep"`
+	Jobs   int      `flag:"jobs" want:">= 0" doc:"number of trials that run at the same time, each on one CPU" default:"one for each CPU"`
+	Dry    bool     `flag:"dry-run" without:"listen nats" doc:"show the trials and their progress without training"`
+	Clean  bool     `flag:"clean" doc:"remove trials of earlier declarations from the folder, and results that are only theirs"`
 }
 
-func sweepCommand() *cobra.Command {
-	var f sweepFlags
-	cmd := &cobra.Command{
-		Use:   "sweep NAME",
-		Short: "Train and measure every combination of settings",
+// forSweeps returns the defaults.
+func forSweeps() sweepFlags {
+	return sweepFlags{fleetFlags: fleetFlags{Lease: 30 * time.Second}, Jobs: runtime.GOMAXPROCS(0)}
+}
+
+// sweepCommand is the command sweep.
+type sweepCommand struct {
+	Name string `arg:"NAME" is:"sweep" doc:"the name of a sweep"`
+	sweepFlags
+	arrayFlags
+	planFlags
+}
+
+// Help implements [Command].
+func (f *sweepCommand) Help() Help {
+	return Help{
 		Long: "Train and measure every trial of a sweep of models.toml, one trial per CPU at a time. To resume a sweep that was\n" +
 			"interrupted or killed, run the same command again: no trial is repeated, and the results are the same to the byte.",
-		Example: "  tessera sweep figure8 --dry-run\n  tessera sweep figure8 --epochs 50\n  tessera sweep figure8 --emit slurm -o /shared/figure8\n  tessera sweep figure8 --collect /shared/figure8",
-		Args:    one("sweep"),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.sweep(cmd, args[0]) }),
+		Examples: []string{"tessera sweep figure8 --dry-run", "tessera sweep figure8 --epochs 50", "tessera sweep figure8 --emit slurm -o /shared/figure8", "tessera sweep figure8 --collect /shared/figure8"},
 	}
-	f.add(cmd, "sweeps/NAME")
-	f.array.add(cmd)
-	f.cost.add(cmd)
-	for _, remote := range []string{"listen", "nats"} {
-		cmd.MarkFlagsMutuallyExclusive("emit", "collect", "plan", "dry-run", remote)
-	}
-	return cmd
 }
 
-// add adds the flags of commands that train a sweep in the given folder.
-func (f *sweepFlags) add(cmd *cobra.Command, folder string) {
-	f.modelFlags.add(cmd)
-	cmd.ValidArgsFunction = f.complete
-	addDataFlag(cmd, &f.data)
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the sweep (default "+folder+")")
-	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs, or of iterations of iterative baselines")
-	cmd.Flags().UintSliceVar(&f.seeds, "seeds", nil, "seeds of the trials, such as 1,2,3, in place of those of the sweep")
-	cmd.Flags().Lookup("seeds").DefValue = "" // else help shows an empty list
-	cmd.Flags().IntVar(&f.jobs, "jobs", runtime.GOMAXPROCS(0), "number of trials that run at the same time, each on one CPU")
-	f.metricFlags.add(cmd)
-	f.progressFlags.add(cmd, "trials")
-	f.fleetFlags.add(cmd)
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show the trials and their progress without training")
-	cmd.Flags().BoolVar(&f.clean, "clean", false, "remove trials of earlier declarations from the folder, and results that are only theirs")
-}
-
-// complete lists the sweeps for shell completion.
-func (f *sweepFlags) complete(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	models, err := f.load()
-	if err != nil || len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return models.SweepNames(), cobra.ShellCompDirectiveNoFileComp
-}
-
-func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
-	if err := errors.Join(f.array.check(cmd), f.fleetFlags.check(cmd)); err != nil {
-		return err
-	}
-	if f.array.collect != "" {
+// Do implements [Command].
+func (f *sweepCommand) Do(cmd *Call) error {
+	name := f.Name
+	if f.Collect != "" {
 		return f.gather(cmd, name)
 	}
 	models, err := f.load()
@@ -98,14 +75,11 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return err
 	}
-	cores, err := f.cost.machines(f.jobs)
 	switch {
-	case err != nil:
-		return err
-	case f.array.emit != "":
+	case f.Emit != "":
 		return f.writeJob(cmd, spec)
-	case f.cost.plan:
-		return f.estimate(cmd, spec, cores)
+	case f.Plan:
+		return f.estimate(cmd, spec, f.machines(f.Jobs))
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
 		return printResults(cmd.OutOrStdout(), s, results, f.asked())
@@ -113,7 +87,7 @@ func (f *sweepFlags) sweep(cmd *cobra.Command, name string) error {
 }
 
 // run runs a sweep and prints the results, even if trials failed. With --dry-run it only shows the trials.
-func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
+func (f *sweepFlags) run(cmd *Call, spec *config.Sweep, say func(*sweep.Sweep, *sweep.Results) error) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}
@@ -122,7 +96,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil {
 		return err
 	}
-	o := sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen, Clean: f.clean, Report: show.Show}
+	o := sweep.Options{Dirs: data.SearchDirs(f.Data), Out: f.Out, Jobs: f.Jobs, Metrics: chosen, Clean: f.Clean, Report: show.Show}
 	if err := f.onMachines(&o, show); err != nil {
 		return err
 	}
@@ -130,8 +104,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil {
 		return err
 	}
-	if f.dry {
-		if err := s.Replaces(); err != nil && !f.clean {
+	if f.Dry {
+		if err := s.Replaces(); err != nil && !f.Clean {
 			warn(cmd, err.Error())
 		}
 		return printTrials(cmd.OutOrStdout(), s)
@@ -141,8 +115,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 	if err != nil && !errors.As(err, &failed) {
 		return err
 	}
-	for _, name := range f.names {
-		if cmd.Flags().Changed("metrics") && measured(results) && len(valuesOf(results, []string{name})) == 0 {
+	for _, name := range f.Metrics {
+		if cmd.Given("metrics") && measured(results) && len(valuesOf(results, []string{name})) == 0 {
 			warn(cmd, fmt.Sprintf("--metrics: %s applies to no trial of this sweep, or has no value", name))
 		}
 	}
@@ -154,18 +128,18 @@ func (f *sweepFlags) run(cmd *cobra.Command, spec *config.Sweep, say func(*sweep
 }
 
 // declared returns the named sweep of some models with the changes of the flags.
-func (f *sweepFlags) declared(cmd *cobra.Command, models *config.File, name string) (*config.Sweep, error) {
-	if err := f.checkJobs(f.jobs); err != nil {
-		return nil, err
+func (f *sweepFlags) declared(cmd *Call, models *config.File, name string) (*config.Sweep, error) {
+	if f.Jobs < 1 && !f.used() { // nothing would train
+		return nil, usagef("--jobs: got 0, want > 0 without --listen or --nats")
 	}
-	changes, err := parseSets(f.sets)
+	changes, err := parseSets(f.Sets)
 	if err != nil {
 		return nil, err
 	}
-	if f.epochs > 0 {
-		changes = append(changes, config.Passes(f.epochs))
+	if f.Epochs > 0 {
+		changes = append(changes, config.Passes(f.Epochs))
 	}
-	if cmd.Flags().Changed("seeds") {
+	if cmd.Given("seeds") {
 		seeds, err := f.chosenSeeds(changes)
 		if err != nil {
 			return nil, err
@@ -177,7 +151,7 @@ func (f *sweepFlags) declared(cmd *cobra.Command, models *config.File, name stri
 		return nil, err
 	}
 	for _, u := range spec.Unfit {
-		with := fmt.Sprintf("--epochs %d", f.epochs)
+		with := fmt.Sprintf("--epochs %d", f.Epochs)
 		if u.Values != "" {
 			with += " and " + u.Values
 		}
@@ -188,14 +162,10 @@ func (f *sweepFlags) declared(cmd *cobra.Command, models *config.File, name stri
 
 // chosenSeeds returns the change of a model for the seeds of --seeds.
 func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
-	var list []uint64
-	for _, seed := range f.seeds {
-		list = append(list, uint64(seed))
-	}
 	if slices.ContainsFunc(changes, func(s config.Set) bool { return s.Root.Child("train").Child("seed") != nil }) {
 		return config.Set{}, usagef("--seeds: --set train.seed sets the seed too; give one of the two")
 	}
-	seeds, err := config.Seeds(list)
+	seeds, err := config.Seeds(f.Seeds)
 	if err != nil {
 		return seeds, usagef("--%s", strings.TrimPrefix(err.Error(), "config: "))
 	}
@@ -204,10 +174,10 @@ func (f *sweepFlags) chosenSeeds(changes []config.Set) (config.Set, error) {
 
 // asked returns the names of the metrics that the flags select; nil selects the default metrics.
 func (f *metricFlags) asked() []string {
-	if f.svm && len(f.names) > 0 {
-		return append(slices.Clone(f.names), "svm", "svm_holdout")
+	if f.SVM && len(f.Metrics) > 0 {
+		return append(slices.Clone(f.Metrics), "svm", "svm_holdout")
 	}
-	return f.names
+	return f.Metrics
 }
 
 // printTrials shows the trials of a sweep.
@@ -329,60 +299,41 @@ func meanText(s sweep.Setting, name string) string {
 	return number(mean)
 }
 
-// planFlags contains the flags of sweep --plan.
+// planFlags are the flags of sweep --plan.
 type planFlags struct {
-	plan, json bool
-	cores      []string
-}
-
-func (f *planFlags) add(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&f.plan, "plan", false, "estimate the time and the memory of the sweep by a few steps of each shape, without training it")
-	cmd.Flags().StringSliceVar(&f.cores, "cores", nil, "with --plan: the cores of the sweep, one number per machine as in 16 or 8,8,4 (default --jobs)")
-	cmd.Flags().BoolVar(&f.json, "json", false, "with --plan: print JSON")
+	Plan  bool  `flag:"plan" without:"dry-run listen nats" doc:"estimate the time and the memory of the sweep by a few steps of each shape, without training it"`
+	Cores []int `flag:"cores" want:"in [1,65536]" needs:"plan" doc:"with --plan: the cores of the sweep, one number per machine as in 16 or 8,8,4" default:"--jobs"`
+	JSON  bool  `flag:"json" needs:"plan" doc:"with --plan: print JSON"`
 }
 
 // machines returns the number of cores of each machine.
-func (f *planFlags) machines(jobs int) ([]int, error) {
-	if len(f.cores) > 0 && !f.plan || f.json && !f.plan {
-		return nil, usagef("--cores, --json: need --plan")
+func (f *planFlags) machines(jobs int) []int {
+	if len(f.Cores) == 0 {
+		return []int{jobs}
 	}
-	if len(f.cores) == 0 {
-		return []int{jobs}, nil
-	}
-	var all []int
-	for _, text := range f.cores {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || n < 1 || n > mostCores {
-			return nil, usagef("--cores: got %q, want numbers from 1 to %d", text, mostCores)
-		}
-		all = append(all, n)
-	}
-	return all, nil
+	return f.Cores
 }
 
-// mostCores is the maximum number of cores of one machine. A larger number is probably a typo.
-const mostCores = 1 << 16
-
 // estimate prints the plan of a sweep.
-func (f *sweepFlags) estimate(cmd *cobra.Command, spec *config.Sweep, cores []int) error {
+func (f *sweepCommand) estimate(cmd *Call, spec *config.Sweep, cores []int) error {
 	chosen, err := f.chosen()
 	if err != nil {
 		return err
 	}
-	jobs := min(f.jobs, runtime.GOMAXPROCS(0))
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: jobs, Metrics: chosen})
+	jobs := min(f.Jobs, runtime.GOMAXPROCS(0))
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.Data), Out: f.Out, Jobs: jobs, Metrics: chosen})
 	if err != nil {
 		return err
 	}
 	p, err := s.Plan(cmd.Context(), sweep.PlanOptions{Cores: cores, Report: func(shape, of int) {
-		if !f.quiet {
+		if !f.Quiet {
 			fmt.Fprintf(cmd.ErrOrStderr(), "timing shape %d of %d\n", shape, of)
 		}
 	}})
 	if err != nil {
 		return err
 	}
-	if f.cost.json {
+	if f.JSON {
 		return printJSON(cmd.OutOrStdout(), p)
 	}
 	return printPlan(cmd.OutOrStdout(), s, p)
@@ -474,24 +425,19 @@ func mebibytes(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// accessFlags contains the flags that secure the connection to a queue.
+// accessFlags are the flags that secure the connection to a queue.
 type accessFlags struct {
-	token, certificate, key, authority string
-}
-
-func (f *accessFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.token, "token-file", "", "file whose first line is the secret that coordinator and workers share")
-	cmd.Flags().StringVar(&f.certificate, "tls-cert", "", "certificate of this machine, PEM")
-	cmd.Flags().StringVar(&f.key, "tls-key", "", "private key of --tls-cert, PEM")
-	cmd.Flags().StringVar(&f.authority, "tls-ca", "", "certificates that verify those of the other side, PEM")
-	cmd.MarkFlagsRequiredTogether("tls-cert", "tls-key")
+	Token       string `flag:"token-file" is:"file" doc:"file whose first line is the secret that coordinator and workers share"`
+	Certificate string `flag:"tls-cert" is:"file" together:"tls" doc:"certificate of this machine, PEM"`
+	Key         string `flag:"tls-key" is:"file" together:"tls" doc:"private key of --tls-cert, PEM"`
+	Authority   string `flag:"tls-ca" is:"file" doc:"certificates that verify those of the other side, PEM"`
 }
 
 // access returns the access to the queue, with the token that it reads.
 func (f *accessFlags) access() (a fleet.Access, err error) {
-	a = fleet.Access{Certificate: f.certificate, Key: f.key, Authority: f.authority}
-	if f.token != "" {
-		if a.Token, err = fleet.ReadToken(f.token); err != nil {
+	a = fleet.Access{Certificate: f.Certificate, Key: f.Key, Authority: f.Authority}
+	if f.Token != "" {
+		if a.Token, err = fleet.ReadToken(f.Token); err != nil {
 			var unread *fs.PathError
 			if errors.As(err, &unread) {
 				return a, usagef("--token-file: %v", err)
@@ -502,66 +448,42 @@ func (f *accessFlags) access() (a fleet.Access, err error) {
 	return a, nil
 }
 
-// fleetFlags contains the flags of a sweep on several machines.
+// fleetFlags are the flags of a sweep on several machines.
 type fleetFlags struct {
 	accessFlags
-	listen, url string
-	lease       time.Duration
-	same        bool
+	Listen string        `flag:"listen" without:"nats" doc:"address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone"`
+	URL    string        `flag:"nats" doc:"URL of an existing NATS server with JetStream, instead of --listen"`
+	Lease  time.Duration `flag:"lease" want:"in [1s,24h]" needs:"listen nats" doc:"with workers: how long a worker may be silent before its trials are given to others"`
+	Same   bool          `flag:"same-kernels" needs:"listen nats" doc:"with workers: refuse a worker whose CPU selects other kernels than that of the first one"`
 }
 
-func (f *fleetFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.listen, "listen", "", "address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone")
-	cmd.Flags().StringVar(&f.url, "nats", "", "URL of an existing NATS server with JetStream, instead of --listen")
-	cmd.Flags().DurationVar(&f.lease, "lease", 30*time.Second, "with workers: how long a worker may be silent before its trials are given to others")
-	cmd.Flags().BoolVar(&f.same, "same-kernels", false, "with workers: refuse a worker whose CPU selects other kernels than that of the first one")
-	f.accessFlags.add(cmd)
-	cmd.MarkFlagsMutuallyExclusive("listen", "nats")
-}
-
-// check returns an error if flags for workers are given for a sweep without workers.
-func (f *fleetFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"lease", "same-kernels", "token-file", "tls-cert", "tls-key", "tls-ca"} {
-		if cmd.Flags().Changed(name) && !f.used() {
-			return usagef("--%s: needs --listen or --nats", name)
-		}
+// Check returns an error for access to a queue that the sweep has not.
+func (f *fleetFlags) Check() error {
+	if f.accessFlags != (accessFlags{}) && !f.used() {
+		return usagef("--token-file, --tls-cert, --tls-key, --tls-ca: need --listen or --nats")
 	}
 	return nil
 }
 
 // used reports whether the sweep has workers.
-func (f *fleetFlags) used() bool { return f.listen != "" || f.url != "" }
-
-// checkJobs checks --jobs: a sweep without workers needs trials in this process.
-func (f *fleetFlags) checkJobs(jobs int) error {
-	switch {
-	case jobs < 0 && f.used():
-		return usagef("--jobs: got %d, want >= 0", jobs)
-	case jobs < 1 && !f.used():
-		return usagef("--jobs: got %d, want > 0", jobs)
-	}
-	return nil
-}
+func (f *fleetFlags) used() bool { return f.Listen != "" || f.URL != "" }
 
 // onMachines configures a sweep for several machines if the flags ask for workers.
 func (f *fleetFlags) onMachines(o *sweep.Options, show *sweepProgress) error {
 	if !f.used() {
 		return nil
 	}
-	if f.lease < time.Second || f.lease > 24*time.Hour {
-		return usagef("--lease: got %v, want from 1s to 24h", f.lease)
-	}
 	access, err := f.access()
 	if err != nil {
 		return err
 	}
-	c := fleet.Options{Listen: f.listen, Access: access, Jobs: o.Jobs, Lease: f.lease, SameKernels: f.same, Dirs: o.Dirs, Log: show.Note}
+	c := fleet.Options{Listen: f.Listen, Access: access, Jobs: o.Jobs, Lease: f.Lease, SameKernels: f.Same, Dirs: o.Dirs, Log: show.Note}
 	c.Listening = func(address, url string) { show.Note(fmt.Sprintf("listening on %s: tessera worker %s", address, url)) }
 	c.Mixed = func(kernels, others string) {
 		show.Note(fmt.Sprintf("warning: the workers have different kernels (%s and %s): the last bits of results depend on which machine takes a trial; --same-kernels keeps to one kind", kernels, others))
 	}
-	if f.url != "" {
-		if c.URL, err = fleet.Address(f.url); err != nil {
+	if f.URL != "" {
+		if c.URL, err = fleet.Address(f.URL); err != nil {
 			return usagef("--nats: %w", err)
 		}
 	}

@@ -9,8 +9,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/regular"
@@ -20,58 +18,34 @@ import (
 	"tessera/internal/train/folder"
 )
 
-// Values of --emit.
-const (
-	emitSlurm      = "slurm"
-	emitKubernetes = "kubernetes"
-)
+// emitSlurm is a value of --emit.
+const emitSlurm = "slurm"
 
-// arrayFlags contains the flags of sweep for array jobs.
+// arrayFlags are the flags of sweep for array jobs.
 type arrayFlags struct {
-	emit, collect              string
-	parallel, perTask, mostJob int
-}
-
-func (f *arrayFlags) add(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	addChoice(cmd, &f.emit, "emit", "", []string{emitSlurm, emitKubernetes}, "write an array job into the folder of the sweep instead of training")
-	flags.StringVar(&f.collect, "collect", "", "gather the trials of an array job from this folder and write the results")
-	flags.Var((*positive)(&f.parallel), "parallel", "with --emit: tasks at the same time (default: as many as the scheduler runs)")
-	f.perTask, f.mostJob = 1, 1001
-	flags.Var((*positive)(&f.perTask), "per-task", "with --emit: trials of one task, one after the other")
-	flags.Var((*positive)(&f.mostJob), "max-array", "with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts")
-	cmd.MarkFlagsMutuallyExclusive("emit", "clean")                                                     // tasks may still be running
-	for _, other := range []string{"file", "set", "epochs", "seeds", "out", "metrics", "svm", "with"} { // the manifest has these
-		cmd.MarkFlagsMutuallyExclusive("collect", other)
-	}
-}
-
-// check returns an error if flags that need --emit are given without --emit.
-func (f *arrayFlags) check(cmd *cobra.Command) error {
-	for _, name := range []string{"parallel", "per-task", "max-array"} {
-		if cmd.Flags().Changed(name) && f.emit == "" {
-			return usagef("--%s: needs --emit", name)
-		}
-	}
-	return nil
+	Emit     string `flag:"emit" oneof:"slurm kubernetes" without:"collect plan dry-run listen nats clean" doc:"write an array job into the folder of the sweep instead of training"`
+	Collect  string `flag:"collect" is:"place" without:"plan dry-run listen nats file set epochs seeds out metrics svm with" doc:"gather the trials of an array job from this folder and write the results"`
+	Parallel int    `flag:"parallel" want:"> 0" needs:"emit" doc:"with --emit: tasks at the same time" default:"as many as the scheduler runs"`
+	PerTask  int    `flag:"per-task" want:"> 0" needs:"emit" doc:"with --emit: trials of one task, one after the other"`
+	MostJob  int    `flag:"max-array" want:"> 0" needs:"emit" doc:"with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts"`
 }
 
 // writeJob writes the manifest and the job of a sweep.
-func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
+func (f *sweepCommand) writeJob(cmd *Call, spec *config.Sweep) error {
 	chosen, err := f.chosen()
 	if err != nil {
 		return err
 	}
-	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.data), Out: f.out, Jobs: f.jobs, Metrics: chosen})
+	s, err := sweep.New(cmd.Context(), spec, sweep.Options{Dirs: data.SearchDirs(f.Data), Out: f.Out, Jobs: f.Jobs, Metrics: chosen})
 	if err != nil {
 		return err
 	}
-	m := sweep.Manifest{PerTask: f.array.perTask, PerJob: f.array.mostJob, Metrics: f.names, SVM: f.svm, With: f.with}
+	m := sweep.Manifest{PerTask: f.PerTask, PerJob: f.MostJob, Metrics: f.Metrics, SVM: f.SVM, With: f.With}
 	job, err := f.job(s, (len(s.Trials)+m.PerTask-1)/m.PerTask)
 	if err != nil {
 		return err
 	}
-	scripts, err := f.array.scripts(job)
+	scripts, err := f.scripts(job)
 	if err != nil {
 		return usageError{err}
 	}
@@ -82,7 +56,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 	if err := s.Emit(m, files...); err != nil {
 		return err
 	}
-	if f.array.emit == emitSlurm { // Slurm refuses to start a task whose log it cannot open
+	if f.Emit == emitSlurm { // Slurm refuses to start a task whose log it cannot open
 		logs := filepath.Join(s.Path, scheduler.LogsDir)
 		if err := os.MkdirAll(logs, 0o777); err != nil {
 			return &folder.WriteError{Path: logs, Err: err}
@@ -93,7 +67,7 @@ func (f *sweepFlags) writeJob(cmd *cobra.Command, spec *config.Sweep) error {
 
 // scripts returns the files of a job.
 func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
-	if f.emit == emitSlurm {
+	if f.Emit == emitSlurm {
 		return job.Slurm()
 	}
 	one, err := job.Kubernetes()
@@ -101,7 +75,7 @@ func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
 }
 
 // job returns the array job of a sweep.
-func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
+func (f *sweepCommand) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	program, err := os.Executable()
 	if err != nil {
 		program = "tessera"
@@ -110,12 +84,12 @@ func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	if err != nil {
 		return scheduler.Job{}, fmt.Errorf("the current directory: %w", err)
 	}
-	dir := f.data
+	dir := f.Data
 	if dir == "" {
 		dir = os.Getenv(data.EnvDir)
 	}
 	job := scheduler.Job{Sweep: s.Name, Folder: s.Path, Work: work, Program: program, Data: dir, Tasks: tasks,
-		Parallel: f.array.parallel, PerJob: f.array.mostJob, Generated: !slices.ContainsFunc(s.Trials, s.ReadsFiles)}
+		Parallel: f.Parallel, PerJob: f.MostJob, Generated: !slices.ContainsFunc(s.Trials, s.ReadsFiles)}
 	for _, path := range []*string{&job.Folder, &job.Data} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(work, *path)
@@ -125,7 +99,7 @@ func (f *sweepFlags) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 }
 
 // printJob prints the written files and the next commands.
-func (f *sweepFlags) printJob(cmd *cobra.Command, s *sweep.Sweep, job scheduler.Job, scripts []scheduler.File) error {
+func (f *sweepCommand) printJob(cmd *Call, s *sweep.Sweep, job scheduler.Job, scripts []scheduler.File) error {
 	out := cmd.OutOrStdout()
 	done := 0
 	for _, t := range s.Trials {
@@ -141,7 +115,7 @@ func (f *sweepFlags) printJob(cmd *cobra.Command, s *sweep.Sweep, job scheduler.
 	}
 	for _, script := range scripts {
 		path := filepath.Join(s.Path, script.Name)
-		if f.array.emit == emitSlurm {
+		if f.Emit == emitSlurm {
 			t.row("submit", "sbatch "+shell.Word(path))
 		} else {
 			t.row("submit", "edit image and volumes, then kubectl apply -f "+shell.Word(path))
@@ -152,8 +126,8 @@ func (f *sweepFlags) printJob(cmd *cobra.Command, s *sweep.Sweep, job scheduler.
 }
 
 // gather collects the trials of an array job and prints the results.
-func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
-	dir := f.array.collect
+func (f *sweepCommand) gather(cmd *Call, name string) error {
+	dir := f.Collect
 	m, err := manifest(dir)
 	if err != nil {
 		return err
@@ -161,7 +135,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 	if m.Sweep != name {
 		return usagef("--collect: %s has the trials of sweep %q, not of %q", dir, m.Sweep, name)
 	}
-	s, err := declaredAgain(cmd, dir, f.data, m, sweep.Options{Jobs: f.jobs, Clean: f.clean})
+	s, err := declaredAgain(cmd, dir, f.Data, m, sweep.Options{Jobs: f.Jobs, Clean: f.Clean})
 	if err != nil {
 		return err
 	}
@@ -174,7 +148,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
-		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{names: m.Metrics, svm: m.SVM}).asked()); err != nil {
+		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{Metrics: m.Metrics, SVM: m.SVM}).asked()); err != nil {
 			return err
 		}
 	}
@@ -186,7 +160,7 @@ func (f *sweepFlags) gather(cmd *cobra.Command, name string) error {
 }
 
 // census prints the number of trials in each state, the unfinished trials, and the commands that run them.
-func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifest, all []sweep.Gathered) error {
+func (f *sweepCommand) census(cmd *Call, s *sweep.Sweep, m *sweep.Manifest, all []sweep.Gathered) error {
 	out := cmd.ErrOrStderr()
 	count := map[sweep.State]int{}
 	for _, g := range all {
@@ -230,7 +204,7 @@ func (f *sweepFlags) census(cmd *cobra.Command, s *sweep.Sweep, m *sweep.Manifes
 const mostListed = 20
 
 // warnOfKernels warns if different kernels trained the trials, because the last bits of results depend on the kernel.
-func warnOfKernels(cmd *cobra.Command, all []sweep.Gathered) {
+func warnOfKernels(cmd *Call, all []sweep.Gathered) {
 	counts := map[string]int{}
 	var names []string
 	for _, g := range all {

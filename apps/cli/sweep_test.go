@@ -157,9 +157,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 	b := newSweepBench(t)
 	for args, says := range map[string]string{
 		"sweep target":               `unknown sweep "target" in models.toml and the shipped models: did you mean "targets"?`,
-		"sweep":                      "sweep: missing sweep",
 		"sweep targets --jobs 0":     "--jobs: got 0, want > 0",
-		"sweep targets --epochs 0":   "--epochs: got 0, want > 0",
 		"sweep targets -f none.toml": "none.toml",
 	} {
 		b.contains("tessera "+args, b.must(exitUsage, strings.Fields(args)...).stderr, says)

@@ -8,71 +8,76 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/posthoc"
 )
 
-func thresholdsCommand() *cobra.Command {
-	var f thresholdsFlags
-	cmd := &cobra.Command{
-		Use:   "thresholds RUN",
-		Short: "Fit thresholds by group to a classifier",
+func init() {
+	Commands.Register("thresholds", "Fit thresholds by group to a classifier", func() Command {
+		return &thresholdsCommand{runFlags: forRuns(), Criterion: criterion(posthoc.Criteria()[0]), Column: "group", Positive: "1", Seed: 1}
+	})
+}
+
+// criterion is the name of a criterion of fairness.
+type criterion string
+
+// Choices lists the criteria.
+func (criterion) Choices() []string { return posthoc.Criteria() }
+
+// thresholdsCommand is the command thresholds.
+type thresholdsCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	runFlags
+	jsonFlag
+	Criterion criterion `flag:"criterion" doc:"what is equal in all groups"`
+	Column    string    `flag:"group" doc:"column of the groups"`
+	Positive  string    `flag:"positive" doc:"the positive class, its name or its number"`
+	Head      string    `flag:"head" doc:"head that decides, for models with several classifiers"`
+	Seed      uint64    `flag:"seed" doc:"seed of randomised decisions"`
+	Remove    bool      `flag:"remove" doc:"remove all thresholds of the run; calibrations stay"`
+}
+
+// Help implements [Command].
+func (f *thresholdsCommand) Help() Help {
+	return Help{
 		Long: "Fit thresholds of a classifier's decisions for each group of a column, so that the decisions fulfil a criterion of fairness, to the samples that were held " +
 			"out for validation (validation of the data set), and keep them in the run. predict and the metric fairness decide by them from then on and say so.\n\n" +
 			"separation: false positive and true positive rate are equal in all groups; decisions are randomised where a group could do better than the others. " +
 			"opportunity: the true positive rate is. independence: the rate of positive decisions is. accuracy: each group has the threshold that is best for it.",
-		Example: "  tessera thresholds runs/credit --criterion separation\n  tessera thresholds runs/credit --criterion independence --group sex --positive repaid\n" +
-			"  tessera thresholds runs/credit --remove",
-		RunE: work(func(cmd *cobra.Command, args []string) error { return f.thresholds(cmd, args[0]) }),
+		Examples: []string{"tessera thresholds runs/credit --criterion separation", "tessera thresholds runs/credit --criterion independence --group sex --positive repaid",
+			"tessera thresholds runs/credit --remove"},
 	}
-	aRun(cmd)
-	f.add(cmd)
-	addChoice(cmd, &f.criterion, "criterion", posthoc.Criteria()[0], posthoc.Criteria(), "what is equal in all groups")
-	cmd.Flags().StringVar(&f.column, "group", "group", "column of the groups")
-	cmd.Flags().StringVar(&f.positive, "positive", "1", "the positive class, its name or its number")
-	cmd.Flags().StringVar(&f.head, "head", "", "head that decides, for models with several classifiers")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "seed of randomised decisions")
-	cmd.Flags().BoolVar(&f.remove, "remove", false, "remove all thresholds of the run; calibrations stay")
-	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON document")
-	return cmd
 }
 
-// thresholdsFlags contains the flags of the command thresholds.
-type thresholdsFlags struct {
-	runFlags
-	criterion, column, positive, head string
-	seed                              uint64
-	remove, json                      bool
-}
-
-func (f *thresholdsFlags) thresholds(cmd *cobra.Command, run string) error {
+// Do implements [Command].
+func (f *thresholdsCommand) Do(cmd *Call) error {
+	run := f.Folder
 	r, err := f.open(run)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	if f.remove {
+	if f.Remove {
 		return r.RemoveThresholds()
 	}
 	heads := r.ClassHeads()
 	switch {
 	case len(heads) == 0:
 		return fmt.Errorf("%s: %w", run, tessera.ErrNoClasses)
-	case f.head == "" && len(heads) == 1:
-		f.head = heads[0]
-	case !slices.Contains(heads, f.head):
-		return usagef("--head: got %q, want one of %q", f.head, heads)
+	case f.Head == "" && len(heads) == 1:
+		f.Head = heads[0]
+	case !slices.Contains(heads, f.Head):
+		return usagef("--head: got %q, want one of %q", f.Head, heads)
 	}
-	names := r.HeadClasses(f.head)
-	positive := slices.Index(names, f.positive)
-	if n, err := strconv.Atoi(f.positive); positive < 0 && err == nil && n >= 0 && n < len(names) {
+	names := r.HeadClasses(f.Head)
+	positive := slices.Index(names, f.Positive)
+	if n, err := strconv.Atoi(f.Positive); positive < 0 && err == nil && n >= 0 && n < len(names) {
 		positive = n
 	}
 	if positive < 0 {
-		return usagef("--positive: got %q, want one of the classes: %s", f.positive, strings.Join(names, ", "))
+		return usagef("--positive: got %q, want one of the classes: %s", f.Positive, strings.Join(names, ", "))
 	}
-	done, err := r.FitThresholds(cmd.Context(), tessera.ThresholdOptions{Head: f.head, Criterion: f.criterion, Column: f.column, Positive: positive, Seed: f.seed})
+	done, err := r.FitThresholds(cmd.Context(), tessera.ThresholdOptions{Head: f.Head, Criterion: string(f.Criterion), Column: f.Column, Positive: positive, Seed: f.Seed})
 	if err != nil {
 		return err
 	}
@@ -81,7 +86,7 @@ func (f *thresholdsFlags) thresholds(cmd *cobra.Command, run string) error {
 			warn(cmd, fmt.Sprintf("group %s has %d validation samples: its thresholds say little", groupName(done.Thresholds, g), n))
 		}
 	}
-	if f.json {
+	if f.JSON {
 		return printJSON(cmd.OutOrStdout(), done)
 	}
 	return printThresholds(cmd.OutOrStdout(), done, names[positive])

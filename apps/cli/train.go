@@ -11,73 +11,62 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/show/doc"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 )
 
-// trainFlags contains the flags that only the command train has.
-type trainFlags struct {
+func init() {
+	Commands.Register("train", "Train a model and keep the run", func() Command {
+		return &trainCommand{threadFlags: allThreads(), previewFlag: previewFlag{automatic}, distributedFlags: oneProcess()}
+	})
+}
+
+// trainCommand is the command train.
+type trainCommand struct {
+	Model string `arg:"MODEL" is:"model" doc:"the name of a model"`
 	modelFlags
-	runFlags
+	threadFlags
 	progressFlags
 	distributedFlags
-	preview previewFlag
-	out     string
-	force   bool
-	chained bool
-	epochs  int
-	seed    uint64
+	previewFlag
+	Out    string `flag:"out,o" is:"place" doc:"folder of the run" default:"runs/MODEL, then runs/MODEL-2, ..."`
+	Force  bool   `flag:"force" doc:"replace the run in the folder --out"`
+	Chain  bool   `flag:"chain" without:"force distributed" doc:"first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues"`
+	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs; short for --set train.epochs=N"`
+	Seed   uint64 `flag:"seed" doc:"seed; short for --set train.seed=N"`
 }
 
-func trainCommand() *cobra.Command {
-	var f trainFlags
-	cmd := &cobra.Command{
-		Use:   "train MODEL",
-		Short: "Train a model and keep the run",
+// Help implements [Command].
+func (f *trainCommand) Help() Help {
+	return Help{
 		Long: "Train a model of models.toml and keep the run in a folder. A run that is interrupted (Ctrl-C) or killed at any moment\n" +
 			"can be resumed and gives the same result to the byte.",
-		Example: "  tessera train swimmer-parts\n  tessera train shallow-nonneg-kl --data ~/data --epochs 5 --set optimizer.kind=adam",
-		Args:    one("model"),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.train(cmd, args[0]) }),
+		Examples: []string{"tessera train swimmer-parts", "tessera train shallow-nonneg-kl --data ~/data --epochs 5 --set optimizer.kind=adam"},
 	}
-	f.modelFlags.add(cmd)
-	f.runFlags.add(cmd)
-	f.progressFlags.add(cmd, "epochs")
-	f.distributedFlags.add(cmd)
-	f.preview.add(cmd)
-	cmd.Flags().StringVarP(&f.out, "out", "o", "", "folder of the run (default runs/MODEL, then runs/MODEL-2, ...)")
-	cmd.Flags().BoolVar(&f.force, "force", false, "replace the run in the folder --out")
-	cmd.Flags().BoolVar(&f.chained, "chain", false, "first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues")
-	cmd.Flags().Var((*positive)(&f.epochs), "epochs", "number of epochs; short for --set train.epochs=N")
-	cmd.Flags().Uint64Var(&f.seed, "seed", 0, "seed; short for --set train.seed=N")
-	return cmd
 }
 
-func (f *trainFlags) train(cmd *cobra.Command, name string) error {
-	options, err := f.distributedFlags.options(cmd, &f.runFlags)
+// Do implements [Command].
+func (f *trainCommand) Do(cmd *Call) error {
+	name, runs := f.Model, runFlags{f.dataFlag, f.threadFlags}
+	options, err := f.distributedFlags.options(cmd, &runs)
 	if err != nil {
 		return err
 	}
 	var sets []string
-	if f.epochs > 0 {
-		sets = append(sets, "train.epochs="+strconv.Itoa(f.epochs))
+	if f.Epochs > 0 {
+		sets = append(sets, "train.epochs="+strconv.Itoa(f.Epochs))
 	}
-	if cmd.Flags().Changed("seed") {
-		sets = append(sets, "train.seed="+strconv.FormatUint(f.seed, 10))
+	if cmd.Given("seed") {
+		sets = append(sets, "train.seed="+strconv.FormatUint(f.Seed, 10))
 	}
-	if f.chained && (f.force || options.Group != nil) {
-		return usagef("--chain: cannot be combined with --force or with several processes; remove the runs that are to be trained again, or train one model after the other")
-	}
-	options.Out, options.Force = f.out, f.force
-	memberOf(cmd).run = f.out
+	options.Out, options.Force = f.Out, f.Force
+	memberOf(cmd).run = f.Out
 	if memberOf(cmd).follows() { // rank 0 reads the model
 		return following(cmd, options, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Train(ctx, nil, o) })
 	}
-	f.modelFlags.data = f.runFlags.data
-	if f.chained {
+	if f.Chain {
 		links, err := f.chain(name, sets)
 		if err != nil {
 			return err
@@ -86,19 +75,19 @@ func (f *trainFlags) train(cmd *cobra.Command, name string) error {
 	}
 	model, err := f.model(name, sets...)
 	if err != nil {
-		return f.noEpochs(name, f.epochs, err)
+		return f.noEpochs(name, f.Epochs, err)
 	}
 	warn(cmd, model.Warnings()...)
-	if text := usedColumns(cmd.Context(), model); text != "" && !f.quiet {
+	if text := usedColumns(cmd.Context(), model); text != "" && !f.Quiet {
 		fmt.Fprintln(cmd.ErrOrStderr(), "samples", text)
 	}
-	if f.out == "" {
+	if f.Out == "" {
 		noteUnfinished(cmd, model.Name)
 	}
-	return training(cmd, options, f.progressFlags, f.preview, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+	return training(cmd, options, f.progressFlags, f.previewFlag, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
 		r, err := tessera.Train(ctx, model, o)
-		if err != nil && f.out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
-			err = outError{f.out, err}
+		if err != nil && f.Out != "" && slices.ContainsFunc(placing, func(p error) bool { return errors.Is(err, p) }) {
+			err = outError{f.Out, err}
 		}
 		return r, err
 	})
@@ -130,14 +119,14 @@ func (f *modelFlags) noEpochs(name string, epochs int, err error) error {
 }
 
 // warn prints warnings: valid settings that are probably not intended.
-func warn(cmd *cobra.Command, texts ...string) {
+func warn(cmd *Call, texts ...string) {
 	for _, text := range texts {
 		complain(cmd.ErrOrStderr(), doc.Warn, "tessera: warning: "+text)
 	}
 }
 
 // following trains in a process other than rank 0, which neither reads models nor prints.
-func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+func following(cmd *Call, o tessera.Options, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	r, err := begin(cmd.Context(), o)
 	if err != nil {
 		return err
@@ -146,7 +135,7 @@ func following(cmd *cobra.Command, o tessera.Options, begin func(context.Context
 }
 
 // training trains, and shows the progress and the result.
-func training(cmd *cobra.Command, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
+func training(cmd *Call, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	show := newProgress(cmd.ErrOrStderr(), f)
 	o.Report = func(p train.Progress) {
 		memberOf(cmd).run = p.Run

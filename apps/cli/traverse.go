@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/show/figures"
 	"tessera/data"
@@ -12,85 +11,92 @@ import (
 	"tessera/losses"
 )
 
-// traverseFlags contains the flags of traverse and interpolate.
-type traverseFlags struct {
-	codeFlags
-	images, units []int
-	most, steps   int
-}
-
-const imagesHelp = "of the test images, or of all images if there is no test split"
-
-// command adds the flags that both commands have.
-func (f *traverseFlags) command(cmd *cobra.Command, do func(*cobra.Command, *tessera.Run) ([]float32, error)) *cobra.Command {
-	cmd.Flags().IntVar(&f.steps, "steps", 9, "number of images in a row")
-	return f.addTo(cmd, "file or folder of the images, in place of the data set of the run", func(cmd *cobra.Command, run string) error {
-		return f.run(cmd, run, do)
+func init() {
+	Commands.Register("traverse", "Decode codes in which one unit at a time goes through its range", func() Command {
+		return &traverseCommand{codeFlags: forCodes(), rowFlags: rowFlags{Steps: 9}, Most: 10}
+	})
+	Commands.Register("interpolate", "Decode codes between the codes of images", func() Command {
+		return &interpolateCommand{codeFlags: forCodes(), rowFlags: rowFlags{Steps: 9}}
 	})
 }
 
-func traverseCommand() *cobra.Command {
-	var f traverseFlags
-	cmd := f.command(&cobra.Command{
-		Use:   "traverse RUN",
-		Short: "Decode codes in which one unit at a time goes through its range",
+// rowFlags are the flags of commands that decode rows of images.
+type rowFlags struct {
+	In    string `flag:"in" is:"file" doc:"file or folder of the images, in place of the data set of the run"`
+	Steps int    `flag:"steps" want:"in [2,1000]" doc:"number of images in a row"`
+}
+
+// traverseCommand is the command traverse.
+type traverseCommand struct {
+	codeFlags
+	rowFlags
+	Image []int `flag:"image" want:">= 0" doc:"index of the image whose code is changed, of the test images, or of all images if there is no test split" default:"the mean code"`
+	Units []int `flag:"units" want:">= 0" doc:"units to change, separated by commas" default:"those with the largest effect"`
+	Most  int   `flag:"most" want:"> 0" doc:"number of units without --units"`
+}
+
+// Help implements [Command].
+func (f *traverseCommand) Help() Help {
+	return Help{
 		Long: "Decode codes that differ in one unit: each row of the output is one unit, whose value goes from its 1 % to its 99 % quantile over the codes of at most " +
 			"10,000 training images. All other units have the values of a base code: the mean code, or the code of the image of --image. " +
 			"Without --units the units with the largest effect are shown, the root mean square difference of the images at the two ends. " +
 			"The output is a .png with a row for each unit, .npy (float32), .npz, .idx or a new folder of PNG files; vectors are written as .npy, .npz or .csv.",
-		Example: "  tessera traverse runs/vae -o units.png\n  tessera traverse runs/parts-vae --image 3 --units 0,7,12 --steps 5 -o units.npy",
-	}, f.traverse)
-	cmd.Flags().IntSliceVar(&f.images, "image", nil, "index of the image whose code is changed, "+imagesHelp+" (default the mean code)")
-	cmd.Flags().IntSliceVar(&f.units, "units", nil, "units to change, separated by commas (default those with the largest effect)")
-	cmd.Flags().IntVar(&f.most, "most", 10, "number of units without --units")
-	return cmd
+		Examples: []string{"tessera traverse runs/vae -o units.png", "tessera traverse runs/parts-vae --image 3 --units 0,7,12 --steps 5 -o units.npy"},
+	}
 }
 
-func interpolateCommand() *cobra.Command {
-	var f traverseFlags
-	cmd := f.command(&cobra.Command{
-		Use:   "interpolate RUN",
-		Short: "Decode codes between the codes of images",
+// Do implements [Command].
+func (f *traverseCommand) Do(cmd *Call) error { return f.row(cmd, &f.rowFlags, f.traverse) }
+
+// interpolateCommand is the command interpolate.
+type interpolateCommand struct {
+	codeFlags
+	rowFlags
+	Images []int `flag:"images" want:">= 0" doc:"indices of at least two images, of the test images, or of all images if there is no test split" default:"the first two"`
+}
+
+// Help implements [Command].
+func (f *interpolateCommand) Help() Help {
+	return Help{
 		Long: "Decode codes in equal steps from the code of each image to that of the next one: --images 0,1,2 gives two rows. A row begins and ends with the " +
 			"reconstructions of its images. The output is a .png with a row for each pair, .npy (float32), .npz, .idx or a new folder of PNG files; vectors are written as .npy, .npz or .csv.",
-		Example: "  tessera interpolate runs/vae --images 0,1 -o between.png\n  tessera interpolate runs/vae --in two.npy --steps 5 -o between.npy",
-	}, f.interpolate)
-	cmd.Flags().IntSliceVar(&f.images, "images", nil, "indices of at least two images, "+imagesHelp+" (default the first two)")
-	return cmd
+		Examples: []string{"tessera interpolate runs/vae --images 0,1 -o between.png", "tessera interpolate runs/vae --in two.npy --steps 5 -o between.npy"},
+	}
 }
 
-// run opens the run, and writes the images that a command decodes.
-func (f *traverseFlags) run(cmd *cobra.Command, run string, do func(*cobra.Command, *tessera.Run) ([]float32, error)) error {
-	format, err := data.FormatOf(f.out)
+// Do implements [Command].
+func (f *interpolateCommand) Do(cmd *Call) error { return f.row(cmd, &f.rowFlags, f.interpolate) }
+
+// row opens the run, and writes the images that a command decodes.
+func (f *codeFlags) row(cmd *Call, rows *rowFlags, do func(*Call, *tessera.Run) ([]float32, error)) error {
+	format, err := data.FormatOf(f.Out)
 	if err != nil {
 		return usageError{err}
 	}
-	if f.steps < 2 || f.steps > 1000 {
-		return usagef("--steps: got %d, want 2 to 1000", f.steps)
-	}
-	r, err := f.open(run)
+	r, err := f.open(rows.In)
 	if err != nil {
 		return err
 	}
 	defer r.Close()
 	if err := r.Decodes(); err != nil {
-		return usagef("%s: %w", run, err)
+		return usagef("%s: %w", f.Folder, err)
 	}
 	images, err := do(cmd, r)
 	if err != nil || images == nil {
 		return err
 	}
 	if format == "png" && len(r.Shape()) > 1 {
-		return f.writeGrid(cmd, r, f.steps, images)
+		return f.writeGrid(cmd, r, rows.Steps, images)
 	}
 	return f.writeImages(cmd, r, format, images, &data.Rows{})
 }
 
-// chosen returns the images with the indices of the flag, from --in or from the data set of the run.
-func (f *traverseFlags) chosen(cmd *cobra.Command, r *tessera.Run, flag string) (*data.Images, error) {
+// chosen returns the images with the indices that a flag has, from --in or from the data set of the run.
+func (f *rowFlags) chosen(cmd *Call, r *tessera.Run, flag string, images []int) (*data.Images, error) {
 	var all *data.Images
-	if f.in != "" {
-		rows, err := readSamples(cmd, r, f.in, r.Columns(losses.Code)...)
+	if f.In != "" {
+		rows, err := readSamples(cmd, r, f.In, r.Columns(losses.Code)...)
 		if err != nil {
 			return nil, err
 		}
@@ -102,27 +108,25 @@ func (f *traverseFlags) chosen(cmd *cobra.Command, r *tessera.Run, flag string) 
 		}
 		all = sample.Images
 	}
-	if i := slices.IndexFunc(f.images, func(i int) bool { return i < 0 || i >= all.Len() }); i >= 0 {
-		return nil, usagef("--%s: got %d, want 0 to %d", flag, f.images[i], all.Len()-1)
+	if i := slices.IndexFunc(images, func(i int) bool { return i >= all.Len() }); i >= 0 {
+		return nil, usagef("--%s: got %d, want 0 to %d", flag, images[i], all.Len()-1)
 	}
-	return all.Subset(f.images), nil
+	return all.Subset(images), nil
 }
 
-func (f *traverseFlags) traverse(cmd *cobra.Command, r *tessera.Run) ([]float32, error) {
+func (f *traverseCommand) traverse(cmd *Call, r *tessera.Run) ([]float32, error) {
 	switch {
-	case len(f.images) > 1:
-		return nil, usagef("--image: got %d images, want one", len(f.images))
-	case f.in != "" && len(f.images) == 0:
-		f.images = []int{0}
-	case f.most < 1:
-		return nil, usagef("--most: got %d, want at least 1", f.most)
+	case len(f.Image) > 1:
+		return nil, usagef("--image: got %d images, want one", len(f.Image))
+	case f.In != "" && len(f.Image) == 0:
+		f.Image = []int{0}
 	}
-	if i := slices.IndexFunc(f.units, func(unit int) bool { return unit < 0 || unit >= r.Units() }); i >= 0 {
-		return nil, usagef("--units: got %d, want 0 to %d", f.units[i], r.Units()-1)
+	if i := slices.IndexFunc(f.Units, func(unit int) bool { return unit >= r.Units() }); i >= 0 {
+		return nil, usagef("--units: got %d, want 0 to %d", f.Units[i], r.Units()-1)
 	}
-	t := tessera.Traversal{Units: f.units, Most: f.most, Steps: f.steps}
-	if len(f.images) > 0 {
-		image, err := f.chosen(cmd, r, "image")
+	t := tessera.Traversal{Units: f.Units, Most: f.Most, Steps: f.Steps}
+	if len(f.Image) > 0 {
+		image, err := f.chosen(cmd, r, "image", f.Image)
 		if err != nil {
 			return nil, err
 		}
@@ -134,7 +138,7 @@ func (f *traverseFlags) traverse(cmd *cobra.Command, r *tessera.Run) ([]float32,
 	if err != nil {
 		return nil, err
 	}
-	if format, _ := data.FormatOf(f.out); format != "png" || len(r.Shape()) < 2 {
+	if format, _ := data.FormatOf(f.Out); format != "png" || len(r.Shape()) < 2 {
 		return of.Images, nil
 	}
 	low, high := r.Range()
@@ -145,29 +149,29 @@ func (f *traverseFlags) traverse(cmd *cobra.Command, r *tessera.Run) ([]float32,
 	for i, unit := range of.Units {
 		n := len(of.Images) / len(of.Units)
 		rows = append(rows, figures.ImageRow{Caption: fmt.Sprintf("unit %d: %.3g to %.3g, effect %.2g", unit, of.Ranges[i][0], of.Ranges[i][1], of.Effect[i]),
-			Shape: r.Shape(), Images: figures.Levels(of.Images[i*n:(i+1)*n], low, high), Columns: f.steps, Tone: figures.Unit})
+			Shape: r.Shape(), Images: figures.Levels(of.Images[i*n:(i+1)*n], low, high), Columns: f.Steps, Tone: figures.Unit})
 	}
 	figure, err := figures.ImageRows(rows...)
 	if err != nil {
 		return nil, err
 	}
-	if err := figure.Save(f.out); err != nil {
-		return nil, &folder.WriteError{Path: f.out, Err: err}
+	if err := figure.Save(f.Out); err != nil {
+		return nil, &folder.WriteError{Path: f.Out, Err: err}
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.out)
+	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
 	return nil, nil
 }
 
-func (f *traverseFlags) interpolate(cmd *cobra.Command, r *tessera.Run) ([]float32, error) {
-	if len(f.images) == 0 {
-		f.images = []int{0, 1}
+func (f *interpolateCommand) interpolate(cmd *Call, r *tessera.Run) ([]float32, error) {
+	if len(f.Images) == 0 {
+		f.Images = []int{0, 1}
 	}
-	if len(f.images) < 2 {
+	if len(f.Images) < 2 {
 		return nil, usagef("--images: got one image, want at least two")
 	}
-	images, err := f.chosen(cmd, r, "images")
+	images, err := f.chosen(cmd, r, "images", f.Images)
 	if err != nil {
 		return nil, err
 	}
-	return r.Interpolate(cmd.Context(), images, f.steps)
+	return r.Interpolate(cmd.Context(), images, f.Steps)
 }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 
-	"github.com/spf13/cobra"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/sweep"
@@ -18,40 +17,39 @@ import (
 // indexVariables lists the environment variables in which schedulers pass the index of a task.
 var indexVariables = []string{"SLURM_ARRAY_TASK_ID", "JOB_COMPLETION_INDEX"}
 
-// trialFlags contains the flags of the command trial.
-type trialFlags struct {
-	progressFlags
-	data string
+func init() {
+	Commands.Register("trial", "Train and measure one task of a sweep's array job", func() Command { return &trialCommand{} })
 }
 
-func trialCommand() *cobra.Command {
-	var f trialFlags
-	cmd := &cobra.Command{
-		Use:   "trial DIR [INDEX]",
-		Short: "Train and measure one task of a sweep's array job",
+// trialCommand is the command trial.
+type trialCommand struct {
+	Dir   string `arg:"DIR" is:"place" doc:"the folder of a sweep"`
+	Index string `arg:"INDEX" optional:"true" doc:"the index of a task"`
+	dataFlag
+	progressFlags
+}
+
+// Help implements [Command].
+func (f *trialCommand) Help() Help {
+	return Help{
 		Long: "Train and measure the trial, or trials, that the manifest.json of a sweep's folder has at an index, as the sweep itself would: on\n" +
 			"one thread, to the same bytes. `tessera sweep NAME --emit` writes the manifest, and jobs of schedulers that call this command.\n" +
 			"Run again, it resumes; finished trials are not repeated. Without INDEX the index is that of SLURM_ARRAY_TASK_ID or\n" +
 			"JOB_COMPLETION_INDEX. On SIGUSR1 it writes a checkpoint and exits with code 75: run it again.",
-		Example: "  tessera trial sweeps/figure8 0",
-		Args:    cobra.RangeArgs(1, 2),
-		RunE:    work(func(cmd *cobra.Command, args []string) error { return f.trial(cmd, args) }),
+		Examples: []string{"tessera trial sweeps/figure8 0"},
 	}
-	addDataFlag(cmd, &f.data)
-	f.progressFlags.add(cmd, "epochs")
-	cmd.ValidArgsFunction = completeFolders
-	return cmd
 }
 
-func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
+// Do implements [Command].
+func (f *trialCommand) Do(cmd *Call) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}
-	index, err := indexOf(args[1:])
+	index, err := indexOf(f.Index)
 	if err != nil {
 		return err
 	}
-	m, err := manifest(args[0])
+	m, err := manifest(f.Dir)
 	if err != nil {
 		return err
 	}
@@ -65,7 +63,7 @@ func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
 			show.Show(*e.Progress)
 		}
 	}}
-	s, err := declaredAgain(cmd, args[0], f.data, m, o, places...)
+	s, err := declaredAgain(cmd, f.Dir, f.Data, m, o, places...)
 	if err != nil {
 		return err
 	}
@@ -73,7 +71,7 @@ func (f *trialFlags) trial(cmd *cobra.Command, args []string) error {
 }
 
 // run runs the trials of an index one after another. A failed trial does not stop the next one.
-func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *progress) error {
+func (f *trialCommand) run(cmd *Call, s *sweep.Sweep, index int, show *progress) error {
 	failed := 0
 	for _, t := range s.Trials {
 		measured, err := s.Task(cmd.Context(), t)
@@ -97,11 +95,9 @@ func (f *trialFlags) run(cmd *cobra.Command, s *sweep.Sweep, index int, show *pr
 }
 
 // indexOf returns the index of a task: the argument, or the value of a scheduler's variable.
-func indexOf(args []string) (int, error) {
-	text, from := "", "INDEX"
-	if len(args) > 0 {
-		text = args[0]
-	} else {
+func indexOf(text string) (int, error) {
+	from := "INDEX"
+	if text == "" {
 		for _, name := range indexVariables {
 			if v := os.Getenv(name); v != "" {
 				text, from = v, name
@@ -133,12 +129,12 @@ func manifest(dir string) (*sweep.Manifest, error) {
 
 // declaredAgain returns the sweep of a manifest with the trials at the given places, or with all trials if there are none. A
 // trial whose identity differs from the manifest is an error.
-func declaredAgain(cmd *cobra.Command, dir, dataDir string, m *sweep.Manifest, o sweep.Options, places ...int) (*sweep.Sweep, error) {
+func declaredAgain(cmd *Call, dir, dataDir string, m *sweep.Manifest, o sweep.Options, places ...int) (*sweep.Sweep, error) {
 	spec, err := m.Declare(places...)
 	if err != nil {
 		return nil, err
 	}
-	flags := metricFlags{names: m.Metrics, svm: m.SVM, with: m.With}
+	flags := metricFlags{m.Metrics, m.SVM, m.With}
 	if o.Metrics, err = flags.chosen(); err != nil {
 		return nil, err
 	}

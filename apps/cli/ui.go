@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/spf13/cobra"
 	"tessera/apps/internal/ui"
 	"tessera/apps/show/page"
 	"tessera/internal/loopback"
@@ -20,41 +19,38 @@ import (
 // tokenVariable is the environment variable for the token of ui. Other users of the machine cannot read it, unlike a flag.
 const tokenVariable = "TESSERA_TOKEN"
 
-func uiCommand() *cobra.Command {
-	var f uiFlags
-	cmd := &cobra.Command{
-		Use:   "ui [DIR]",
-		Short: "Show a folder of runs and sweeps in the browser, with the progress of trainings",
+func init() {
+	Commands.Register("ui", "Show a folder of runs and sweeps in the browser, with the progress of trainings", func() Command {
+		return &uiCommand{runFlags: forRuns(), Address: "127.0.0.1:8420"}
+	})
+}
+
+// uiCommand is the command ui.
+type uiCommand struct {
+	Dir string `arg:"DIR" optional:"true" is:"folder" doc:"the folder"`
+	runFlags
+	Address string `flag:"listen" doc:"address and port to listen on; port 0 takes a free one"`
+	Token   string `flag:"token" doc:"token that requests need" default:"$TESSERA_TOKEN"`
+}
+
+// Help implements [Command].
+func (f *uiCommand) Help() Help {
+	return Help{
 		Long: "Serve the pages of `tessera report` for all runs and sweeps in a folder (default runs and sweeps of the current one) and its sub-folders: a list that sorts and filters, " +
 			"reports, comparisons, and curves that follow trainings. It writes nothing. The server listens on this machine only; with a " +
 			"--listen that other machines can reach, every request needs the token that $" + tokenVariable + " or --token gives.",
-		Example:           "  tessera ui\n  tessera ui sweeps --listen 127.0.0.1:9000\n  TESSERA_TOKEN=$(openssl rand -hex 16) tessera ui --listen 0.0.0.0:8420",
-		Args:              cobra.MaximumNArgs(1),
-		RunE:              work(func(cmd *cobra.Command, args []string) error { return f.serve(cmd, args) }),
-		ValidArgsFunction: completeFolders,
+		Examples: []string{"tessera ui", "tessera ui sweeps --listen 127.0.0.1:9000", "TESSERA_TOKEN=$(openssl rand -hex 16) tessera ui --listen 0.0.0.0:8420"},
 	}
-	f.runFlags.add(cmd)
-	cmd.Flags().StringVar(&f.address, "listen", "127.0.0.1:8420", "address and port to listen on; port 0 takes a free one")
-	cmd.Flags().StringVar(&f.token, "token", "", "token that requests need (default $"+tokenVariable+")")
-	return cmd
-}
-
-// uiFlags contains the flags of the command ui.
-type uiFlags struct {
-	runFlags
-	address, token string
 }
 
 // leastToken is the minimum length of a token, in bytes.
 const leastToken = 16
 
-func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
+// Do implements [Command].
+func (f *uiCommand) Do(cmd *Call) error {
 	dir, within := ".", []string{"runs", "sweeps"}
-	if len(args) > 0 {
-		dir, within = args[0], nil
-	}
-	if err := findFolder(dir); err != nil {
-		return err
+	if f.Dir != "" {
+		dir, within = f.Dir, nil
 	}
 	if within != nil && findFolder("runs") != nil && findFolder("sweeps") != nil {
 		return findFolder("runs")
@@ -63,29 +59,29 @@ func (f *uiFlags) serve(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if f.token == "" {
-		f.token = os.Getenv(tokenVariable)
+	if f.Token == "" {
+		f.Token = os.Getenv(tokenVariable)
 	}
-	local, err := isLocal(f.address)
+	local, err := isLocal(f.Address)
 	switch {
 	case err != nil:
 		return usagef("--listen: %v", err)
-	case !local && f.token == "":
-		return usagef("--listen: %s is reachable from other machines and needs a token; set $%s", f.address, tokenVariable)
-	case f.token != "" && len(f.token) < leastToken:
-		return usagef("--token: got %d characters, want at least %d", len(f.token), leastToken)
+	case !local && f.Token == "":
+		return usagef("--listen: %s is reachable from other machines and needs a token; set $%s", f.Address, tokenVariable)
+	case f.Token != "" && len(f.Token) < leastToken:
+		return usagef("--token: got %d characters, want at least %d", len(f.Token), leastToken)
 	}
-	server, err := ui.New(dir, ui.Options{Options: page.Options{Open: options}, Token: f.token, AnyHost: !local, Folders: within})
+	server, err := ui.New(dir, ui.Options{Options: page.Options{Open: options}, Token: f.Token, AnyHost: !local, Folders: within})
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", f.address)
+	listener, err := net.Listen("tcp", f.Address)
 	if err != nil {
 		return usagef("--listen: %v", err)
 	}
 	show := url.URL{Scheme: "http", Host: reachable(listener.Addr()), Path: "/"}
-	if f.token != "" {
-		show.RawQuery = url.Values{"token": {f.token}}.Encode()
+	if f.Token != "" {
+		show.RawQuery = url.Values{"token": {f.Token}}.Encode()
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s\n", show.String())
 	fmt.Fprintln(cmd.ErrOrStderr(), "tessera: press Ctrl-C to stop")

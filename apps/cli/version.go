@@ -6,20 +6,23 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"github.com/spf13/cobra"
 	"tessera/internal/machine"
 )
 
-func versionCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Show the version",
-		Args:  cobra.NoArgs,
-		RunE: work(func(cmd *cobra.Command, _ []string) error {
-			fmt.Fprintln(cmd.OutOrStdout(), versionLine())
-			return nil
-		}),
-	}
+func init() {
+	Commands.Register("version", "Show the version", func() Command { return &versionCommand{} })
+}
+
+// versionCommand is the command version.
+type versionCommand struct{}
+
+// Help implements [Command].
+func (f *versionCommand) Help() Help { return Help{Examples: []string{"tessera version"}} }
+
+// Do implements [Command].
+func (f *versionCommand) Do(cmd *Call) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
+	return err
 }
 
 // versionLine returns a description of the program and its version.

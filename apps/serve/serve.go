@@ -39,29 +39,29 @@ import (
 
 // Options are the settings of a server. A field that is 0 has its default.
 type Options struct {
-	MaxBatch int           // maximum number of images that are computed together; 1 disables batches; default 64
-	MaxWait  time.Duration // how long an image waits for further images while a worker is free; default 0: no wait
-	Queue    int           // maximum number of waiting images for each output of a model; a request beyond gets status 429; default 1024
-	Workers  int           // number of goroutines that compute each output; default one per CPU
+	MaxBatch int           `flag:"max-batch" want:"> 0" doc:"images that are computed together; 1 does not batch"`                                             // maximum number of images that are computed together; 1 disables batches; default 64
+	MaxWait  time.Duration `flag:"max-wait" want:">= 0s" doc:"how long an image waits for others while a thread is free"`                                      // how long an image waits for further images while a worker is free; default 0: no wait
+	Queue    int           `flag:"queue" want:"> 0" doc:"images that may wait for each output of a model; further requests are answered 429"`                  // maximum number of waiting images for each output of a model; a request beyond gets status 429; default 1024
+	Workers  int           `flag:"threads" want:"> 0" doc:"batches that are computed at the same time, for each output of a model" default:"one for each CPU"` // number of goroutines that compute each output; default one per CPU
 
 	MaxImages int   // maximum number of images of one request; default and upper limit: Queue
-	MaxBody   int64 // maximum size of the body of a request in bytes; default 32 MiB
-	MaxMemory int64 // maximum memory in bytes for the bodies, images, results and responses of all requests; a request beyond gets status 429; default 192 MiB
-	MaxHeader int   // maximum size of the header of a request in bytes; default 64 KiB
-	MaxConns  int   // maximum number of open connections; others wait; default 4096
+	MaxBody   int64 `flag:"max-body" want:"> 0" doc:"bytes of the body of a request"`                                                                                // maximum size of the body of a request in bytes; default 32 MiB
+	MaxMemory int64 `flag:"max-memory" want:"> 0" doc:"bytes that all requests hold at once: bodies, images, results, responses; further requests are answered 429"` // maximum memory in bytes for the bodies, images, results and responses of all requests; a request beyond gets status 429; default 192 MiB
+	MaxHeader int   `flag:"max-header" want:"> 0" doc:"bytes of the header of a request"`                                                                            // maximum size of the header of a request in bytes; default 64 KiB
+	MaxConns  int   `flag:"max-connections" want:"> 0" doc:"connections at once; others wait"`                                                                       // maximum number of open connections; others wait; default 4096
 
-	ReadTimeout  time.Duration // maximum time from the first byte of a request to the last; default 30 s
-	Timeout      time.Duration // maximum time from the end of a request to its results, and again for writing them; default 30 s
+	ReadTimeout  time.Duration `flag:"read-timeout" want:"> 0s" doc:"time limit for reading a request"` // maximum time from the first byte of a request to the last; default 30 s
+	Timeout      time.Duration `flag:"timeout" want:"> 0s" doc:"time limit for computing a request"`    // maximum time from the end of a request to its results, and again for writing them; default 30 s
 	IdleTimeout  time.Duration // maximum time between two requests of a connection; default 2 min
-	DrainDelay   time.Duration // first phase of the drain: requests are accepted, but the server reports that it is not ready; default 1 s
-	DrainTimeout time.Duration // second phase of the drain: open requests are completed; default 30 s
-	Reload       time.Duration // time between two checks of the files of runs, tokens and certificates for changes; negative for never; default 2 s
+	DrainDelay   time.Duration `flag:"drain-delay" want:">= 0s" doc:"first phase of the drain: how long requests are accepted while the server is not ready"` // first phase of the drain: requests are accepted, but the server reports that it is not ready; default 1 s
+	DrainTimeout time.Duration `flag:"drain-timeout" want:">= 0s" doc:"second phase of the drain: time limit for open requests"`                              // second phase of the drain: open requests are completed; default 30 s
+	Reload       time.Duration `flag:"reload" want:">= -1s" doc:"how often the files of runs, tokens and certificate are checked for changes; 0 for never"`   // time between two checks of the files of runs, tokens and certificates for changes; negative for never; default 2 s
 
 	Certificate *Certificate      // certificate for TLS
 	TLS         *tls.Config       // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
 	Tokens      *Tokens           // accepted tokens; nil accepts every client
-	Generate    bool              // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder that can make them
-	Profile     bool              // serve /debug/pprof
+	Generate    bool              `flag:"generate" doc:"also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them"` // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder that can make them
+	Profile     bool              `flag:"pprof" doc:"serve profiles at /debug/pprof/"`                                                                                                          // serve /debug/pprof
 	Runs        tessera.Options   // options for opening runs
 	Log         func(text string) // called for reloads, faults and models that are left out, concurrently; nil for no log
 	Requests    *slog.Logger      // logger of all requests; nil for none

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Description describes one registered part.
@@ -92,6 +93,9 @@ func boundsOf(want string) bounds {
 	}
 	number := func(text string) float64 {
 		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if d, other := time.ParseDuration(text); err != nil && other == nil { // of a [time.Duration]
+			return float64(d)
+		}
 		if err != nil {
 			b.malformed = fmt.Errorf("malformed want %q", want)
 		}

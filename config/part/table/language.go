@@ -22,6 +22,8 @@
 // not written if it has the zero value. For a number tagged pair:"KEY", the error for an array of two numbers suggests
 // to write the second number under KEY.
 //
+// The flags and arguments of a command are fields as well, tagged flag:"NAME" or arg:"NAME"; [Field.SetText] reads their values.
+//
 // Structs and parts may implement two methods. Defaults() sets the defaults of a table's keys after the keys of its
 // part have been read. Check() error returns a [part.KeyError], or several joined, for inconsistent values.
 package table
@@ -123,6 +125,7 @@ func (l *Language) NameOf(o *Origin, at string, part any) string {
 type column struct {
 	Key, Want, Doc string
 	Required       bool
+	Tag            reflect.StructTag
 	oneof          []string
 	of, bare, pair string
 	instead        string // key that may replace a required key
@@ -164,7 +167,7 @@ func schemaOf(t reflect.Type) *schema {
 	var selector string
 	for i := range t.NumField() {
 		f := t.Field(i)
-		switch key := f.Tag.Get("toml"); {
+		switch key := keyOf(f.Tag); {
 		case f.Tag.Get("part") != "":
 			var options string
 			selector, options, _ = strings.Cut(f.Tag.Get("part"), ",")
@@ -179,7 +182,7 @@ func schemaOf(t reflect.Type) *schema {
 				s.columns = append(s.columns, c)
 			}
 		case key != "" && f.IsExported():
-			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true",
+			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true", Tag: f.Tag,
 				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), instead: f.Tag.Get("instead"), none: f.Tag.Get("none") == "true",
 				optional: f.Tag.Get("optional") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
@@ -187,6 +190,16 @@ func schemaOf(t reflect.Type) *schema {
 	s.selector = slices.IndexFunc(s.columns, func(c column) bool { return c.Key == selector })
 	schemas.Store(t, s)
 	return s
+}
+
+// keyOf returns the key of a field: in a file, or, of a command, the name of its flag or argument. "" means that the field is none.
+func keyOf(tag reflect.StructTag) string {
+	for _, name := range []string{"toml", "flag", "arg"} {
+		if key, _, _ := strings.Cut(tag.Get(name), ","); key != "" { // a flag may have a letter too
+			return key
+		}
+	}
+	return ""
 }
 
 // slot is the field of a table that contains a registered part.
@@ -263,12 +276,16 @@ func keysOf(fields []Field) []string {
 	return keys
 }
 
-// Choices returns the values of an enumeration, nil for other types.
+// Choices returns the values of an enumeration, or of the elements of a list of them, nil for other types.
 func (f Field) Choices() []string {
 	if len(f.oneof) > 0 {
 		return f.oneof
 	}
-	if c, ok := f.Value.Interface().(interface{ Choices() []string }); ok {
+	v := f.Value
+	if v.Kind() == reflect.Slice {
+		v = reflect.Zero(v.Type().Elem())
+	}
+	if c, ok := v.Interface().(interface{ Choices() []string }); ok {
 		return c.Choices()
 	}
 	return nil
