@@ -147,7 +147,7 @@ func readsItself(run string, below []string) bool {
 		return true
 	}
 	path := filepath.Join(run, folder.Config)
-	text, err := regular.ReadFile(path)
+	text, err := regular.ReadUnlinked(path)
 	if err != nil { // opening the run reports it
 		return false
 	}

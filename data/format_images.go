@@ -392,51 +392,25 @@ func encodePNG(w io.Writer, shape []int, pixels []byte) error {
 	return png.Encode(w, img)
 }
 
-// writePNGs writes images as 00000.png, 00001.png, ... It writes them to a temporary folder next to the final one and renames
-// it, so that the folder is complete or does not exist. An existing folder that is not empty is an error, because old and new
+// writePNGs writes images as 00000.png, 00001.png, ... The folder is complete or does not exist. An existing folder that is not empty is an error, because old and new
 // images would be mixed.
-func writePNGs(folder string, shape []int, pixels []byte) (err error) {
+func writePNGs(folder string, shape []int, pixels []byte) error {
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		return &os.PathError{Op: "write images to", Path: folder, Err: errors.New("the folder is not empty")}
 	}
-	folder = filepath.Clean(folder)
-	if resolved, err := filepath.EvalSymlinks(folder); err == nil {
-		folder = resolved // a link keeps pointing where it does
-	}
-	beside, err := os.MkdirTemp(filepath.Dir(folder), "."+filepath.Base(folder)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			os.RemoveAll(beside)
-		}
-	}()
 	size, _ := product(shape)
 	n := len(pixels) / size
 	digits := max(5, len(strconv.Itoa(n-1)))
-	disk := atomicfile.OS{}
-	for i := range n {
-		path := filepath.Join(beside, fmt.Sprintf("%0*d.png", digits, i))
-		one := func(w io.Writer) error { return encodePNG(w, shape, pixels[i*size:(i+1)*size]) }
-		if err := disk.WriteFile(path, one); err != nil {
-			return err
+	return atomicfile.WriteFolder(folder, func(folder string) error {
+		for i := range n {
+			path := filepath.Join(folder, fmt.Sprintf("%0*d.png", digits, i))
+			one := func(w io.Writer) error { return encodePNG(w, shape, pixels[i*size:(i+1)*size]) }
+			if err := (atomicfile.OS{}).WriteFile(path, one); err != nil {
+				return err
+			}
 		}
-	}
-	if err := disk.Sync(beside); err != nil {
-		return err
-	}
-	if err := os.Chmod(beside, 0o755); err != nil { // MkdirTemp gives 0700
-		return err
-	}
-	// An empty folder is removed first, because renaming fails on any existing folder. Removing fails if the folder is not
-	// empty any more.
-	if info, err := os.Stat(folder); err == nil && info.IsDir() {
-		if err := os.Remove(folder); err != nil {
-			return err
-		}
-	}
-	return os.Rename(beside, folder)
+		return nil
+	})
 }
 
 // ErrNoPicture is the error for a file that is not a PNG, JPEG, GIF or BMP image.

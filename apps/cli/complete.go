@@ -42,7 +42,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	if given, want := filepath.Ext(f.Out), strings.ToLower(filepath.Ext(f.In)); slices.Contains(whole, want) && !strings.EqualFold(given, want) {
 		return usagef("--out: got %q, want a name that ends in %s, like --in", f.Out, want)
 	}
-	if err := outputFile(f.In, f.Out); err != nil {
+	if err := outputFile(f.Out, f.In); err != nil {
 		return err
 	}
 	r, err := f.open(f.Folder)

@@ -163,11 +163,9 @@ func (f *codeFlags) writeImages(cmd *Call, r *tessera.Run, format string, values
 
 // open checks the output before anything is computed, and opens the run. in is the input, "" for none.
 func (f *codeFlags) open(in string) (*tessera.Run, error) {
-	var err error
-	if format, _ := data.FormatOf(f.Out); format != "folder" {
-		err = outputFile(in, f.Out)
-	} else if inside, _ := os.ReadDir(f.Out); len(inside) > 0 {
-		err = usagef("--out: %s is a folder with files; name a new or an empty one", f.Out)
+	err := outputFile(f.Out, in)
+	if format, _ := data.FormatOf(f.Out); format == "folder" {
+		err = outputFolder(f.Out)
 	}
 	if err != nil {
 		return nil, err
@@ -195,18 +193,6 @@ func columnNames(cmd *Call, r *tessera.Run, out string) ([]string, error) {
 		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: %v", out, err))
 	}
 	return names, nil
-}
-
-// outputFile returns an error for an output path that is a folder or the input file.
-func outputFile(in, out string) error {
-	a, err := os.Stat(out)
-	if err != nil { // a new file
-		return nil
-	}
-	if b, err := os.Stat(in); err == nil && os.SameFile(a, b) {
-		return usagef("--out: %s is also the input (--in) and would be overwritten; give another name", out)
-	}
-	return refuseFolder(out)
 }
 
 // readSamples reads the samples of a file, and the given further columns, with the keys of the data set of a run. It prints

@@ -87,7 +87,7 @@ func exported(run, to, part, out string, raw bool) (string, error) {
 			return "", usagef("export: %s exists already and is not replaced; name the file with -o", out)
 		}
 	}
-	if err := refuseFolder(out); err != nil {
+	if err := outputFile(out); err != nil {
 		return "", err
 	}
 	var b bytes.Buffer

@@ -168,7 +168,7 @@ func (w *figureCommand) check(cmd *Call) (*figureKind, error) {
 	if err := figures.CheckPath(w.Out); err != nil {
 		return nil, usageError{err}
 	}
-	if err := refuseFolder(w.Out); err != nil {
+	if err := outputFile(w.Out); err != nil {
 		return nil, err
 	}
 	var err error

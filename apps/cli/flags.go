@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
+	"tessera/internal/train/folder"
 )
 
 // fileFlag is the flag of commands that read a file of models.
@@ -184,10 +185,38 @@ func findFolder(paths ...string) error {
 	return nil
 }
 
-// refuseFolder returns an error for an output file whose path is a folder.
-func refuseFolder(out string) error {
-	if info, err := os.Stat(out); err == nil && info.IsDir() {
+// outputFile returns an error for an output file whose path is a folder, one of the inputs or a file of a run. All commands that write a
+// file to a path of the user call it before they compute anything.
+func outputFile(out string, inputs ...string) error {
+	if run := folder.Owned(out); run != "" {
+		return usagef("--out: %s is a file of the run %s and would be replaced; give another name", out, run)
+	}
+	is, err := os.Stat(out)
+	if err != nil { // a new file
+		return nil
+	}
+	for _, in := range inputs {
+		if input, err := os.Stat(in); err == nil && os.SameFile(is, input) {
+			return usagef("--out: %s is also the input (%s) and would be overwritten; give another name", out, in)
+		}
+	}
+	if is.IsDir() {
 		return usagef("--out: %s is a folder; give a file name", out)
+	}
+	return nil
+}
+
+// outputFolder returns an error for an output folder that is not new or empty.
+func outputFolder(out string) error {
+	is, err := os.Stat(out)
+	if err != nil { // a new folder
+		return nil
+	}
+	if !is.IsDir() {
+		return usagef("--out: %s is not a folder; name a new or an empty one", out)
+	}
+	if inside, _ := os.ReadDir(out); len(inside) > 0 {
+		return usagef("--out: %s is a folder with files; name a new or an empty one", out)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ func (f *predictCommand) Do(cmd *Call) error {
 	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
 		return usagef("--out: %q: predictions are a table: give a name that ends in .csv", f.Out)
 	}
-	if err := outputFile(f.In, f.Out); err != nil {
+	if err := outputFile(f.Out, f.In, f.Given); err != nil {
 		return err
 	}
 	r, err := f.open(run)

@@ -49,7 +49,7 @@ func (f *rankCommand) Help() Help {
 // Do implements [Command].
 func (f *rankCommand) Do(cmd *Call) error {
 	if f.Figure != "" {
-		if err := figures.CheckPath(f.Figure); err != nil {
+		if err := errors.Join(figures.CheckPath(f.Figure), outputFile(f.Figure)); err != nil {
 			return usagef("--figure: %v", err)
 		}
 	}

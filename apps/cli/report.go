@@ -122,7 +122,7 @@ func pageFile(out string) error {
 	if ending := strings.ToLower(filepath.Ext(out)); out != "" && ending != ".html" && ending != ".htm" {
 		return usagef("--out: got %q, want a name that ends in .html", out)
 	}
-	return refuseFolder(out)
+	return outputFile(out)
 }
 
 // writePage writes a page to a file and prints its path to to.

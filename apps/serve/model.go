@@ -147,7 +147,7 @@ func runFiles(run string) []string {
 func versionOf(run string) (string, error) {
 	sum := sha256.New()
 	for i, path := range runFiles(run) {
-		f, err := regular.Open(path)
+		f, err := regular.OpenUnlinked(path)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		} else if err != nil {

@@ -8,12 +8,14 @@ import (
 	"crypto/rand"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"syscall"
-	"time"
+
+	"tessera/internal/regular"
 )
 
 // File is one file to be written.
@@ -74,55 +76,182 @@ func writeTemporaries(disk Disk, files []File) (path string, err error) {
 	return "", nil
 }
 
-// longestName is the maximum number of bytes of a file's name that the name of its temporary file repeats. File systems
-// limit names to 255 bytes.
-const longestName = 200
-
-// Write atomically replaces the file at path with the output of write. If path is a symbolic link, its target is replaced. On failure the
+// Write replaces the file at path with the output of write. A reader sees either the old or the new file. On failure the
 // old file remains and no temporary file is left. If several processes write the file, the last one wins.
+//
+// A symbolic link is followed, and its target is replaced. A pipe and a character device are written through: they are
+// never replaced, and after an error a part of the output may have been written. For a block device and a socket Write
+// returns an [*fs.PathError] with [regular.ErrNot].
+//
+// Write also removes the temporary files for the same path that killed processes have left.
 func Write(path string, write func(io.Writer) error) error {
-	if resolved, err := filepath.EvalSymlinks(path); err == nil {
-		path = resolved
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+		if info.Mode()&(fs.ModeNamedPipe|fs.ModeCharDevice) == 0 {
+			return &fs.PathError{Op: "write", Path: path, Err: regular.ErrNot}
+		}
+		f, err := os.OpenFile(path, os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		return errors.Join(fill(f, write), f.Close())
 	}
-	folder, name := filepath.Split(path)
-	temporary := folder + "." + name[:min(len(name), longestName)] + "." + strings.ToLower(rand.Text()[:random]) + extension
-	_, err := Replace(OS{}, File{Path: path, Temporary: temporary, Write: write})
-	return err
+	return replace(path, func(temporary string) (*os.File, error) {
+		return os.OpenFile(temporary, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	}, func(f *os.File) error { return errors.Join(fill(f, write), f.Sync()) })
 }
 
-// The name of a temporary file ends with random letters and digits, random of them, and an extension.
-const (
-	random    = 10
-	extension = ".tmp"
-)
-
-// stale is the age from which a temporary file is assumed to belong to a killed process.
-const stale = time.Minute
-
-// Tidy removes temporary files that killed processes left in a folder. They are the temporary files of [Write] for
-// files with the given names.
-func Tidy(disk Disk, folder string, names ...string) {
-	entries, _ := os.ReadDir(folder) // if the folder does not exist, there is nothing to remove
-	for _, e := range entries {
-		if !IsTemporary(e.Name(), names...) {
-			continue
+// WriteFolder creates the folder at path with the files that write creates in it. The folder exists completely or not at all.
+// At path there must be nothing or an empty folder. Symbolic links and leftovers are handled as in [Write].
+func WriteFolder(path string, write func(folder string) error) error {
+	return replace(filepath.Clean(path), func(temporary string) (*os.File, error) {
+		if err := os.Mkdir(temporary, 0o777); err != nil {
+			return nil, err
 		}
-		if info, err := e.Info(); err == nil && info.Mode().IsRegular() && time.Since(info.ModTime()) > stale {
-			_ = disk.Remove(filepath.Join(folder, e.Name())) // a file that cannot be removed does no harm
+		return os.Open(temporary)
+	}, func(f *os.File) error {
+		if err := write(f.Name()); err != nil {
+			return err
+		}
+		return OS{}.Sync(f.Name())
+	})
+}
+
+// replace creates a temporary file or folder next to path, calls write for it and renames it to path. The temporary file is locked
+// until it has its final name, so that [Tidy] does not remove it.
+func replace(path string, create func(temporary string) (*os.File, error), write func(*os.File) error) error {
+	path = target(path)
+	folder, name := filepath.Split(path)
+	f, err := locked(func() (*os.File, error) {
+		return create(folder + prefix(name) + strings.ToLower(rand.Text()[:random]) + extension)
+	})
+	if err != nil {
+		return err
+	}
+	placed := false
+	defer func() { // deferred, so that it also runs after a panic
+		_ = f.Close()
+		if !placed {
+			_ = os.RemoveAll(f.Name()) // frees the space; the first error is returned
+		}
+	}()
+	if err := write(f); err != nil {
+		return err
+	}
+	if runtime.GOOS == "windows" { // where an open file cannot be renamed
+		_ = f.Close()
+	}
+	if isFolder(f.Name()) && isFolder(path) { // os.Rename replaces no folder
+		if err := os.Remove(path); err != nil { // it is not empty any more
+			return err
 		}
 	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	placed = true
+	Tidy(filepath.Dir(path), name)
+	return OS{}.Sync(filepath.Dir(path))
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// target returns the path to which symbolic links lead; the file there need not exist.
+func target(path string) string {
+	for range mostLinks {
+		if resolved, err := filepath.EvalSymlinks(path); err == nil {
+			return resolved
+		}
+		to, err := os.Readlink(path)
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(to) {
+			to = filepath.Join(filepath.Dir(path), to)
+		}
+		path = to
+	}
+	return path
+}
+
+// mostLinks bounds the number of links that are followed.
+const mostLinks = 40
+
+// locked returns a new file, or folder, which it locks. [Tidy] of another process may remove the file before it is locked;
+// then locked creates another one.
+func locked(create func() (*os.File, error)) (*os.File, error) {
+	for {
+		f, err := create()
+		if err != nil {
+			return nil, err
+		}
+		hold(f)
+		is, err := f.Stat()
+		if at, found := os.Lstat(f.Name()); err == nil && found == nil && os.SameFile(is, at) {
+			return f, nil
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// The name of a temporary file begins with a dot and the name of the file, and ends with random letters and digits, random
+// of them, and an extension. It repeats at most longestName bytes of the name, because file systems limit names to 255 bytes.
+const (
+	longestName = 200
+	random      = 10
+	extension   = ".tmp"
+)
+
+func prefix(name string) string { return "." + name[:min(len(name), longestName)] + "." }
+
+// Tidy removes temporary files and folders that killed processes left in a folder. They are those of [Write] and
+// [WriteFolder] for the given names.
+func Tidy(folder string, names ...string) {
+	entries, _ := os.ReadDir(folder) // if the folder does not exist, there is nothing to remove
+	for _, e := range entries {
+		path := filepath.Join(folder, e.Name())
+		if !IsTemporary(e.Name(), names...) || !e.Type().IsRegular() && !e.IsDir() {
+			continue
+		}
+		if f := Abandoned(path); f != nil {
+			_ = os.RemoveAll(path) // a file that cannot be removed does no harm
+			_ = f.Close()
+		}
+	}
+}
+
+// Abandoned opens and locks a file or folder that no process has locked. It returns nil if a process has, or may have. The
+// lock ends when the file is closed.
+func Abandoned(path string) *os.File {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	if !abandoned(f) {
+		_ = f.Close()
+		return nil
+	}
+	return f
 }
 
 // IsTemporary reports whether name is the name of a temporary file of [Write] for one of the given file names.
 func IsTemporary(name string, of ...string) bool {
 	for _, whole := range of {
-		middle, ok := strings.CutPrefix(name, "."+whole[:min(len(whole), longestName)]+".")
-		if ok && strings.HasSuffix(middle, extension) && len(middle) == random+len(extension) {
+		middle, ok := strings.CutPrefix(name, prefix(whole))
+		middle, ends := strings.CutSuffix(middle, extension)
+		if ok && ends && len(middle) == random && strings.Trim(middle, alphabet) == "" {
 			return true
 		}
 	}
 	return false
 }
+
+// alphabet contains the characters of [rand.Text] in lower case.
+const alphabet = "abcdefghijklmnopqrstuvwxyz234567"
 
 // Disk is the part of a file system that this package uses. Tests replace it by a disk that is full, fails or stops.
 type Disk interface {
@@ -138,17 +267,25 @@ type Disk interface {
 // OS is the operating system's disk.
 type OS struct{}
 
-// WriteFile implements [Disk].
+// WriteFile implements [Disk]. A link, a pipe or a device at path is removed: nothing is written to its target.
 func (OS) WriteFile(path string, write func(io.Writer) error) error {
-	f, err := os.Create(path)
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
+	return errors.Join(fill(f, write), f.Sync(), f.Close())
+}
+
+// fill writes the output of write to an open file.
+func fill(f *os.File, write func(io.Writer) error) error {
 	w := bufio.NewWriterSize(f, 1<<16)
 	if err := write(w); err != nil {
-		return errors.Join(err, f.Close())
+		return err
 	}
-	return errors.Join(w.Flush(), f.Sync(), f.Close())
+	return w.Flush()
 }
 
 // Sync implements [Disk]. Windows cannot flush a file that is open for reading, and some network file systems cannot flush a folder;

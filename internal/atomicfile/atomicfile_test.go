@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 )
 
 func TestWriteReplacesTheWholeFile(t *testing.T) {
@@ -136,35 +135,89 @@ func TestAWriterThatPanicsLeavesNothingBeside(t *testing.T) {
 	onlyFile(t, path)
 }
 
-func TestTidyRemovesOldHalvesOfTheNamedFilesOnly(t *testing.T) {
+func TestALinkToNothingLeadsToANewFile(t *testing.T) {
+	folder := t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	if err := os.Symlink(filepath.Join(folder, "new"), link); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(link, text("a")); err != nil {
+		t.Fatal(err)
+	}
+	if got, _ := os.ReadFile(filepath.Join(folder, "new")); string(got) != "a" {
+		t.Errorf("the new file holds %q", got)
+	}
+	if _, err := os.Readlink(link); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestWriteRemovesWhatKilledProcessesLeft(t *testing.T) {
 	folder := t.TempDir()
 	long := strings.Repeat("n", 255)
-	for name, stays := range map[string]bool{
+	const used = ".a.png.zzzzzzzzzz.tmp"
+	stays := map[string]bool{
 		".a.png.abcdefghij.tmp":              false,
 		"." + long[:200] + ".abcdefghij.tmp": false,
+		used:                                 true, // another process is writing it
 		".b.png.abcdefghij.tmp":              true, // temporary file of another file
 		".a.png.tmp":                         true,
 		".a.png.abcdefghi.tmp":               true,
-		"a.png":                              true,
-		".a.png.0123456789.tmp":              true, // recent: another process may be writing it
-	} {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, nil, 0o600); err != nil {
+		".a.png.abcdefgh.j.tmp":              true,
+		".a.png.ABCDEFGHIJ.tmp":              true,
+	}
+	for name := range stays {
+		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if old := time.Now().Add(-2 * stale); name != ".a.png.0123456789.tmp" {
-			if err := os.Chtimes(path, old, old); err != nil {
-				t.Fatal(err)
-			}
-		}
-		defer func() {
-			if _, err := os.Stat(path); (err == nil) != stays {
-				t.Errorf("%s stays: %v, want %v", name, err == nil, stays)
-			}
-		}()
 	}
-	Tidy(OS{}, folder, "a.png", long)
-	Tidy(OS{}, filepath.Join(folder, "missing"), "a.png")
+	left := filepath.Join(folder, ".drawn.abcdefghij.tmp")
+	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, "0.png"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	held := Abandoned(filepath.Join(folder, used))
+	defer held.Close()
+	for _, name := range []string{"a.png", long} {
+		if err := Write(filepath.Join(folder, name), text("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := WriteFolder(filepath.Join(folder, "drawn"), func(dir string) error {
+		return os.WriteFile(filepath.Join(dir, "0.png"), nil, 0o600)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range stays {
+		if _, err := os.Stat(filepath.Join(folder, name)); (err == nil) != want {
+			t.Errorf("%s stays: %v, want %v", name, err == nil, want)
+		}
+	}
+	if _, err := os.Stat(left); err == nil {
+		t.Error("the folder of a killed process is still there")
+	}
+	Tidy(filepath.Join(folder, "missing"), "a.png")
+}
+
+func TestAFolderIsCompleteOrMissing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	cut := errors.New("cut")
+	write := func(fails error) error {
+		return WriteFolder(path, func(dir string) error { return errors.Join(os.WriteFile(filepath.Join(dir, "0"), nil, 0o600), fails) })
+	}
+	if err := write(cut); !errors.Is(err, cut) {
+		t.Errorf("got %v", err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) > 0 {
+		t.Errorf("a failure left %v", entries)
+	}
+	if err := errors.Join(os.Mkdir(path, 0o700), write(nil)); err != nil { // an empty folder is replaced
+		t.Fatal(err)
+	}
+	if err := write(nil); err == nil {
+		t.Error("a folder with files was replaced")
+	}
+	onlyFile(t, path)
 }
 
 // noSecond is a disk that renames only one file.

@@ -420,7 +420,7 @@ func (w *work) timings() []byte {
 // Spent returns the number of epochs, or of iterations, that the trial has been trained for, and the wall time of their training
 // without the evaluation. Both are 0 for a trial that has not begun. The error is that of reading its metrics.jsonl.
 func (t *Trial) Spent() (epochs int, seconds float64, err error) {
-	text, err := regular.ReadFile(filepath.Join(t.Path, folder.Metrics))
+	text, err := regular.ReadUnlinked(filepath.Join(t.Path, folder.Metrics))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return 0, 0, err
 	}

@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
+	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/internal/train/folder"
 )
@@ -63,7 +64,7 @@ func (e Environment) text() ([]byte, error) {
 // ReadEnvironment returns the record of a run.
 func ReadEnvironment(run string) (Environment, error) {
 	path := filepath.Join(run, folder.Environment)
-	text, err := readRegular(path)
+	text, err := regular.ReadUnlinked(path)
 	if err != nil {
 		return Environment{}, err
 	}

@@ -364,7 +364,7 @@ type Epoch struct {
 // need the file.
 func ReadHistory(run string) ([]Epoch, error) {
 	path := filepath.Join(run, folder.Metrics)
-	file, err := regular.Open(path)
+	file, err := regular.OpenUnlinked(path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	} else if err != nil {

@@ -92,16 +92,7 @@ type files struct {
 }
 
 // folderOf returns the files of a folder of the operating system.
-func folderOf(run string) files { return files{run, filepath.Join, readRegular, true} }
-
-// readRegular reads a file of a run. If it is a pipe or a device, the error is a [*checkpoint.Error].
-func readRegular(path string) ([]byte, error) {
-	b, err := regular.ReadFile(path)
-	if errors.Is(err, regular.ErrNot) {
-		return nil, checkpoint.Errorf(path, "%v", regular.ErrNot)
-	}
-	return b, err
-}
+func folderOf(run string) files { return files{run, filepath.Join, regular.ReadUnlinked, true} }
 
 // ConfigOf returns the model that the config.toml of a run declares. For a folder that is not a run the error is
 // [folder.ErrNotRun].

@@ -4,12 +4,13 @@ package train
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"syscall"
 	"testing"
 
-	"tessera/internal/train/checkpoint"
+	"tessera/internal/regular"
 	"tessera/internal/train/folder"
 )
 
@@ -21,13 +22,13 @@ func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
 		if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		var damaged *checkpoint.Error
+		var unread *fs.PathError
 		open := func() error { _, err := resumed(run); return err }
 		if name == folder.Best { // resume replaces it
 			open = func() error { _, err := Open(run); return err }
 		}
 		err := open()
-		if !errors.As(err, &damaged) || damaged.Path != path {
+		if !errors.Is(err, regular.ErrNot) || !errors.As(err, &unread) || unread.Path != path {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if name == folder.Best {

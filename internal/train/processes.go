@@ -20,6 +20,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/machine"
 	"tessera/internal/parallel/collective"
+	"tessera/internal/regular"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
 	"tessera/optim"
@@ -432,7 +433,7 @@ func (p *processes) send(held *folder.Folder) error {
 		return nil
 	}
 	for _, name := range sent {
-		text, err := readRegular(held.Join(name))
+		text, err := regular.ReadUnlinked(held.Join(name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

@@ -14,6 +14,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/atomicfile"
 	"tessera/internal/panics"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sealed"
@@ -280,7 +281,7 @@ func (s *session) trained() (*Trained, error) {
 // repair removes files and lines that do not belong to the run's state: metrics left by a killed process, and the best epoch
 // if early stopping was disabled later. In a finished run it also rewrites derived files that differ from the state.
 func (s *session) repair(held *folder.Folder) error {
-	held.TidyPictures()
+	atomicfile.Tidy(held.Path(), folder.Picture)
 	if k, err := s.learner.kept(); err != nil {
 		return err
 	} else if k == nil {

@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/regular"
 	"tessera/internal/train/checkpoint"
 	"tessera/losses"
 	"tessera/optim"
@@ -173,7 +174,7 @@ func (s *stored) declared() (*config.Model, error) {
 
 // readState reads a state and its metadata. A run without a state is reported as damaged.
 func readState(path string) (*stored, error) {
-	b, err := readRegular(path)
+	b, err := regular.ReadUnlinked(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, checkpoint.Errorf(path, "is missing")
 	} else if err != nil {

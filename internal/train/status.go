@@ -65,7 +65,7 @@ func StatusOf(run string) Status {
 // declared reads config.toml.
 func (s *Status) declared() error {
 	path := filepath.Join(s.Run, folder.Config)
-	text, err := readRegular(path)
+	text, err := regular.ReadUnlinked(path)
 	if err != nil {
 		return err
 	}
@@ -136,7 +136,7 @@ const mostLine = 1 << 16
 func (s *Status) history() {
 	path := filepath.Join(s.Run, folder.Metrics)
 	s.touched(path)
-	f, err := regular.Open(path)
+	f, err := regular.OpenUnlinked(path)
 	if err != nil {
 		return
 	}

@@ -99,7 +99,6 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err := os.MkdirAll(p.Path, 0o777); err != nil {
 		return nil, &folder.WriteError{Path: p.Path, Err: err}
 	}
-	p.tidy()
 	if err := p.readNotes(); err != nil {
 		return nil, err
 	}
@@ -118,15 +117,6 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 		return nil, err
 	}
 	return p, p.write(PageFile, p.markdown())
-}
-
-// tidy removes the half-written files of a killed process.
-func (p *Page) tidy() {
-	names := []string{PageFile, TableFile}
-	for _, f := range drawings {
-		names = append(names, f.name+".png")
-	}
-	atomicfile.Tidy(atomicfile.OS{}, p.Path, names...)
 }
 
 // drawAll draws the figures that have data.

@@ -369,7 +369,7 @@ func (a *attempt) outcome(ctx context.Context, err error) (*result, error) {
 	var setting part.KeyError
 	switch {
 	case err == nil:
-		text, err := regular.ReadFile(filepath.Join(a.dir, evalFile))
+		text, err := regular.ReadUnlinked(filepath.Join(a.dir, evalFile))
 		return &result{Digest: sum(text)}, err
 	case ctx.Err() != nil:
 		return nil, err
@@ -423,7 +423,7 @@ func (a *attempt) prefix() string { return a.task.Trial + "-" + a.self.ID }
 // files returns the files of the run, or none if there is no run.
 func (a *attempt) files() (files []folder.File, err error) {
 	for _, name := range known {
-		b, err := regular.ReadFile(filepath.Join(a.dir, name))
+		b, err := regular.ReadUnlinked(filepath.Join(a.dir, name))
 		if errors.Is(err, os.ErrNotExist) {
 			continue
 		}

@@ -585,7 +585,7 @@ func (c *Coordinator) sendBegun(ctx context.Context, t *sweep.Trial, forget bool
 // a training replaces the file in the meantime. A damaged state is an error.
 func snapshot(run string) (files []folder.File, step int, err error) {
 	for _, name := range []string{folder.State, folder.Config, folder.Environment, folder.Metrics} {
-		b, err := regular.ReadFile(filepath.Join(run, name))
+		b, err := regular.ReadUnlinked(filepath.Join(run, name))
 		if errors.Is(err, os.ErrNotExist) && (name == folder.Metrics || name == folder.Environment) {
 			continue
 		}

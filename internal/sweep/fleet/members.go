@@ -257,7 +257,7 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 func startFiles(run, parameters string) ([]folder.File, error) {
 	var files []folder.File
 	for _, path := range []string{filepath.Join(run, folder.Config), parameters} {
-		b, err := regular.ReadFile(path)
+		b, err := regular.ReadUnlinked(path)
 		if err != nil {
 			return nil, err
 		}

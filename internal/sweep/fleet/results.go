@@ -154,7 +154,7 @@ func (c *Coordinator) failed(ctx context.Context, t *sweep.Trial, r *result) err
 // compare compares a second result with the installed one. Unequal results mean that the machines compute differently,
 // or that memory or disk is faulty. Workers with different kernels compute differently; then the first result is kept.
 func (c *Coordinator) compare(t *sweep.Trial, r *result) {
-	text, err := regular.ReadFile(filepath.Join(t.Path, evalFile))
+	text, err := regular.ReadUnlinked(filepath.Join(t.Path, evalFile))
 	if err != nil || r.GaveUp || r.Problem == "" && sum(text) == r.Digest {
 		return
 	}

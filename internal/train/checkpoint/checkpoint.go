@@ -177,7 +177,7 @@ func checksumAt(header []byte) int {
 // Read returns the contents of a checkpoint that [Encode] wrote. For a damaged file it returns an *[Error] with its path;
 // for a missing file the error satisfies errors.Is(err, fs.ErrNotExist).
 func Read(path string) (*File, error) {
-	b, err := regular.ReadFile(path)
+	b, err := regular.ReadUnlinked(path)
 	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
@@ -243,10 +243,8 @@ func verify(b, header []byte) error {
 // ReadMetadata returns the metadata of a checkpoint without reading its tensors. It detects a damaged header and a truncated
 // file, but does not verify the checksum, unlike [Read]. The errors are those of Read.
 func ReadMetadata(path string) (map[string]string, error) {
-	f, err := regular.Open(path)
-	if errors.Is(err, regular.ErrNot) {
-		return nil, Errorf(path, "%v", regular.ErrNot)
-	} else if err != nil {
+	f, err := regular.OpenUnlinked(path)
+	if err != nil {
 		return nil, fmt.Errorf("checkpoint: %w", err)
 	}
 	defer f.Close()

@@ -19,7 +19,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"tessera/internal/atomicfile"
 	"tessera/internal/regular"
@@ -107,8 +106,30 @@ type Folder struct {
 	lock *os.File
 }
 
-// Open opens and locks an existing run. It returns [ErrNotRun] if there is none and [ErrLocked] if another process uses it.
+// own lists the files of a run.
+var own = []string{Config, Environment, Metrics, State, Model, Best, Picture, PostHoc, measured, tested}
+
+// Owned returns the folder of the run to which the file at a path belongs, also through symbolic links; "" for other files. The file
+// need not exist.
+func Owned(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
+	dir, name := filepath.Split(path)
+	if _, err := os.Stat(filepath.Join(dir, Config)); err != nil || !slices.Contains(own, strings.TrimSuffix(name, Unfinished)) {
+		return ""
+	}
+	return filepath.Clean(dir)
+}
+
+// Open opens and locks an existing run. It returns [ErrNotRun] if there is none, [ErrLocked] if another process uses it, and
+// [regular.ErrLink] if one of its files is a symbolic link.
 func Open(path string, disk Disk) (*Folder, error) {
+	for _, name := range own {
+		if err := regular.CheckUnlinked(filepath.Join(path, name)); errors.Is(err, regular.ErrLink) {
+			return nil, fmt.Errorf("run: %w", err)
+		}
+	}
 	if _, err := os.Stat(filepath.Join(path, Config)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 			return nil, fmt.Errorf("%s: %w", path, ErrNotRun)
@@ -196,6 +217,9 @@ func (f *Folder) Append(line []byte) error {
 	if err := f.moved(); err != nil {
 		return err
 	}
+	if err := regular.CheckUnlinked(f.Join(Metrics)); err != nil {
+		return fmt.Errorf("run: %w", err)
+	}
 	if err := f.disk.Append(f.Join(Metrics), append(line, '\n')); err != nil {
 		return &WriteError{Path: f.Join(Metrics), Err: err}
 	}
@@ -274,11 +298,8 @@ func (e *expected) Write(b []byte) (int, error) {
 
 // read reads one of the run's files.
 func (f *Folder) read(name string) ([]byte, error) {
-	return regular.ReadFile(f.Join(name))
+	return regular.ReadUnlinked(f.Join(name))
 }
-
-// stale is the age at which an unlocked temporary folder is assumed to be left over from a killed process.
-const stale = time.Minute
 
 // Create atomically creates and locks the folder of a new run with these files. The path must not exist or must be an empty
 // folder, else Create returns [ErrExists]. With force, Create replaces an existing run in one step, when the new one is
@@ -351,12 +372,8 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 	if err := os.MkdirAll(parent, 0o777); err != nil {
 		return nil, &WriteError{Path: parent, Err: err}
 	}
-	sweep(parent, name, stale, disk)
-	dir := filepath.Join(parent, inMaking(name)+strings.ToLower(rand.Text()[:8]))
-	if err := disk.Mkdir(dir); err != nil {
-		return nil, &WriteError{Path: place, Err: err}
-	}
-	held, err := lock(dir)
+	sweep(parent, inMaking(name), disk)
+	dir, held, err := makeTemporary(filepath.Join(parent, inMaking(name)), disk)
 	if err != nil {
 		return nil, &WriteError{Path: place, Err: err}
 	}
@@ -374,6 +391,34 @@ func prepare(place string, disk Disk, files []File) (*Folder, error) {
 		return nil, &WriteError{Path: place, Err: err}
 	}
 	return f, nil
+}
+
+// makeTemporary creates and locks a folder whose name begins with prefix. [sweep] of another process may remove the folder before it is
+// locked; then makeTemporary creates another one.
+func makeTemporary(prefix string, disk Disk) (dir string, held *os.File, err error) {
+	for {
+		dir = prefix + strings.ToLower(rand.Text()[:8])
+		if err := disk.Mkdir(dir); err != nil {
+			return "", nil, err
+		}
+		held, err = lock(dir)
+		if err == nil {
+			if is, gone := os.Stat(dir); gone == nil && (held == nil || sameFolder(is, held)) {
+				return dir, held, nil
+			}
+		}
+		if err == nil {
+			_ = unlock(held)
+		} else if !errors.Is(err, ErrLocked) && !errors.Is(err, fs.ErrNotExist) {
+			return "", nil, err
+		}
+	}
+}
+
+// sameFolder reports whether an open folder is the one with this information.
+func sameFolder(is fs.FileInfo, held *os.File) bool {
+	was, err := held.Stat()
+	return err == nil && os.SameFile(is, was)
 }
 
 // install renames the new folder to its path. If this fails, the path is as it was before, with any old run.
@@ -460,7 +505,6 @@ func vacant(place string, force bool) (old bool, err error) {
 
 // foreign returns the names in a run's folder that do not belong to a run; names of folders end in a slash.
 func foreign(entries []fs.DirEntry) []string {
-	own := []string{Config, Environment, Metrics, State, Model, Best, Picture, PostHoc, measured, tested}
 	var others []string
 	for _, e := range entries {
 		switch name := e.Name(); {
@@ -474,13 +518,8 @@ func foreign(entries []fs.DirEntry) []string {
 	return others
 }
 
-// Tidy removes temporary folders in parent that killed processes have left. No other process may create runs there.
-func Tidy(parent string, disk Disk) { sweep(parent, "", 0, disk) }
-
-// TidyPictures removes the half-drawn pictures that killed processes have left in the run's folder.
-func (f *Folder) TidyPictures() {
-	atomicfile.Tidy(f.disk, f.path, Picture)
-}
+// Tidy removes temporary folders in parent that killed processes have left.
+func Tidy(parent string, disk Disk) { sweep(parent, "", disk) }
 
 // longestName is the maximum number of bytes of a run's name in the name of its temporary folder: file systems limit names to
 // 255 bytes.
@@ -489,25 +528,21 @@ const longestName = 200
 // inMaking returns the prefix of the temporary name that a run's folder has until it is complete.
 func inMaking(name string) string { return "." + name[:min(len(name), longestName)] + temporary }
 
-// sweep removes stale temporary folders of the named run, or of any run if name is "".
-func sweep(parent, name string, age time.Duration, disk Disk) {
+// sweep removes the temporary folders of runs that killed processes have left, if their names begin with prefix.
+func sweep(parent, prefix string, disk Disk) {
 	entries, err := os.ReadDir(parent)
 	if err != nil {
 		return
 	}
 	for _, e := range entries {
-		info, err := e.Info()
-		of := strings.HasPrefix(e.Name(), ".") && strings.Contains(e.Name(), temporary)
-		if name != "" {
-			of = strings.HasPrefix(e.Name(), inMaking(name))
-		}
-		if err != nil || !e.IsDir() || !of || time.Since(info.ModTime()) < age {
+		name := e.Name()
+		if !e.IsDir() || !strings.HasPrefix(name, ".") || !strings.HasPrefix(name, prefix) || !strings.Contains(name, temporary) {
 			continue
 		}
-		dir := filepath.Join(parent, e.Name())
-		if held, err := lock(dir); err == nil {
+		dir := filepath.Join(parent, name)
+		if held := atomicfile.Abandoned(dir); held != nil {
 			_ = disk.RemoveAll(dir) // a folder that remains does no harm
-			_ = unlock(held)
+			_ = held.Close()
 		}
 	}
 }
@@ -516,7 +551,7 @@ func sweep(parent, name string, age time.Duration, disk Disk) {
 type Disk interface {
 	atomicfile.Disk
 	Mkdir(path string) error
-	// Append appends to a file and creates it if necessary.
+	// Append appends to a file and creates it if necessary. It does not follow a symbolic link.
 	Append(path string, data []byte) error
 	// Exchange swaps two folders atomically. It returns errors.ErrUnsupported if the system has no such operation.
 	Exchange(a, b string) error
@@ -531,7 +566,7 @@ func (OS) Mkdir(path string) error { return os.Mkdir(path, 0o777) }
 
 // Append implements [Disk].
 func (OS) Append(path string, data []byte) error {
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|noFollow, 0o666)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
+	"tessera/internal/regular"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
 )
@@ -381,22 +381,23 @@ func TestMetricsAreCutBackToWholeLines(t *testing.T) {
 
 func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	root := t.TempDir()
-	old, young := filepath.Join(root, ".run.new-aaaa"), filepath.Join(root, ".run.new-bbbb")
-	for _, dir := range []string{old, young} {
+	left, used := filepath.Join(root, ".run.new-aaaa"), filepath.Join(root, ".run.new-bbbb")
+	for _, dir := range []string{left, used} {
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
-	hour := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(old, hour, hour); err != nil {
+	held, err := folder.Hold(used, folder.OS{})
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer held.Close()
 	create(t, filepath.Join(root, "run"), false, "a")
-	if _, err := os.Stat(old); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the old one is still there")
+	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("the folder of a killed process is still there")
 	}
-	if _, err := os.Stat(young); err != nil {
-		t.Error("a folder that may still be in the making was removed")
+	if _, err := os.Stat(used); err != nil {
+		t.Error("a folder that a process has locked was removed")
 	}
 }
 
@@ -505,6 +506,61 @@ func TestWithoutAnExchangeAnOldRunStaysIfItCannotBeReplaced(t *testing.T) {
 		}
 		if !strings.HasPrefix(disk.away, filepath.Join(parent, ".a.new-run.old-")) {
 			t.Errorf("the old run was put to %s", disk.away)
+		}
+	}
+}
+
+// A run may come from somebody else: no link in it leads a write, or a read, to another file.
+func TestALinkInTheFolderOfARunIsRefused(t *testing.T) {
+	for _, name := range []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, folder.Picture, folder.PostHoc} {
+		path, victim := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "victim")
+		f := create(t, path, false, "a")
+		if err := os.WriteFile(victim, []byte("one line\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		_ = os.Remove(f.Join(name))
+		if err := errors.Join(os.Symlink(victim, f.Join(name)), os.Symlink(victim, f.Join(name)+folder.Unfinished)); err != nil {
+			t.Fatal(err)
+		}
+		if err := f.Append([]byte("{}")); name == folder.Metrics && !errors.Is(err, regular.ErrLink) {
+			t.Errorf("%s: a line was appended: %v", name, err)
+		}
+		if err := (folder.OS{}).Append(f.Join(name), []byte("{}")); err == nil {
+			t.Errorf("%s: the disk followed the link", name)
+		}
+		if err := f.Write(folder.File{Name: name, Data: []byte("new")}); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if err := errors.Join(os.Remove(f.Join(name)), os.Symlink(victim, f.Join(name)), f.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := folder.Open(path, folder.OS{}); !errors.Is(err, regular.ErrLink) {
+			t.Errorf("%s: the run was opened: %v", name, err)
+		}
+		if _, err := regular.ReadUnlinked(filepath.Join(path, name)); !errors.Is(err, regular.ErrLink) {
+			t.Errorf("%s: the file was read: %v", name, err)
+		}
+		if got, _ := os.ReadFile(victim); string(got) != "one line\n" {
+			t.Errorf("%s: the victim holds %q", name, got)
+		}
+	}
+}
+
+func TestOwnedNamesTheRunOfAFile(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "run")
+	if err := errors.Join(create(t, path, false, "a").Close(), os.Symlink(filepath.Join(path, folder.Config), filepath.Join(dir, "link"))); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		filepath.Join(path, folder.Model):            path, // does not exist yet
+		filepath.Join(path, folder.Metrics) + ".new": path,
+		filepath.Join(dir, "link"):                   path,
+		filepath.Join(path, "other.npz"):             "",
+		filepath.Join(dir, folder.Model):             "",
+	} {
+		if got := folder.Owned(file); got != want {
+			t.Errorf("%s: got %q, want %q", file, got, want)
 		}
 	}
 }

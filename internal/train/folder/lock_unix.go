@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// noFollow is the flag of open that refuses symbolic links.
+const noFollow = syscall.O_NOFOLLOW
+
 // lockTries bounds the number of attempts of lock while callers of [Held] lock the folder, each for microseconds.
 const lockTries = 1000
 
