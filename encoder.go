@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/graph/tape"
@@ -56,11 +57,12 @@ type Encoder struct {
 	pool   *batches.Pool // programs; nil for a baseline
 	single *whole        // coder of a baseline, which needs no compiled programs
 
-	columns []data.Column
-	scaling *data.Scaling // scaling of the run; nil for none
-	missing bool          // NaN in images means a missing entry
-	output  bool          // the value is the output, and the scaling is undone
-	postHoc posthoc.Head  // calibration and thresholds of the computed head
+	columns  []data.Column
+	scaling  *data.Scaling   // scaling of the run; nil for none
+	missing  bool            // NaN in images means a missing entry
+	output   bool            // the value is the output, and the scaling is undone
+	required []config.Wanted // requirements on the values of the columns
+	postHoc  posthoc.Head    // calibration and thresholds of the computed head
 }
 
 // Columns returns descriptions of the columns from which the value is computed, in the order in which [Encoder.Encode] takes
@@ -86,6 +88,9 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	e := &Encoder{name: r.Path, out: out, columns: r.Columns(cmp.Or(o.Value, losses.Code)), scaling: r.scaling, missing: r.Model.Holed() && !metrics.TakesHoles(r.coder), output: o.Value == losses.Output, postHoc: r.fitted()[o.Value]}
 	for _, c := range e.columns {
 		e.in += c.Size()
+	}
+	if r.network != nil {
+		e.required = r.Model.Required(r.network.Layout, cmp.Or(o.Value, losses.Code))
 	}
 	if r.network == nil {
 		e.single = &whole{mu: &r.mu, coder: r.coder, in: e.in, decoded: o.Value == losses.Output}
@@ -124,6 +129,9 @@ func (r *Run) length(value string) (int, error) {
 			r.Path, value, names, r.Named())
 	case value == losses.Output:
 		return volume.Of(r.Shape()), nil
+	}
+	if r.network != nil {
+		return r.network.Layout.Size(value), nil
 	}
 	given := map[string][]float32{}
 	for _, c := range r.Columns(value) {
@@ -226,6 +234,9 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 		return dst, err
 	}
 	images = e.scaled(images)
+	if err := e.accepts(images); err != nil {
+		return dst, fmt.Errorf("run %s: encode: %w", e.name, err)
+	}
 	before := len(dst)
 	if e.pool != nil {
 		dst, err = e.pool.Run(ctx, dst, images)
@@ -270,6 +281,38 @@ func (e *Encoder) check(images []float32) error {
 	}
 	if len(images)%e.in != 0 {
 		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of %s", e.name, len(images), e.in, e.row())
+	}
+	return nil
+}
+
+// Accepts returns a [*data.Error] for the first of the values of a column that a layer cannot look up, or that the training never
+// draws. [Encoder.Encode] checks its rows in the same way.
+func (e *Encoder) Accepts(column string, values []float32) error {
+	if e == nil {
+		return nil
+	}
+	for _, w := range e.required {
+		if w.Column == column {
+			if err := w.Check(values); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// accepts checks the values of all columns of the rows.
+func (e *Encoder) accepts(rows []float32) error {
+	if len(e.required) == 0 {
+		return nil
+	}
+	for row := range slices.Chunk(rows, e.in) {
+		for _, c := range e.columns {
+			if err := e.Accepts(c.Name, row[:c.Size()]); err != nil {
+				return err
+			}
+			row = row[c.Size():]
+		}
 	}
 	return nil
 }

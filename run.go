@@ -177,20 +177,7 @@ func (r *Run) ValueNames(ctx context.Context) ([]string, error) {
 	if err := r.ready(); err != nil {
 		return nil, err
 	}
-	named, ok := r.origin.Placed(r.Model.Dataset.Source).(data.Namer)
-	if !ok {
-		return nil, nil
-	}
-	names, file, err := named.ValueNames(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if !r.origin.Knows(file) {
-		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Path: file.Path,
-			Problem: fmt.Sprintf("is not the file of the training (its SHA-256, %.12s..., is not in the run's env.json)", file.SHA256),
-			Hint:    "restore that file to get the names of its columns"}
-	}
-	return names, nil
+	return r.origin.ValueNames(ctx, r.Model.Dataset)
 }
 
 // Range returns the smallest and the largest value of the fitted samples before scaling: 0 and 1 for bytes; 0 and 0 for the

@@ -641,6 +641,36 @@ func (m *Model) savedBytes(l *Layout, column, what, as string) string {
 	return fmt.Sprintf("; save %s as %s, because bytes are divided by 255", what, as)
 }
 
+// Required returns the requirements on the columns from which the named value is computed. They also hold after the training: those of
+// layers, and the bounds of drawn columns.
+func (m *Model) Required(l *Layout, name string) (list []Wanted) {
+	sources := l.Sources(name)
+	for _, w := range m.Wanted(l) {
+		if w.Layer && slices.Contains(sources, w.Column) {
+			list = append(list, w)
+		}
+	}
+	for _, source := range sources {
+		if c, _ := l.Column(source); c.Between != nil {
+			low, high := float32(c.Between[0]), float32(c.Between[1])
+			list = append(list, Wanted{Column: source, Layer: true,
+				Holds: func(v float32) bool { return v >= low && v <= high && v == float32(math.Trunc(float64(v))) },
+				Text:  fmt.Sprintf("but the training draws whole numbers from %d to %d", c.Between[0], c.Between[1])})
+		}
+	}
+	return list
+}
+
+// Check returns a [*data.Error] for the first of the values of the column that violates the requirement.
+func (w Wanted) Check(values []float32) error {
+	for i, v := range values {
+		if !w.Holds(v) {
+			return &data.Error{Problem: fmt.Sprintf("value %d of the column %q: got %v, %s", i, w.Column, v, w.Text)}
+		}
+	}
+	return nil
+}
+
 // unchanged returns the columns among names, and the columns that reach one of the names only through layers that rearrange
 // values. inside has these columns for the layers inside blocks.
 func (l *Layout) unchanged(names []string, inside map[string][]string) (columns []string) {

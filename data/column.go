@@ -39,9 +39,10 @@ type Column struct {
 	Type  Type     `json:"type"`              // type of the values; "" if it is unknown without the file
 	Names []string `json:"classes,omitempty"` // names of the classes that the whole numbers index, if the file contains them
 
-	Drawn    bool `json:"drawn,omitempty"`   // the values are drawn at random instead of read, see [Draw]
-	AsImages bool `json:"-"`                 // drawn values of images, which are scaled like the images
-	Missing  bool `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 for them and 1 for other entries
+	Drawn    bool  `json:"drawn,omitempty"`   // the values are drawn at random instead of read, see [Draw]
+	Between  []int `json:"-"`                 // smallest and largest value of drawn whole numbers; nil if there is no bound
+	AsImages bool  `json:"-"`                 // drawn values of images, which are scaled like the images
+	Missing  bool  `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 for them and 1 for other entries
 }
 
 // Size returns the number of values for one sample.

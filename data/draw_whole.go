@@ -32,7 +32,9 @@ func (w *DrawWhole) Check() error {
 
 // Column implements [Draw].
 func (w *DrawWhole) Column(other func(string) (Column, bool)) (Column, error) {
-	return w.Of(Whole, other)
+	c, err := w.Of(Whole, other)
+	c.Between = []int{w.From, w.Below - 1}
+	return c, err
 }
 
 // Draw implements [Draw].

@@ -28,10 +28,11 @@ const maxRunners = 4
 // Coder computes values of a model without noise. It implements [metrics.Coder] for auto-encoders. Each call uses the
 // current parameters of the model. A Coder is not safe for concurrent use.
 type Coder struct {
-	model   *Model
-	backend ir.Backend
-	postHoc map[string]posthoc.Head
-	ready   map[string][]compiledBatch // by inputs and outputs of the request; the most recently used program is last
+	model    *Model
+	backend  ir.Backend
+	postHoc  map[string]posthoc.Head
+	required map[string][]config.Wanted // requirements on the columns of a value, by its name
+	ready    map[string][]compiledBatch // by inputs and outputs of the request; the most recently used program is last
 }
 
 // NewCoder returns a coder that runs the model's programs on the given back end. If the model or the back end is nil,
@@ -40,7 +41,7 @@ func NewCoder(m *Model, backend ir.Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
 		return &Coder{}
 	}
-	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}}
+	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}, required: map[string][]config.Wanted{}}
 }
 
 // WithPostHoc returns a coder of the same compiled programs that applies calibrations, which were fitted after the training, to the
@@ -203,29 +204,12 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
 		return nil, fmt.Errorf("model %q: got value %q, want one of %q or a value of a layer: one of %q", c.model.Spec.Name, name, c.Values(), c.Named())
 	}
-	if err := c.indices(name, columns); err != nil {
-		return nil, err
-	}
 	values, err := c.run(Request{Want: []string{name}}, columns)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, name, err)
 	}
 	c.postHoc[name].Calibration.Apply(values, c.model.Layout.Size(name))
 	return values, nil
-}
-
-// indices returns a [*data.Error] if the columns contain a value that a layer needed for the named value cannot look
-// up.
-func (c *Coder) indices(name string, columns map[string][]float32) error {
-	for _, w := range c.model.Spec.Wanted(c.model.Layout) {
-		if !w.Layer || !slices.Contains(c.model.Layout.Sources(name), w.Column) {
-			continue
-		}
-		if i := slices.IndexFunc(columns[w.Column], func(v float32) bool { return !w.Holds(v) }); i >= 0 {
-			return &data.Error{Problem: fmt.Sprintf("value %d of the column %q: got %v, %s", i, w.Column, columns[w.Column][i], w.Text)}
-		}
-	}
-	return nil
 }
 
 // MeasuresObjective implements [metrics.ObjectiveCoder].
@@ -316,6 +300,11 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 	if err != nil {
 		return nil, err
 	}
+	for _, w := range c.requirements(want) {
+		if err := w.Check(given[w.Column]); err != nil {
+			return nil, err
+		}
+	}
 	out := []float32{}
 	batch := c.model.AtOnce(codingBatch)
 	for from := 0; from < n; from += batch {
@@ -340,6 +329,20 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 		out = append(slices.Grow(out, len(rows)/want.Batch*(n-from)), rows...)
 	}
 	return out, nil
+}
+
+// requirements returns the requirements on the columns from which a request is computed.
+func (c *Coder) requirements(want Request) []config.Wanted {
+	key := want.Want[0]
+	if len(want.Given) > 0 || key == InputGradient {
+		return nil
+	}
+	list, known := c.required[key]
+	if !known {
+		list = c.model.Spec.Required(c.model.Layout, key)
+		c.required[key] = list
+	}
+	return list
 }
 
 // source returns the name of the column or given value that fills an input. For clean images it is [Target].

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/serve"
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part"
@@ -68,6 +69,7 @@ var outcomes = []outcome{
 	{of[placeError](), exitUsage, whereRunsAre},
 	{of[*config.UnknownModel](), exitUsage, whereModelsAre},
 	{beforeWork, exitUsage, seeHelp},
+	{of[*serve.OptionError](), exitUsage, seeHelp},
 	{is(fleet.ErrNoToken), exitUsage, says("give --token-file, or listen on 127.0.0.1")},
 	{of[usageError](), exitUsage, seeHelp},
 	{of[*config.UnknownSweep](), exitUsage, nil},
@@ -262,7 +264,8 @@ func afterWriting(f failure) string {
 	if errors.Is(f.err, fs.ErrNotExist) {
 		return fmt.Sprintf("create the folder %s, or write to another place with --out", run)
 	}
-	if info, err := os.Stat(filepath.Join(run, folder.State)); err != nil || !info.Mode().IsRegular() { // no checkpoint
+	info, err := os.Stat(filepath.Join(run, folder.State))
+	if err != nil || !info.Mode().IsRegular() || filepath.Base(unwritten.Path) == folder.PostHoc { // no checkpoint, or resume does not write the file
 		return "free space or get the permission, then run the command again; or write to another place with --out"
 	}
 	distributed := false

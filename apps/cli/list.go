@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/export"
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/metrics"
@@ -19,8 +20,11 @@ const (
 	sweepsTitle = "sweeps"
 )
 
-// metricsTitle is the title for the metrics, which a file does not declare.
-const metricsTitle = "metrics"
+// Titles for parts that a file does not declare.
+const (
+	metricsTitle = "metrics"
+	formatsTitle = "formats" // of export
+)
 
 func init() {
 	Commands.Register("list", "List models, layers, losses and all other parts, with keys and defaults", func() Command { return &listCommand{} })
@@ -35,7 +39,7 @@ type listCommand struct {
 
 // listTitles returns the kinds of parts that list prints.
 func listTitles() []string {
-	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, sweepsTitle})
+	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, formatsTitle, sweepsTitle})
 }
 
 // Help implements [Command].
@@ -130,6 +134,14 @@ func describe(f *fileFlag, titles []string) (map[string]any, error) {
 	for _, title := range titles {
 		if title == metricsTitle {
 			all[title] = describedMetrics()
+			continue
+		}
+		if title == formatsTitle {
+			list := []table.Description{}
+			for _, e := range export.Registry.All() {
+				list = append(list, table.Description{Name: e.Name, About: e.About, Keys: []table.KeyDescription{}})
+			}
+			all[title] = list
 			continue
 		}
 		if list, ok := config.Describe(title); ok {

@@ -100,6 +100,10 @@ dataset = { name = "bars", count = 40 }
 	if b.read("runs/vae/model.safetensors") != state {
 		t.Error("a file of the run was replaced")
 	}
+	b.must(0, "export", "runs/classes", "--to", "csv", "--part", "atoms", "-o", "atoms.csv")
+	if text := b.read("atoms.csv"); !strings.HasPrefix(text, "unit,a,b\n0,") {
+		t.Errorf("atoms without the names of the columns: %q", text)
+	}
 	b.write("given.csv", "row,column\n")
 	b.contains("predict", b.must(exitUsage, "predict", "runs/vae", "--in", "in.npy", "--given", "given.csv", "-o", "given.csv").stderr, "is also the input")
 	b.write("pipe", "")

@@ -5,10 +5,13 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/train/folder"
 )
 
 func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
@@ -104,6 +107,21 @@ func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 	}
 	if text := stderr.String(); !strings.Contains(text, "r/config.toml: permission") || !strings.Contains(text, "chmod") {
 		t.Errorf("got %q", text)
+	}
+}
+
+// A resume does not fit a calibration: the command is run again.
+func TestAFullDiskSaysHowToFitACalibration(t *testing.T) {
+	run := t.TempDir()
+	if err := os.WriteFile(filepath.Join(run, folder.State), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{folder.PostHoc: "run the command again", folder.Metrics: "`tessera resume"} {
+		var stderr strings.Builder
+		code := explain(failure{err: &folder.WriteError{Path: filepath.Join(run, name), Err: syscall.ENOSPC}}, &stderr)
+		if text := stderr.String(); code != exitWrite || !strings.Contains(text, want) {
+			t.Errorf("%s: exit code %d, %q, want %q", name, code, text, want)
+		}
 	}
 }
 

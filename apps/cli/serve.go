@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tessera/apps/serve"
+	"tessera/internal/loopback"
 )
 
 func init() {
@@ -61,8 +62,10 @@ func (f *serveCommand) Do(cmd *Call) error {
 	switch f.Requests {
 	case "text":
 		f.Options.Requests = slog.New(slog.NewTextHandler(stderr, nil))
-	case "json":
+	case "json": // all lines, so that one program reads them
 		f.Options.Requests = slog.New(slog.NewJSONHandler(stderr, nil))
+		f.Log = func(text string) { f.Options.Requests.Info(text) }
+		defer aboveTable(cmd.Context(), f.Log)()
 	}
 	models, err := f.models(f.Runs)
 	if err != nil {
@@ -71,14 +74,15 @@ func (f *serveCommand) Do(cmd *Call) error {
 	if err := f.secure(); err != nil {
 		return usageError{err}
 	}
+	if err := loopback.Check(f.Listen, f.Tokens != nil, f.Hosts); err != nil {
+		return usagef("--listen: %v; give --tokens FILE, or --allow-host NAME if a proxy authenticates its clients", err)
+	}
 	one := threadFlags{1, f.Backend}
 	if f.Options.Runs, err = one.options(""); err != nil {
 		return err
 	}
 	server, err := serve.New(models, f.Options)
-	if errors.As(err, new(*serve.OptionError)) {
-		return usageError{err}
-	} else if err != nil {
+	if err != nil {
 		return err
 	}
 	l, err := net.Listen("tcp", f.Listen)
@@ -155,11 +159,12 @@ func (f *serveCommand) announce(out io.Writer, at net.Addr, server *serve.Server
 	if f.Options.Certificate != nil {
 		scheme = "https"
 	}
-	if a, ok := at.(*net.TCPAddr); ok && !a.IP.IsLoopback() && f.Tokens == nil {
-		fmt.Fprintln(out, "tessera: warning: anyone who can reach this address can use the models; --tokens FILE requires a token")
-	}
 	for _, name := range server.Models() {
-		fmt.Fprintf(out, "%s://%s/v2/models/%s\n", scheme, at, name)
+		if address := fmt.Sprintf("%s://%s%s/v2/models/%s", scheme, at, strings.TrimRight(f.Path, "/"), name); f.Requests == "json" {
+			f.Log(address)
+		} else {
+			fmt.Fprintln(out, address)
+		}
 	}
 }
 

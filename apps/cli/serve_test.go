@@ -3,6 +3,7 @@ package cli
 import (
 	"bufio"
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -103,7 +104,64 @@ func TestUsageErrorsOfServe(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "R")
 	for _, args := range [][]string{{"R", "--max-body", "-1"}, {"R", "--timeout", "-1s"}, {"R", "--max-header", "-5"}, {"a/b=R"}, {"%2e=R"}, {"R", "R"}, {"X=R", "X=R"},
-		{"..=R"}, {".=R"}, {"R", "--log-requests", "xml"}, {"R", "--max-memory", "0"}} {
+		{"..=R"}, {".=R"}, {"R", "--log-requests", "xml"}, {"R", "--max-memory", "0"}, {"R", "--path", "tessera"}, {"R", "--listen", ":0"}, {"R", "--listen", "port"}} {
 		b.must(exitUsage, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	}
+	b.contains("an open address", b.must(exitUsage, "serve", "R", "--listen", "0.0.0.0:0").stderr, "reachable from other machines and needs a token", "--allow-host")
+}
+
+// Behind a proxy that authenticates its clients: another name of the host, a prefix of the paths, and a log of JSON alone.
+func TestServeBehindAProxy(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("there is no SIGTERM")
+	}
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "1", "--out", "R", "--quiet")
+	cmd := b.command("serve", "R", "--listen", "0.0.0.0:0", "--path", "/tessera/", "--allow-host", "models.example.com", "--log-requests", "json", "--drain-delay", "1ms")
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(stderr)
+	var first struct{ Msg string }
+	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &first) != nil || !strings.HasSuffix(first.Msg, "/tessera/v2/models/R") {
+		t.Fatalf("got %q, want the address as JSON", lines.Text())
+	}
+	address := strings.Replace(first.Msg, "[::]", "127.0.0.1", 1)
+	for _, c := range []struct {
+		address, host string
+		want          int
+	}{
+		{address, "models.example.com", http.StatusOK}, {address, "evil.example", http.StatusForbidden},
+		{strings.Replace(address, "/tessera/", "/", 1), "models.example.com", http.StatusNotFound},
+		{strings.TrimSuffix(address, "models/R") + "health/ready", "10.0.0.7", http.StatusOK},
+	} {
+		r, err := http.NewRequest(http.MethodGet, c.address, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		got, err := http.DefaultTransport.RoundTrip(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got.Body.Close()
+		if got.StatusCode != c.want {
+			t.Errorf("%s of %s: status %d, want %d", c.address, c.host, got.StatusCode, c.want)
+		}
+	}
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for lines.Scan() {
+		if !json.Valid(lines.Bytes()) {
+			t.Errorf("a line that is no JSON: %s", lines.Text())
+		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
 	}
 }

@@ -62,16 +62,13 @@ func (f *uiCommand) Do(cmd *Call) error {
 	if f.Token == "" {
 		f.Token = os.Getenv(tokenVariable)
 	}
-	local, err := isLocal(f.Address)
-	switch {
-	case err != nil:
-		return usagef("--listen: %v", err)
-	case !local && f.Token == "":
-		return usagef("--listen: %s is reachable from other machines and needs a token; set $%s", f.Address, tokenVariable)
-	case f.Token != "" && len(f.Token) < leastToken:
+	if err := loopback.Check(f.Address, f.Token != "", nil); err != nil {
+		return usagef("--listen: %v; set $%s", err, tokenVariable)
+	}
+	if f.Token != "" && len(f.Token) < leastToken {
 		return usagef("--token: got %d characters, want at least %d", len(f.Token), leastToken)
 	}
-	server, err := ui.New(dir, ui.Options{Options: page.Options{Open: options}, Token: f.Token, AnyHost: !local, Folders: within})
+	server, err := ui.New(dir, ui.Options{Options: page.Options{Open: options}, Token: f.Token, AnyHost: !loopback.Host(f.Address), Folders: within})
 	if err != nil {
 		return err
 	}
@@ -96,12 +93,6 @@ func reachable(a net.Addr) string {
 		return a.String()
 	}
 	return net.JoinHostPort(name, strconv.Itoa(tcp.Port))
-}
-
-// isLocal reports whether an address is reachable only from this machine.
-func isLocal(address string) (bool, error) {
-	_, _, err := net.SplitHostPort(address)
-	return err == nil && loopback.Host(address), err
 }
 
 // listen serves until the context ends. Streams of events end with it.

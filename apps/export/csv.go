@@ -26,7 +26,7 @@ func init() {
 
 // writeCSV writes comma-separated values. The part "training" contains the values of metrics.jsonl, one line per epoch,
 // with empty cells for values that are not applicable. The part "atoms" contains one line per atom: the number of its
-// unit and the values of the atom in row-major order.
+// unit and the values of the atom in row-major order, in columns with the names that the values have in the file of the training.
 func writeCSV(w io.Writer, r *Run, part string) error {
 	lines, err := linesOf(r, part)
 	if err != nil {
@@ -48,7 +48,7 @@ func linesOf(r *Run, part string) ([][]string, error) {
 	if a == nil {
 		return nil, errors.New("the model has no atoms")
 	}
-	return atomLines(a), nil
+	return atomLines(a, r.ValueNames()), nil
 }
 
 func trainingLines(epochs []train.Epoch) [][]string {
@@ -73,13 +73,16 @@ func trainingLines(epochs []train.Epoch) [][]string {
 	return lines
 }
 
-func atomLines(a *metrics.Atoms) [][]string {
-	header := []string{"unit"}
+// atomLines returns a line for each atom. Without names of the values they are numbered.
+func atomLines(a *metrics.Atoms, names []string) [][]string {
 	pixels := len(a.Values) / max(1, a.Count)
-	for i := range pixels {
-		header = append(header, fmt.Sprint("value_", i))
+	if len(names) != pixels {
+		names = nil
+		for i := range pixels {
+			names = append(names, fmt.Sprint("value_", i))
+		}
 	}
-	lines := [][]string{header}
+	lines := [][]string{append([]string{"unit"}, names...)}
 	for j := range a.Count {
 		line := []string{strconv.Itoa(j)}
 		for _, v := range a.Values[j*pixels : (j+1)*pixels] {

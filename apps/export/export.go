@@ -5,6 +5,7 @@
 package export
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -79,6 +80,20 @@ func (r *Run) History() ([]train.Epoch, error) {
 		return nil, nil
 	}
 	return train.ReadHistory(r.Path)
+}
+
+// ValueNames returns the names of the values of a sample: those of the columns of a matrix or of the file of the training. It returns
+// nil if they have no names, or if the file is missing or has changed.
+func (r *Run) ValueNames() []string {
+	if r.ColumnNames != nil || r.Path == "" {
+		return r.ColumnNames
+	}
+	e, err := train.ReadEnvironment(r.Path)
+	if err != nil {
+		return nil
+	}
+	names, _ := e.ValueNames(context.Background(), r.Spec.Dataset)
+	return names
 }
 
 // Write writes a run in the named format. An empty part selects the default part. It returns an error for an unknown format

@@ -167,13 +167,13 @@ func (t *Tokens) accept(r *http.Request) bool {
 	return strings.EqualFold(scheme, "Bearer") && found == 1
 }
 
-// guarded accepts only requests with a token, except for the health endpoints, because probes have no tokens.
+// guarded accepts only requests with a token, except for the health endpoints.
 func (s *Server) guarded(h http.Handler) http.Handler {
 	if s.options.Tokens == nil {
 		return h
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !strings.HasPrefix(r.URL.Path, "/v2/health/") && !s.options.Tokens.accept(r) {
+		if !s.isHealth(r) && !s.options.Tokens.accept(r) {
 			w.Header().Set("WWW-Authenticate", "Bearer")
 			fail(w, problemf(http.StatusUnauthorized, "got no valid token, want the header Authorization: Bearer TOKEN"))
 			return

@@ -80,7 +80,7 @@ func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 	}
 	defer s.Close()
 	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
-	if want := `"inputs":[{"name":"input","datatype":"FP32","shape":[-1,3]},{"name":"ward","datatype":"INT32","shape":[-1,1]},{"name":"doses","datatype":"FP32","shape":[-1,2]}]`; !strings.Contains(about, want) {
+	if want := `"inputs":[{"name":"input","datatype":"FP32","shape":[-1,3],"names":["a","b","c"]},{"name":"ward","datatype":"INT32","shape":[-1,1]},{"name":"doses","datatype":"FP32","shape":[-1,2]}]`; !strings.Contains(about, want) {
 		t.Errorf("got %s, want %s", about, want)
 	}
 	columns := map[string][]float32{"images": {0, 1, 2, 2, 1, 0, 1, 4, 6}, "doses": {0.5, 1, 2, 0, 9, 1}, "ward": {0, 3, 1}}

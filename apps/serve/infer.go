@@ -178,6 +178,9 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	if err == nil {
 		q.sent[0].values, err = b.decodePicture(l.shape)
 	}
+	if err == nil {
+		err = in.accepts(q.sent[0].values)
+	}
 	return q, err
 }
 

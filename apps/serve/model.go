@@ -200,7 +200,8 @@ type loaded struct {
 	version  string // version of the model, see versionOf
 	shape    []int  // shape of an image
 	pixels   int
-	pictures bool // the values of the training were in [0,1], like pixels divided by 255
+	pictures bool     // the values of the training were in [0,1], like pixels divided by 255
+	names    []string // names of the values of a vector, as in the file of the training; nil if they have none or the file is gone
 	inputs   []*feature
 	widest   int               // number of values per sample of the largest input
 	outputs  []*output         // outputs of a request that names none
@@ -222,21 +223,24 @@ type feature struct {
 	shape        []int // shape of one sample
 	size         int   // product of the shape
 	datatypes    []string
-	whole        bool      // the values are whole numbers
-	within       []float32 // smallest and largest value; nil for any
-	drawn        bool      // the values are drawn at random in training; a request provides them
-	classes      []string  // names of the classes; nil if the values are not classes or have no names
+	whole        bool               // the values are whole numbers
+	within       []float32          // smallest and largest value; nil for any
+	readers      []*tessera.Encoder // encoders that read the column; each accepts the values of a request
+	drawn        bool               // the values are drawn at random in training; a request provides them
+	names        []string           // names of the values of a sample, such as the columns of a table; nil if they have none
+	classes      []string           // names of the classes; nil if the values are not classes or have no names
 }
 
-// feature returns the input for a column.
-func (l *loaded) feature(c data.Column) (*feature, error) {
+// feature returns the input for a column, which an encoder reads.
+func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, error) {
 	if i := slices.IndexFunc(l.inputs, func(f *feature) bool { return f.column == c.Name }); i >= 0 {
+		l.inputs[i].readers = append(l.inputs[i].readers, reader)
 		return l.inputs[i], nil
 	}
-	f := &feature{name: c.Name, column: c.Name, shape: c.Shape, size: c.Size(), datatypes: []string{typeFP32, typeFP64}, classes: c.Names, drawn: c.Drawn}
+	f := &feature{name: c.Name, column: c.Name, shape: c.Shape, size: c.Size(), datatypes: []string{typeFP32, typeFP64}, classes: c.Names, drawn: c.Drawn, readers: []*tessera.Encoder{reader}}
 	switch {
 	case c.Name == losses.Images:
-		f.name = inputName
+		f.name, f.names = inputName, l.names
 		if l.pictures {
 			f.datatypes = append(f.datatypes, typeUINT8)
 		}
@@ -287,6 +291,7 @@ type output struct {
 	shape    []int // shape of the value for one image
 	batch    *batcher
 	encoder  *tessera.Encoder
+	names    []string                                                       // names of the values, for the output
 	classes  []string                                                       // names of the classes, for a head of classes and for its label and probability
 	labels   [][]byte                                                       // classes as JSON strings, for a label
 	binary   [][]byte                                                       // classes as binary data, for a label: each text after its length
@@ -300,6 +305,9 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	l.pixels = volume.Of(l.shape)
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
+	}
+	if len(l.shape) == 1 {
+		l.names, _ = run.ValueNames(context.Background()) // the file of the training may be gone
 	}
 	for _, name := range run.Values() {
 		out, err := o.output(l, run, name, stats)
@@ -323,11 +331,11 @@ func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelS
 	}
 	out := &output{name: name, quoted: quoted(name), datatype: typeFP32, shape: []int{encoder.Units()}, encoder: encoder}
 	if name == losses.Output {
-		out.shape = run.Shape()
+		out.shape, out.names = run.Shape(), l.names
 	}
 	row := 0
 	for _, c := range encoder.Columns() {
-		f, err := l.feature(c)
+		f, err := l.feature(c, encoder)
 		if err != nil {
 			return nil, errors.Join(err, encoder.Close())
 		}
@@ -404,8 +412,8 @@ func (l *loaded) output(name string) *output {
 	return nil
 }
 
-// names lists the outputs.
-func (l *loaded) names() []string {
+// outputNames lists the outputs.
+func (l *loaded) outputNames() []string {
 	var names []string
 	for _, o := range l.all() {
 		names = append(names, o.name)
@@ -419,16 +427,17 @@ func (m *model) metadata(l *loaded) any {
 		Name     string   `json:"name"`
 		Datatype string   `json:"datatype"`
 		Shape    []int    `json:"shape"`
+		Names    []string `json:"names,omitempty"`
 		Classes  []string `json:"classes,omitempty"`
 		Drawn    bool     `json:"drawn,omitempty"`
 	}
 	batched := func(shape []int) []int { return append([]int{-1}, shape...) }
 	var inputs, outputs []tensor
 	for _, f := range l.inputs {
-		inputs = append(inputs, tensor{f.name, f.datatypes[0], batched(f.shape), f.classes, f.drawn})
+		inputs = append(inputs, tensor{f.name, f.datatypes[0], batched(f.shape), f.names, f.classes, f.drawn})
 	}
 	for _, o := range l.all() {
-		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.classes, false})
+		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.names, o.classes, false})
 	}
 	missing := map[string]string{} // by the name that the model would have
 	for kind, reason := range l.missing {

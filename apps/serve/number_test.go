@@ -124,7 +124,7 @@ func member(m map[string]json.RawMessage, key string, into any, strict bool) boo
 func imagesOnly(shape []int, outputs ...*output) *loaded {
 	l := &loaded{shape: shape, pixels: volume.Of(shape), pictures: true}
 	for _, o := range outputs {
-		f, _ := l.feature(data.Column{Name: losses.Images, Shape: shape})
+		f, _ := l.feature(data.Column{Name: losses.Images, Shape: shape}, nil)
 		o.inputs = []*feature{f}
 		l.outputs = append(l.outputs, o)
 	}
@@ -221,7 +221,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 		}
 		names, binaries := want.outputs, want.binaries
 		if len(names) == 0 {
-			names, binaries = l.names(), make([]*bool, 2)
+			names, binaries = l.outputNames(), make([]*bool, 2)
 		}
 		for i, w := range got.wanted {
 			binary := want.binary

@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -108,6 +109,9 @@ func (b *buffer) raw(l *loaded, most int) (*request, error) {
 	b.images = b.images[:0]
 	values, err := b.fromBinary(b.body, typeFP32)
 	r.sent = []sent{{in, values}}
+	if err == nil {
+		err = in.accepts(values)
+	}
 	if err == nil {
 		err = r.addAll(l, true)
 	}
@@ -297,9 +301,13 @@ func (in *input) fits(f *feature, count, most int) error {
 		return fmt.Errorf("input %q: datatype: got %q, want %s", in.name, cut(in.datatype), strings.Join(f.datatypes, ", "))
 	}
 	flat := []int{f.size}
+	want := fmt.Sprintf("[n %d]", f.size)
+	if len(f.shape) > 1 {
+		want = fmt.Sprintf("[n %s] or %s", strings.Trim(fmt.Sprint(f.shape), "[]"), want)
+	}
 	one := len(in.shape) == 1 && f.size == 1 && f.column != losses.Images
 	if !one && len(in.shape) < 2 || in.shape[0] < 1 || !one && !slices.Equal(in.shape[1:], f.shape) && !slices.Equal(in.shape[1:], flat) {
-		return fmt.Errorf("input %q: shape: got %v, want [n %s] or [n %d] with n > 0", in.name, in.shape, strings.Trim(fmt.Sprint(f.shape), "[]"), f.size)
+		return fmt.Errorf("input %q: shape: got %v, want %s with n > 0", in.name, in.shape, want)
 	}
 	switch n := in.shape[0]; {
 	case n > most:
@@ -335,11 +343,27 @@ func (in *input) values(f *feature) error {
 			}
 		}
 	}
-	switch {
-	case f.whole && f.within == nil:
-		return wholeNumbers(in.name, values)
-	case in.datatype == typeUINT8 && in.size < 0:
-		return fromPixels(values)
+	if f.whole && f.within == nil {
+		if err := wholeNumbers(in.name, values); err != nil {
+			return err
+		}
+	}
+	if in.datatype == typeUINT8 && in.size < 0 {
+		if err := fromPixels(values); err != nil {
+			return err
+		}
+	}
+	return f.accepts(values)
+}
+
+// accepts returns an error for a value that the model has never computed with: an index outside of a vocabulary, or a number outside of
+// the bounds of a drawn column.
+func (f *feature) accepts(values []float32) error {
+	for _, r := range f.readers {
+		var bad *data.Error
+		if err := r.Accepts(f.column, values); errors.As(err, &bad) {
+			return fmt.Errorf("input %q: data: %s", f.name, bad.Problem)
+		}
 	}
 	return nil
 }
@@ -364,7 +388,9 @@ func (in *input) fromBinary(binary []byte, want int) (rest []byte, err error) {
 	}
 	b := in.data.buffer
 	in.data.from = len(b.images)
-	_, err = b.fromBinary(binary[:want], in.datatype)
+	if _, err = b.fromBinary(binary[:want], in.datatype); err != nil && statusOf(err) == http.StatusBadRequest {
+		err = fmt.Errorf("input %q: %w", in.name, err)
+	}
 	in.data.to = len(b.images)
 	return binary[want:], err
 }
@@ -415,7 +441,7 @@ func (r *request) addAll(l *loaded, binary bool) (err error) {
 func (r *request) add(l *loaded, name string, binary bool) error {
 	o := l.output(name)
 	if o == nil {
-		return fmt.Errorf("got %q, want one of %q", cut(name), l.names())
+		return fmt.Errorf("got %q, want one of %q", cut(name), l.outputNames())
 	}
 	if slices.ContainsFunc(r.wanted, func(w wanted) bool { return w.output == o }) {
 		return fmt.Errorf("got %q twice", name)

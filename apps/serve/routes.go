@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/pprof"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -53,7 +54,21 @@ func (s *Server) routes() http.Handler {
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		fail(w, problemf(http.StatusNotFound, "path: got %q, want one of those in /openapi.json", cut(r.URL.Path)))
 	})
-	return s.logged(s.polite(s.guarded(mux)))
+	return s.logged(s.polite(s.guarded(s.below(mux))))
+}
+
+// below removes the prefix [Options].Path from the path of a request. A request without the prefix gets status 404.
+func (s *Server) below(h http.Handler) http.Handler {
+	if s.options.Path == "" {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if rest, ok := strings.CutPrefix(r.URL.Path, s.options.Path); !ok || rest != "" && rest[0] != '/' {
+			fail(w, problemf(http.StatusNotFound, "path: got %q, want one that begins with %s", cut(r.URL.Path), s.options.Path))
+			return
+		}
+		http.StripPrefix(s.options.Path, h).ServeHTTP(w, r)
+	})
 }
 
 // polite turns a panic into an error response. While the server drains, it asks clients to close their connections. It does
@@ -130,7 +145,7 @@ func only(method string, h http.HandlerFunc) http.Handler {
 // metadata responds with a description of the server.
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data"},
-		"models": "/v2/models", "openapi": "/openapi.json"})
+		"models": s.options.Path + "/v2/models", "openapi": s.options.Path + "/openapi.json"})
 }
 
 // ready reports whether the server accepts work. Models are ready from the beginning.

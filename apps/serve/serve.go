@@ -57,14 +57,18 @@ type Options struct {
 	DrainTimeout time.Duration `flag:"drain-timeout" want:">= 0s" doc:"second phase of the drain: time limit for open requests"`                              // second phase of the drain: open requests are completed; default 30 s
 	Reload       time.Duration `flag:"reload" want:">= -1s" doc:"how often the files of runs, tokens and certificate are checked for changes; 0 for never"`   // time between two checks of the files of runs, tokens and certificates for changes; negative for never; default 2 s
 
-	Certificate *Certificate      // certificate for TLS
-	TLS         *tls.Config       // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
-	Tokens      *Tokens           // accepted tokens; nil accepts every client
-	Generate    bool              `flag:"generate" doc:"also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them"` // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder that can make them
-	Profile     bool              `flag:"pprof" doc:"serve profiles at /debug/pprof/"`                                                                                                          // serve /debug/pprof
-	Runs        tessera.Options   // options for opening runs
-	Log         func(text string) // called for reloads, faults and models that are left out, concurrently; nil for no log
-	Requests    *slog.Logger      // logger of all requests; nil for none
+	Certificate *Certificate // certificate for TLS
+	TLS         *tls.Config  // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
+	Tokens      *Tokens      // accepted tokens; nil accepts every client
+	// Hosts are the names that the header Host may have without Tokens, beside those of this machine; "*" allows all.
+	Hosts []string `flag:"allow-host" each:"true" doc:"name that the header Host may have without --tokens, beside those of this machine; * for all; may be repeated"`
+	// Path is the prefix of all paths, such as "/tessera"; "" for none.
+	Path     string            `flag:"path" doc:"prefix of all paths, such as /tessera"`
+	Generate bool              `flag:"generate" doc:"also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them"` // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder that can make them
+	Profile  bool              `flag:"pprof" doc:"serve profiles at /debug/pprof/"`                                                                                                          // serve /debug/pprof
+	Runs     tessera.Options   // options for opening runs
+	Log      func(text string) // called for reloads, faults and models that are left out, concurrently; nil for no log
+	Requests *slog.Logger      // logger of all requests; nil for none
 }
 
 // OptionError reports an invalid option, or an invalid or repeated name of a model.
@@ -82,6 +86,9 @@ func (o *Options) complete() error {
 	o.Reload = cmp.Or(o.Reload, 2*time.Second)
 	if o.Log == nil {
 		o.Log = func(string) {}
+	}
+	if o.Path = strings.TrimRight(o.Path, "/"); o.Path != "" && (o.Path[0] != '/' || strings.ContainsAny(o.Path, "{}?#")) {
+		return invalid("Path: got %q, want a path that begins with /", o.Path)
 	}
 	if o.MaxWait < 0 {
 		return invalid("MaxWait: got %v, want >= 0", o.MaxWait)
@@ -235,8 +242,8 @@ var ErrCut = errors.New("serve: requests were still open after DrainTimeout and 
 // clients to close their connections, so that load balancers and clients can switch to other servers. Then it closes the
 // listener and waits for open requests, at most for the time DrainTimeout. Until then no accepted request is lost.
 //
-// On a loopback address and without tokens, requests must name this machine in their header Host: otherwise a web page could
-// use the server through a host name that it controls.
+// Without tokens, requests must name this machine, or one of [Options].Hosts, in their header Host: otherwise a web page could
+// use the server through a host name that it controls. Without both, an address that other machines reach is an [*OptionError].
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	switch {
 	case s == nil || s.handler == nil:
@@ -250,8 +257,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 		WriteTimeout: o.ReadTimeout + 2*o.Timeout, // measured from the end of the header
 		IdleTimeout:  o.IdleTimeout, MaxHeaderBytes: o.MaxHeader, TLSConfig: secured,
 		ErrorLog: log.New(lines(o.Log), "", 0)}
-	if loopback.Host(l.Addr().String()) && o.Tokens == nil {
-		h.Handler = ownHost(s)
+	if o.Tokens == nil {
+		if err := loopback.Check(l.Addr().String(), false, o.Hosts); err != nil {
+			return invalid("%v, or the names that Host may have", err)
+		}
+		h.Handler = s.ownHost()
 	}
 	ended := make(chan error, 1)
 	go func() {
@@ -283,15 +293,20 @@ func (s *Server) Serve(ctx context.Context, l net.Listener) error {
 	return nil
 }
 
-// ownHost rejects requests whose header Host does not name this machine.
-func ownHost(h http.Handler) http.Handler {
+// ownHost rejects requests whose header Host names neither this machine nor one of the hosts.
+func (s *Server) ownHost() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !loopback.Host(r.Host) {
-			fail(w, problemf(http.StatusForbidden, "host: got %q, want localhost or the address of the server; a server for other names needs tokens", cut(r.Host)))
+		if !s.isHealth(r) && !loopback.Accepts(r.Host, s.options.Hosts) {
+			fail(w, problemf(http.StatusForbidden, "host: got %q, want localhost or the address of the server; a server for other names needs tokens or --allow-host", cut(r.Host)))
 			return
 		}
-		h.ServeHTTP(w, r)
+		s.ServeHTTP(w, r)
 	})
+}
+
+// isHealth reports whether a request is for a health endpoint, which is open: probes have no tokens and name an address as host.
+func (s *Server) isHealth(r *http.Request) bool {
+	return strings.HasPrefix(strings.TrimPrefix(r.URL.Path, s.options.Path), "/v2/health/")
 }
 
 // lines writes the log of the HTTP server to Options.Log.

@@ -10,3 +10,28 @@ func TestHostsOfThisMachine(t *testing.T) {
 		}
 	}
 }
+
+func TestOtherHostsAreAllowedByName(t *testing.T) {
+	for host, want := range map[string]bool{"localhost:80": true, "models.example.com": true, "MODELS.example.com:443": true, "example.com": false, "": false} {
+		if got := Accepts(host, []string{"models.example.com"}); got != want {
+			t.Errorf("%q: got %v, want %v", host, got, want)
+		}
+	}
+	if !Accepts("anything", []string{"*"}) {
+		t.Error("* does not allow every name")
+	}
+}
+
+func TestAnOpenAddressNeedsATokenOrAllowedNames(t *testing.T) {
+	for _, c := range []struct {
+		address string
+		tokens  bool
+		allowed []string
+		ok      bool
+	}{{"127.0.0.1:0", false, nil, true}, {":8080", false, nil, false}, {"0.0.0.0:80", false, nil, false}, {"[::]:80", false, nil, false},
+		{":8080", true, nil, true}, {":8080", false, []string{"a"}, true}, {"port", true, nil, false}} {
+		if err := Check(c.address, c.tokens, c.allowed); (err == nil) != c.ok {
+			t.Errorf("%+v: got %v", c, err)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -223,6 +224,26 @@ func declaredTexts(v reflect.Value, texts map[string]declaredText) {
 // Knows reports whether the run was trained on a file with this checksum, regardless of its path.
 func (e Environment) Knows(file data.File) bool {
 	return slices.ContainsFunc(e.Data, func(was data.File) bool { return was.SHA256 == file.SHA256 })
+}
+
+// ValueNames returns the names of the values of a sample, in order, as in the file of the data set: for a data set csv, the names of
+// its columns. It returns nil if the values have no names. If the file is missing or has changed since the training, by its SHA-256,
+// it returns a [*data.Error].
+func (e Environment) ValueNames(ctx context.Context, d config.Dataset) ([]string, error) {
+	named, ok := e.Placed(d.Source).(data.Namer)
+	if !ok {
+		return nil, nil
+	}
+	names, file, err := named.ValueNames(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !e.Knows(file) {
+		return nil, &data.Error{Dataset: d.Name, Path: file.Path,
+			Problem: fmt.Sprintf("is not the file of the training (its SHA-256, %.12s..., is not in the run's env.json)", file.SHA256),
+			Hint:    "restore that file to get the names of its columns"}
+	}
+	return names, nil
 }
 
 // Changed returns a [*data.Error] if files of a data set differ from those that the run was trained on.

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -85,8 +86,14 @@ func (s *Server) Handler() http.Handler {
 	return s.guarded(mux)
 }
 
-// cookie is the name of the cookie that contains the token.
-const cookie = "tessera-token"
+// cookie returns the name of the cookie that contains the token. Browsers send a cookie to all ports of a host, so that each port has
+// another name: a server on another port does not get the token.
+func cookie(r *http.Request) string {
+	if _, port, err := net.SplitHostPort(r.Host); err == nil {
+		return "tessera-token-" + port
+	}
+	return "tessera-token"
+}
 
 // guarded rejects requests without the token, and requests for another host.
 func (s *Server) guarded(next http.Handler) http.Handler {
@@ -103,7 +110,7 @@ func (s *Server) guarded(next http.Handler) http.Handler {
 		}
 		if s.options.Token != "" {
 			if given := r.URL.Query().Get("token"); given != "" && s.valid(given) {
-				http.SetCookie(w, &http.Cookie{Name: cookie, Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
+				http.SetCookie(w, &http.Cookie{Name: cookie(r), Value: given, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode})
 				http.Redirect(w, r, withoutToken(r.URL), http.StatusSeeOther) // so that the token is not in the history
 				return
 			}
@@ -128,7 +135,7 @@ func tokenOf(r *http.Request) string {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return token
 	}
-	if c, err := r.Cookie(cookie); err == nil {
+	if c, err := r.Cookie(cookie(r)); err == nil {
 		return c.Value
 	}
 	return ""
