@@ -169,7 +169,7 @@ func (r *Result) Each(f func(key string, value any)) {
 	}
 }
 
-// UnmarshalJSON reads the output of MarshalJSON. It ignores tables.
+// UnmarshalJSON reads the output of MarshalJSON.
 func (r *Result) UnmarshalJSON(text []byte) error {
 	*r = Result{}
 	known := map[string]any{"model": &r.Model, "dataset": &r.Dataset, "split": &r.Split, "images": &r.Images, "post_hoc": &r.PostHoc}
@@ -186,6 +186,11 @@ func (r *Result) UnmarshalJSON(text []byte) error {
 		if settings[name] {
 			r.given = append(r.given, given{key: name})
 			return json.Unmarshal(raw, &r.given[len(r.given)-1].value)
+		}
+		if t := (&Table{}); json.Unmarshal(raw, t) == nil && t.Of != "" {
+			t.Name = name
+			r.Tables = append(r.Tables, t)
+			return nil
 		}
 		r.Values.read(name, raw)
 		return nil

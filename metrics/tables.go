@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 )
 
@@ -36,6 +37,42 @@ func (t *Table) Number(row, column string) (number float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// UnmarshalJSON reads the output of MarshalJSON. Of is the first member of the rows.
+func (t *Table) UnmarshalJSON(text []byte) error {
+	var read struct {
+		Rows  []json.RawMessage
+		Notes []string
+	}
+	if err := json.Unmarshal(text, &read); err != nil {
+		return err
+	}
+	*t = Table{Notes: read.Notes}
+	for i, raw := range read.Rows {
+		var row TableRow
+		err := eachMember(raw, func(name string, raw json.RawMessage) error {
+			if t.Of == "" || t.Of == name {
+				t.Of = name
+				return json.Unmarshal(raw, &row.Name)
+			}
+			if i == 0 {
+				t.Columns = append(t.Columns, name)
+			}
+			number := math.NaN() // stays for null
+			err := json.Unmarshal(raw, &number)
+			row.Numbers = append(row.Numbers, number)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if len(row.Numbers) != len(t.Columns) {
+			return fmt.Errorf("metrics: row %q of a table has %d numbers, want %d", row.Name, len(row.Numbers), len(t.Columns))
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return nil
 }
 
 // MarshalJSON writes {"rows": [{"class": NAME, COLUMN: number, ...}, ...], "notes": [...]}, with null for a number that is not applicable.

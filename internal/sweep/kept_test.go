@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
+	"tessera/internal/sealed"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 )
@@ -139,5 +141,38 @@ func TestDamagedResultsOfASweepAreNotRead(t *testing.T) {
 	run(t, declared, Options{Out: out}, oneTrial...)
 	if _, err := Read(out); err != nil {
 		t.Error(err)
+	}
+}
+
+// A default that another version had gives the trial the same name and another config.toml.
+func TestATrialOfAnotherVersionIsNotCalledDamaged(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "s")
+	run(t, declared, Options{Out: out}, oneTrial...)
+	change := func(name, from, to string) {
+		path := trialFile(t, out, name)
+		text, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(text, []byte(from)) {
+			t.Fatalf("%s has no %q: %v", name, from, err)
+		}
+		put(t, path, bytes.Replace(text, []byte(from), []byte(to), 1))
+	}
+	change(folder.Config, "batch = 32", "batch = 31")
+	_, err := open(t, spec(t, declared, "s", oneTrial...), Options{Out: out}).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "does not declare the model of this trial: train.batch") {
+		t.Errorf("got %v", err)
+	}
+	e, err := train.ReadEnvironment(filepath.Dir(trialFile(t, out, folder.Environment)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Version, e.SHA256 = "0.1.9", sealed.Open
+	text, err := sealed.Document(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, trialFile(t, out, folder.Environment), text)
+	_, err = open(t, spec(t, declared, "s", oneTrial...), Options{Out: out}).Run(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "is of tessera 0.1.9, whose defaults differ from those of "+machine.Version()+": train.batch") || !strings.Contains(err.Error(), "run the sweep with that version") {
+		t.Errorf("got %v", err)
 	}
 }

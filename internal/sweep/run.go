@@ -19,7 +19,6 @@ import (
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/internal/train"
-	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
 )
@@ -319,14 +318,23 @@ func (w *work) report(e Event) {
 	w.options.Report(e)
 }
 
-// do runs a trial in this process or by the executor.
+// do runs a trial in this process or by the executor, and reads its metrics.
 func (w *work) do(ctx context.Context, t *Trial, team *team.Team) (*metrics.Result, error) {
 	if w.options.Executor != nil {
-		return w.executed(ctx, t)
+		if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
+			return nil, err
+		}
+		if err := t.verify(); err != nil {
+			return nil, err
+		}
+	} else {
+		one := w.Standalone(t)
+		one.Report = w.progress(t)
+		if _, err := one.Do(ctx, team); err != nil {
+			return nil, err
+		}
 	}
-	one := w.Standalone(t)
-	one.Report = w.progress(t)
-	return one.Do(ctx, team)
+	return w.stored(t, keptFile, w.split)
 }
 
 // progress forwards the progress of a trial's training.
@@ -362,7 +370,10 @@ func (s *Sweep) Do(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	if report := s.options.Report; report != nil {
 		one.Report = func(p train.Progress) { report(Event{Trial: t, Progress: &p, Total: len(s.Trials)}) }
 	}
-	return one.Do(ctx, team)
+	if _, err := one.Do(ctx, team); err != nil {
+		return nil, err
+	}
+	return s.stored(t, keptFile, s.split)
 }
 
 // Limits for writing results. Each write covers all trials. A sweep of more than manyTrials trials writes so rarely
@@ -495,10 +506,8 @@ func (s *Sweep) Check(t *Trial) error {
 	if err := t.verify(); err != nil {
 		return err
 	}
-	if s.kept(t) == nil {
-		return checkpoint.Errorf(filepath.Join(t.Path, keptFile), "is missing, damaged or of other parameters")
-	}
-	return nil
+	_, err := s.stored(t, keptFile, s.split)
+	return err
 }
 
 // Started returns the file that contains the initial parameters of the trial's model, nil if they are random.
@@ -527,14 +536,3 @@ func (s *Sweep) Describe(t *Trial) string {
 
 // Begun reports whether the folder of the trial contains a run, finished or not.
 func (t *Trial) Begun() bool { return begun(t.Path) }
-
-// executed runs one trial by the sweep's [Executor].
-func (w *work) executed(ctx context.Context, t *Trial) (*metrics.Result, error) {
-	if err := w.options.Executor.Do(ctx, t, w.progress(t)); err != nil {
-		return nil, err
-	}
-	if err := w.Check(t); err != nil {
-		return nil, err
-	}
-	return w.kept(t), nil
-}

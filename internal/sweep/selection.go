@@ -154,6 +154,9 @@ func (w *work) measureOnTest(ctx context.Context, t *Trial, team *team.Team) {
 		return
 	}
 	measured, err := w.Standalone(t).measure(ctx, engine.Backend{Team: team}, data.TestSplit, testFile)
+	if err == nil {
+		measured, err = w.stored(t, testFile, data.TestSplit)
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var unwritten *folder.WriteError

@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sealed"
 	"tessera/internal/train"
@@ -176,11 +177,29 @@ func (s *Sweep) read(t *Trial, file string, split data.Split) *metrics.Result {
 	if split == data.TestSplit && !t.tested.HasTest {
 		split = data.AllSplit
 	}
-	picked, ok := s.options.Metrics.Of(kept.Measured)
-	if !ok || picked.Split != string(split) || !s.options.Metrics.SameSettings(kept.Measured) {
+	chosen := s.options.Metrics
+	if _, holed := kept.Measured.Find("mse_observed"); holed {
+		chosen = metrics.WithHoles(chosen) // as the evaluation of images with missing entries
+	}
+	picked, ok := chosen.Of(kept.Measured)
+	if !ok || picked.Split != string(split) || !chosen.SameSettings(kept.Measured) {
 		return nil
 	}
+	if picked.Tables = kept.Measured.Tables; len(picked.Tables) > 0 && len(picked.Values) < len(kept.Measured.Values) {
+		return nil // which metric a table belongs to is not stored
+	}
+	picked.Vectors = len(t.fitted.Shape) == 1
 	return picked
+}
+
+// stored returns the metrics in a file of a trial that has just been measured. The results of a sweep are made of stored metrics
+// only: they have the same bytes wherever the sweep was interrupted.
+func (s *Sweep) stored(t *Trial, file string, split data.Split) (*metrics.Result, error) {
+	measured := s.read(t, file, split)
+	if measured == nil {
+		return nil, checkpoint.Errorf(filepath.Join(t.Path, file), "is missing, damaged or of other parameters")
+	}
+	return measured, nil
 }
 
 // verify returns an error if the model in the trial's folder does not match the trial's ID.
@@ -198,6 +217,10 @@ func (t *Trial) verify() error {
 	for i, d := range differing {
 		lines[i] = d.String()
 	}
-	return checkpoint.Mismatchf(filepath.Join(t.Path, folder.Config), "does not declare the model of this trial: %s; restore the file, or remove the folder to train the trial again",
-		strings.Join(lines, "; "))
+	what, advice := "does not declare the model of this trial", "restore the file, or remove the folder to train the trial again"
+	if e, err := train.ReadEnvironment(t.Path); err == nil && e.Version != machine.Version() {
+		what = fmt.Sprintf("is of tessera %s, whose defaults differ from those of %s", e.Version, machine.Version())
+		advice = "run the sweep with that version, or remove the folder to train the trial again"
+	}
+	return checkpoint.Mismatchf(filepath.Join(t.Path, folder.Config), "%s: %s; %s", what, strings.Join(lines, "; "), advice)
 }

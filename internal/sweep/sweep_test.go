@@ -3,6 +3,7 @@ package sweep
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
+	"tessera/metrics"
 )
 
 func TestResultsDoNotDependOnHowManyTrialsRunAtOnce(t *testing.T) {
@@ -42,29 +44,93 @@ func TestATrialIsTheRunThatTrainMakes(t *testing.T) {
 	}
 }
 
-// The sweep is stopped at every single operation on the disk. Resuming it must give the same bytes as an uninterrupted
-// sweep.
+// sweeps declares sweeps whose results are made in different ways: an auto-encoder, holes in the images, a matrix of ratings, two heads
+// with tables, and a selection.
+var sweeps = map[string]struct {
+	text    string
+	metrics []string
+}{
+	"auto-encoder": {text: strings.Replace(declared, "seeds = [1, 2]", "seeds = [1]", 1)},
+	"holes":        {text: strings.Replace(strings.Replace(declared, "count = 100", "count = 40, hide = 0.2", 1), "seeds = [1, 2]", "seeds = [1]", 1)},
+	"ratings": {text: `
+[model.mf]
+kind = "matrix_factorisation"
+components = 2
+iterations = 3
+dataset = { name = "triples", file = "RATINGS", hide = 0.2 }
+[sweep.s]
+model = "mf"
+seeds = [1, 2]
+`},
+	"heads": {text: `
+[model.h]
+dataset = { name = "credit", count = 60, test = 40, validation = 0.5 }
+encoder = [{ kind = "dense", units = 3 }]
+decoder = []
+head = { a = { layers = [{ kind = "dense" }] }, b = { layers = [{ kind = "dense" }] } }
+loss = [{ kind = "cross_entropy", on = "a" }, { kind = "cross_entropy", on = "b" }]
+train = { epochs = 2, checkpoint_seconds = 0 }
+[sweep.s]
+model = "h"
+seeds = [1]
+set.optimizer.learning_rate = [0.01, 0.02]
+`, metrics: []string{"accuracy", "per_class", "fairness"}},
+	"selection": {text: strings.Replace(declared, "count = 100", "count = 100, validation = 0.3", 1) + `select = "mse"` + "\n"},
+}
+
+// Law: a sweep that is stopped at any operation on the disk, and a finished one that is run again, have the bytes of an uninterrupted
+// sweep. The auto-encoder is stopped at every operation, the other sweeps at ten.
 func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
-	text := strings.Replace(declared, "seeds = [1, 2]", "seeds = [1]", 1)
-	whole := filepath.Join(t.TempDir(), "s")
-	counter := &dying{}
-	run(t, text, Options{Out: whole, Jobs: 1, Disk: counter}, "train.epochs=2")
-	want := files(t, whole)
-	step := 1
-	if testing.Short() {
-		step = 7
+	for name, one := range sweeps {
+		t.Run(name, func(t *testing.T) {
+			ratings := filepath.Join(t.TempDir(), "ratings.csv")
+			var rows strings.Builder
+			rows.WriteString("user,film,stars\n")
+			for i := range 12 {
+				for j := range 8 {
+					if (i+j)%3 > 0 {
+						fmt.Fprintf(&rows, "u%d,f%d,%d\n", i, j, 1+(i*j)%5)
+					}
+				}
+			}
+			put(t, ratings, []byte(rows.String()))
+			text := strings.ReplaceAll(one.text, "RATINGS", filepath.ToSlash(ratings))
+			chosen, err := metrics.Select(one.metrics...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if one.metrics == nil {
+				chosen = nil
+			}
+			var changes []string
+			if name != "ratings" {
+				changes = []string{"train.epochs=2"}
+			}
+			whole, counter := filepath.Join(t.TempDir(), "s"), &dying{}
+			run(t, text, Options{Out: whole, Jobs: 1, Disk: counter, Metrics: chosen}, changes...)
+			want := files(t, whole)
+			run(t, text, Options{Out: whole, Jobs: 1, Metrics: chosen}, changes...)
+			same(t, "run again", files(t, whole), want)
+			step := 1
+			if testing.Short() {
+				step = 7
+			}
+			if name != "auto-encoder" {
+				step = max(1, counter.count/10)
+			}
+			for at := 1; at <= counter.count; at += step {
+				out := filepath.Join(t.TempDir(), "s")
+				disk := &dying{at: at, err: errDead}
+				_, err := open(t, spec(t, text, "s", changes...), Options{Out: out, Jobs: 1, Disk: disk, Metrics: chosen}).Run(t.Context())
+				if !errors.Is(err, errDead) {
+					t.Fatalf("the disk died at operation %d of %d, the sweep ended with %v", at, counter.count, err)
+				}
+				run(t, text, Options{Out: out, Jobs: 2, Metrics: chosen}, changes...)
+				same(t, "died at operation "+strconv.Itoa(at), files(t, out), want)
+			}
+			t.Logf("%d operations", counter.count)
+		})
 	}
-	for at := 1; at <= counter.count; at += step {
-		out := filepath.Join(t.TempDir(), "s")
-		disk := &dying{at: at, err: errDead}
-		_, err := open(t, spec(t, text, "s", "train.epochs=2"), Options{Out: out, Jobs: 1, Disk: disk}).Run(context.Background())
-		if !errors.Is(err, errDead) {
-			t.Fatalf("the disk died at operation %d of %d, the sweep ended with %v", at, counter.count, err)
-		}
-		run(t, text, Options{Out: out, Jobs: 2}, "train.epochs=2")
-		same(t, "died at operation "+strconv.Itoa(at), files(t, out), want)
-	}
-	t.Logf("%d operations", counter.count)
 }
 
 func TestAFullDiskEndsTheSweepWithWhatCouldNotBeWritten(t *testing.T) {

@@ -168,10 +168,10 @@ func (c *Coordinator) Begin(ctx context.Context, s *sweep.Sweep, _ []*sweep.Tria
 		address := c.server.Addr().String()
 		c.options.Listening(address, "nats://"+reached(address))
 	}
+	c.setState(stateRun) // of a resumed sweep it was another one
 	context.AfterFunc(ctx, func() { c.setState(stateCancel) })
 	c.workHere(behind)
 	if resumed { // time for workers that are running trials to report them
-		c.setState(stateRun)
 		sleep(ctx, 2*helloEvery+helloEvery/2)
 	}
 	go c.watch(behind)
@@ -311,6 +311,9 @@ func (c *Coordinator) fail(err error) {
 // setState changes the state of the sweep and notifies the workers.
 func (c *Coordinator) setState(state string) {
 	c.mu.Lock()
+	if state == stateRun && c.state != stateRun { // a sweep that was cancelled or has ended does not run again
+		state = c.state
+	}
 	c.state = state
 	c.mu.Unlock()
 	_ = c.conn.Publish(c.names.subject("control"), []byte(state)) // the error is ignored: workers also ask for the state

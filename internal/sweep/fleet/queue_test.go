@@ -104,3 +104,13 @@ func resident() string {
 	}
 	return fmt.Sprint(pages * os.Getpagesize() >> 20)
 }
+
+// A cancellation while a resumed sweep begins is not undone by its beginning.
+func TestACancelledSweepDoesNotRunAgain(t *testing.T) {
+	c := NewCoordinator(Options{})
+	for _, step := range []struct{ to, want string }{{stateRun, stateRun}, {stateCancel, stateCancel}, {stateRun, stateCancel}, {stateEnd, stateEnd}, {stateRun, stateEnd}} {
+		if c.setState(step.to); c.state != step.want {
+			t.Errorf("%s: the state is %s, want %s", step.to, c.state, step.want)
+		}
+	}
+}
