@@ -1,15 +1,11 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
-	"io"
-	"strings"
 
 	"tessera/apps/show/comparison"
 	"tessera/apps/show/page"
-	"tessera/metrics"
 )
 
 func init() {
@@ -64,119 +60,5 @@ func (f *compareCommand) Do(cmd *Call) error {
 			return err
 		}
 	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), t)
-	}
-	return printComparison(cmd.OutOrStdout(), t)
-}
-
-// printComparison prints the models, the settings that differ, the metrics and the atoms.
-func printComparison(out io.Writer, c *comparison.Table) error {
-	t := newTable(out)
-	t.row("", "model", "measured on", "runs")
-	for _, m := range c.Models {
-		images := fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted)
-		if m.Note != "" {
-			images += " (" + m.Note + ")"
-		}
-		t.row(m.Label, m.Name, images, strings.Join(m.Runs, " "))
-	}
-	if len(c.Settings) > 0 {
-		t.row()
-		t.row(cells([]string{"setting"}, labels(c))...)
-		for _, s := range c.Settings {
-			var values []string
-			for _, v := range s.Values {
-				values = append(values, shortened(cmp.Or(v, "-"), longestSetting))
-			}
-			t.row(cells([]string{s.Key}, values)...)
-		}
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	if len(c.With) > 0 {
-		fmt.Fprintf(out, "measured with %s\n\n", strings.Join(c.With, ", "))
-	}
-	if err := printMetricRows(out, c); err != nil {
-		return err
-	}
-	return printAgreements(out, c)
-}
-
-// longestSetting is the largest width of a cell with a setting, in characters; lists of layers would be longer.
-const longestSetting = 40
-
-func labels(c *comparison.Table) []string {
-	var list []string
-	for _, m := range c.Models {
-		list = append(list, m.Label)
-	}
-	return list
-}
-
-// printMetricRows prints a row for each metric, with the differences from the first model.
-func printMetricRows(out io.Writer, c *comparison.Table) error {
-	t := newTable(out)
-	head := cells([]string{"metric", "better"}, labels(c))
-	for _, m := range c.Models {
-		if m.Against != "" {
-			head = append(head, fmt.Sprintf("%s - %s (95 %%)", m.Label, m.Against))
-		}
-	}
-	t.row(head...)
-	for _, row := range c.Metrics {
-		line := cells([]string{row.Name, string(row.Better)})
-		for _, cell := range row.Cells {
-			if line = append(line, cell.String()); cell.Best {
-				line[len(line)-1] = cell.String() + " *"
-			}
-		}
-		for i, cell := range row.Cells {
-			switch {
-			case cell.Paired != nil:
-				line = append(line, cell.Paired.String())
-			case c.Models[i].Against != "":
-				line = append(line, "-")
-			}
-		}
-		t.row(line...)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\n%s\n", c.Words())
-	return err
-}
-
-// printAgreements prints the similarity of atoms: the mean cosine of matched atoms and its value by chance.
-func printAgreements(out io.Writer, c *comparison.Table) error {
-	t := newTable(out)
-	headed := false
-	row := func(what string, a *metrics.Agreement) {
-		if a == nil {
-			return
-		}
-		if !headed {
-			t.row()
-			t.row("atoms of", "matched cosine", "by chance", "Amari distance")
-			headed = true
-		}
-		t.row(what, number(a.Matched), number(a.Permuted), number(a.Amari))
-	}
-	for _, m := range c.Models {
-		row(fmt.Sprintf("%s, between its seeds", m.Label), m.Seeded)
-		row(fmt.Sprintf("%s and %s", c.Reference().Label, m.Label), m.First)
-	}
-	if err := t.flush(); err != nil || !headed {
-		return err
-	}
-	for _, m := range c.Models {
-		if m.Unused != nil {
-			counts := strings.Trim(strings.ReplaceAll(fmt.Sprint(m.Unused), " ", ", "), "[]")
-			fmt.Fprintf(out, "%s: %s of %d atoms are not matched, because their units do not contribute (dead_units_contribution)\n", m.Label, counts, m.Atoms().Count)
-		}
-	}
-	return nil
+	return answer(cmd, t.Document(), f.JSON)
 }

@@ -2,6 +2,8 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"html"
 	"strings"
 	"testing"
 
@@ -15,7 +17,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 		b.must(0, "train", "small", "--epochs", "1", "--out", run[0], "--set", "train.seed="+run[1], "--set", "loss.0.weight="+run[2])
 	}
 	r := b.must(0, "compare", "a1", "a2", "b1", "b2")
-	b.contains("standard output", r.stdout, "A  small  swimmer, train, 256 images (fitted to these images)  a1 a2\n", "B  small  swimmer, train, 256 images (fitted to these images)  b1 b2\n",
+	b.contains("standard output", r.stdout, "A  small  swimmer, train, 256 images (fitted to these images)  a1 a2\n", "B  small  swimmer, train, 256 images (fitted to these images)  b1 b2\n", "Holm's correction for ",
 		"setting        A    B\nloss.0.weight  1.0  0.5\n", "B - A (95 %)", " ± ", "A, between its seeds", "A and B")
 	var c comparison.Table
 	if err := json.Unmarshal([]byte(b.must(0, "compare", "a1", "b1", "--json", "--metrics", "mse,hoyer").stdout), &c); err != nil {
@@ -29,5 +31,47 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	b.contains("standard error", b.must(exitUsage, "compare", "a1", "nothing").stderr, "nothing")
 	if out := b.must(0, "compare", "a1", "b1").stdout; strings.Contains(out, "between its seeds") {
 		t.Errorf("one seed has no agreement between seeds:\n%s", out)
+	}
+}
+
+// Law: the verdict of a sweep is the same in the text and the JSON of `compare` and on the page of `report`.
+func TestTheReportOfASweepHasTheVerdictsOfCompare(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("models.toml", `
+[model.small]
+dataset = { name = "bars", count = 60 }
+encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
+loss = [{ kind = "mse" }]
+train = { epochs = 2, batch = 20 }
+[sweep.s]
+model = "small"
+seeds = [1, 2, 3]
+set.encoder.0.units = [3, 5, 9]
+`)
+	b.must(0, "sweep", "s", "--quiet")
+	for _, flags := range [][]string{nil, {"--reference", "B"}} {
+		text := b.must(0, append([]string{"compare", "sweeps/s"}, flags...)...).stdout
+		var c comparison.Table
+		if err := json.Unmarshal([]byte(b.must(0, append([]string{"compare", "sweeps/s", "--json"}, flags...)...).stdout), &c); err != nil {
+			t.Fatal(err)
+		}
+		b.must(0, append([]string{"report", "sweeps/s", "-o", "s.html"}, flags...)...)
+		page, shown := html.UnescapeString(b.read("s.html")), 0
+		for _, row := range c.Metrics {
+			for _, cell := range row.Cells {
+				if cell.Paired != nil {
+					shown++
+					b.contains("the text of compare", text, cell.Paired.String())
+					b.contains("the page of the sweep", page, ">"+cell.Paired.String()+"</td>")
+				}
+			}
+		}
+		if said := fmt.Sprintf("Holm's correction for %d comparisons", c.Tests); shown < 10 || c.Tests < 10 || !strings.Contains(text, said) || !strings.Contains(page, said) {
+			t.Errorf("%d differences; %q is not said by compare and on the page", shown, said)
+		}
+	}
+	for _, command := range []string{"compare", "report"} {
+		b.contains("standard error", b.must(exitUsage, command, "sweeps/s", "--reference", "Z").stderr, `--reference: no such model to compare with: got "Z", want one of A (small), B (small), C (small)`)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"tessera/internal/numeral"
 	"tessera/metrics"
 )
 
@@ -366,24 +367,5 @@ func (t *Table) Words() string {
 	return fmt.Sprintf("Differences are from %s%s, paired by seed, each with its 95 %% interval. A difference is shown if its p-value is below "+
 		"0.05 after Holm's correction for %s; \"%s\" would be shown alone: choose metrics beforehand with --metrics. Differences by "+
 		"rounding, rows equal to another one, and models that do not depend on the seed are not counted. Intervals cover the choice of the seeds, not that of "+
-		"the measured images. * marks a mean shown to be better than all others on the same images.", t.Models[t.reference].Label, others, comparisons(t.Tests), metrics.Uncorrected)
-}
-
-// comparisons returns a number of comparisons in words.
-func comparisons(n int) string {
-	if n == 1 {
-		return "1 comparison"
-	}
-	return fmt.Sprintf("%d comparisons", n)
-}
-
-// String prints the mean with its deviation, "-" for a metric that is not applicable.
-func (c Cell) String() string {
-	switch {
-	case !c.Measured:
-		return "-"
-	case c.Deviation > 0:
-		return fmt.Sprintf("%.4g ± %.2g", c.Mean, c.Deviation)
-	}
-	return fmt.Sprintf("%.4g", c.Mean)
+		"the measured images. * marks a mean shown to be better than all others on the same images.", t.Models[t.reference].Label, others, numeral.Of(t.Tests, "comparison"), metrics.Uncorrected)
 }

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/sweep"
@@ -268,7 +270,7 @@ func TestMeasuredRunsAndStoredResultsHaveTheSameVerdicts(t *testing.T) {
 		for i, row := range a.Metrics {
 			for j, cell := range row.Cells {
 				other := b.Metrics[i].Cells[j]
-				if cell.Best != other.Best || cell.String() != other.String() || (cell.Paired == nil) != (other.Paired == nil) {
+				if cell.Best != other.Best || cell.value() != other.value() || (cell.Paired == nil) != (other.Paired == nil) {
 					t.Fatalf("seed %d: %s: %+v and %+v", seed, row.Name, cell, other)
 				}
 				if cell.Paired == nil {
@@ -334,5 +336,26 @@ func TestTablesWithoutADifferenceRarelyShowOne(t *testing.T) {
 	}
 	if wrong > 40 {
 		t.Errorf("%d of 400 tables show a difference", wrong)
+	}
+}
+
+// A comparison of many settings fits a terminal of 80 columns.
+func TestAComparisonFitsATerminal(t *testing.T) {
+	var columns []column
+	for i := range 9 {
+		columns = append(columns, column{"mse": {0.1234567 * float64(i), 0.2, 0.3}, "hoyer_contribution": {0.1, 0.2 + 0.01*float64(i*i), 0.3345678}})
+	}
+	got := compared(t, stored(data.TestSplit, []string{"mse", "hoyer_contribution"}, columns...), "")
+	var text strings.Builder
+	if err := got.Document().Text(&text, doc.Screen{Width: 80}); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
+			t.Errorf("%d columns: %s", n, line)
+		}
+	}
+	if !strings.Contains(text.String(), "I - A (95 %)") || !strings.Contains(text.String(), "for 1") {
+		t.Errorf("got %s", &text)
 	}
 }

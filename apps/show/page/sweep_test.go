@@ -72,7 +72,7 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	if s.Compared == nil || s.OneSeed != "" {
 		t.Fatalf("differences %+v, %q", s.Compared, s.OneSeed)
 	}
-	contains(t, text, "<li>A: small (loss.1.weight = 0.001), 2 seeds</li>", "<li>B: small (loss.1.weight = 10), 2 seeds</li>", "Differences are from A, ")
+	contains(t, text, ">A</th><td>small (loss.1.weight = 0.001), 2 seeds</td>", ">B</th><td>small (loss.1.weight = 10), 2 seeds</td>", "Differences are from A, ")
 	at := slices.IndexFunc(s.Measures, func(m page.MeasureColumn) bool { return m.Name == "mse" })
 	row, want := s.Compared.Metrics[at], 0.0
 	for i := range 2 {
@@ -81,7 +81,7 @@ func TestASweepSaysWhatItIs(t *testing.T) {
 	if p := row.Cells[1].Paired; row.Name != "mse" || p == nil || p.Pairs != 2 || math.Abs(p.Mean-want) > 1e-12 {
 		t.Errorf("the difference is %+v, want %g", row, want)
 	}
-	contains(t, text, "<small>"+strings.ReplaceAll(row.Cells[1].Paired.String(), "+", "&#43;"))
+	contains(t, text, ">"+row.Cells[1].Paired.String()+"</td>")
 	for _, m := range s.Measures {
 		if m.Name == "parts_found" && m.Of != 16 {
 			t.Errorf("bars have %d parts, want 16", m.Of)

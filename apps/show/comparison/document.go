@@ -1,0 +1,123 @@
+package comparison
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/apps/show/doc"
+	"tessera/internal/numeral"
+	"tessera/metrics"
+)
+
+// longestSetting is the largest width of a setting, in characters; lists of layers would be longer.
+const longestSetting = 40
+
+// Document returns what `tessera compare` reports: models, settings that differ, metrics with their differences, and atoms. Its JSON
+// is that of the table.
+func (t *Table) Document() *doc.Document {
+	d := &doc.Document{Data: t}
+	models := &doc.Table{Columns: []doc.Column{{}, {Title: "model"}, {Title: "measured on", Wrap: true}, {Title: "runs", Wrap: true, Spare: 1}}}
+	for _, m := range t.Models {
+		images := fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted)
+		if m.Note != "" {
+			images += " (" + m.Note + ")"
+		}
+		models.Row(m.Label, m.Name, images, strings.Join(m.Runs, " "))
+	}
+	settings := &doc.Table{Columns: []doc.Column{{Title: "setting"}}}
+	for _, m := range t.Models {
+		settings.Columns = append(settings.Columns, doc.Column{Title: m.Label})
+	}
+	for _, s := range t.Settings {
+		row := []any{s.Key}
+		for _, v := range s.Values {
+			if text := []rune(v); len(text) > longestSetting {
+				v = string(text[:longestSetting-3]) + "..."
+			}
+			row = append(row, cmp.Or(v, "-"))
+		}
+		settings.Row(row...)
+	}
+	d.Add(models, settings)
+	if len(t.With) > 0 {
+		d.Add(doc.Remark("measured with %s", strings.Join(t.With, ", ")))
+	}
+	d.Add(t.Differences(), t.atoms())
+	return d
+}
+
+// Differences returns the metrics of all models with their differences. `compare`, its page and the page of a sweep show them so.
+func (t *Table) Differences() *doc.Table {
+	shown := &doc.Table{Columns: []doc.Column{{Title: "metric"}, {Title: "better", Spare: 1}}}
+	for _, m := range t.Models {
+		shown.Columns = append(shown.Columns, doc.Column{Title: m.Label})
+	}
+	for _, m := range t.Models {
+		if m.Against != "" {
+			shown.Columns = append(shown.Columns, doc.Column{Title: fmt.Sprintf("%s - %s (95 %%)", m.Label, m.Against)}, doc.Column{Title: "significance", Minor: true})
+		}
+	}
+	for _, row := range t.Metrics {
+		cells := []any{row.Name, string(row.Better)}
+		for _, c := range row.Cells {
+			cells = append(cells, c.value())
+		}
+		for i, c := range row.Cells {
+			switch {
+			case c.Paired != nil:
+				cells = append(cells, c.Paired.String(), c.Paired.Significance())
+			case t.Models[i].Against != "":
+				cells = append(cells, nil, "")
+			}
+		}
+		shown.Row(cells...)
+	}
+	if words := t.Words(); words != "" {
+		shown.Notes = []string{words}
+	}
+	return shown
+}
+
+// value returns the mean with its deviation, nil for a metric that is not applicable.
+func (c Cell) value() any {
+	if !c.Measured {
+		return nil
+	}
+	mean := doc.Spread{Mean: c.Mean, Deviation: c.Deviation}
+	if c.Best {
+		return doc.Best{Value: mean}
+	}
+	return mean
+}
+
+// atoms returns the similarity of atoms: the mean cosine of matched atoms and its value by chance.
+func (t *Table) atoms() *doc.Table {
+	shown := &doc.Table{Columns: []doc.Column{{Title: "atoms of"}, {Title: "matched cosine"}, {Title: "by chance"}, {Title: "Amari distance"}}}
+	row := func(what string, a *metrics.Agreement) {
+		if a != nil {
+			shown.Row(what, a.Matched, a.Permuted, a.Amari)
+		}
+	}
+	for _, m := range t.Models {
+		row(m.Label+", between its seeds", m.Seeded)
+		row(fmt.Sprintf("%s and %s", t.Reference().Label, m.Label), m.First)
+	}
+	for _, m := range t.Models {
+		if slices.ContainsFunc(m.Unused, func(n int) bool { return n > 0 }) {
+			counts := strings.Trim(strings.ReplaceAll(fmt.Sprint(m.Unused), " ", ", "), "[]")
+			shown.Notes = append(shown.Notes, fmt.Sprintf("%s: %s of %d atoms are not matched, because their units do not contribute (dead_units_contribution)", m.Label, counts, m.Atoms().Count))
+		}
+	}
+	return shown
+}
+
+// Blocks returns the differences between the settings of a sweep for its page.
+func (t *Table) Blocks() []doc.Block {
+	settings := &doc.Facts{}
+	for i, m := range t.Models {
+		settings.Add("", m.Label, fmt.Sprintf("%s, %s", t.Title(i), numeral.Of(len(m.Seeds), "seed")))
+	}
+	return []doc.Block{settings, t.Differences()}
+}
