@@ -4,672 +4,292 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"maps"
-	"math"
 	"slices"
-	"strconv"
-	"sync"
-	"sync/atomic"
 
-	"gonum.org/v1/gonum/mat"
-	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
-	"tessera/graph"
-	"tessera/internal/engine/ir"
-	"tessera/internal/parallel/team"
+	"tessera/internal/coder"
 	"tessera/internal/train"
-	"tessera/internal/vectors"
+	"tessera/internal/train/evaluation"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/posthoc"
 )
 
-// Run is a trained model in memory. It is a [metrics.Coder]: it encodes, decodes and returns its atoms. Several goroutines may
-// use a Run, but only one at a time computes; with an [Encoder] they encode in parallel.
+// Run is a trained model in memory: a [Coder], with the data set of its training. [Train], [Resume] and [Open] return it; the caller closes
+// it. In a process other than rank 0 of a group a Run has a Result and no model: its methods return an error.
+//
+// Packages work with runs: [tessera/classical/generate] draws images, [tessera/posthoc/refit] fits calibrations and thresholds, and
+// [tessera/attack/runs] attacks.
 type Run struct {
+	*Coder
 	Model  *config.Model // declaration of the training, with all defaults
 	Path   string        // folder of the run, or name of the file from which the run was read
 	Epoch  int           // epoch of the parameters, with early stopping the best one; for a baseline, iterations
 	Step   int           // number of optimizer steps of the parameters
 	Result *train.Result // result of the training; nil for a run that was read from a file
 
-	mu      turns         // locked during computations
-	coder   metrics.Coder // the coder; nil in the zero Run
-	network *graph.Model  // the auto-encoder; nil for a baseline
-	scaling *data.Scaling // scaling of samples for the coder; nil if there is none
-	span    [2]float32    // range of the fitted samples
-	classes []string      // names of the classes; nil if unknown
-	matrix  matrixNames
-	trained *train.Trained                          // the model and the folder from which it was read
-	heads   atomic.Pointer[map[string]posthoc.Head] // calibrations and thresholds of the heads; the map does not change
-	options Options
-	dirs    data.Dirs
-	origin  train.Environment // environment of the training, which records the paths of its data
-	team    *team.Team
-	closed  bool
-	codes   codeCache
+	images *data.Memory // images of the training in memory; nil for none
+	dirs   data.Dirs
 }
 
-// newRun returns the run of a model that was read from a file. The run owns its team.
-func (o Options) newRun(t *train.Trained, path string, backend ir.Backend, team *team.Team) *Run {
-	r := &Run{Model: t.Spec, Path: path, Epoch: t.Epoch, Step: t.Step,
-		coder: t.Coder(backend), network: t.Model, scaling: t.Scaling, span: t.Range, classes: t.Classes, matrix: matrixNames{rows: t.RowNames, columns: t.ColumnNames}, trained: t, options: o, dirs: data.SearchDirs(o.Data), team: team}
-	r.heads.Store(&t.PostHoc)
+// Coder computes with a trained model, for any number of goroutines, of which one at a time computes. It is a [metrics.Coder] (Shape,
+// Units, Encode, Decode, Atoms, WithAtoms) and a [metrics.ValueCoder] of samples before scaling:
+//
+//   - Value(name, images) and ValueOf(name, columns) compute any value that Values or Named lists, ShapeOf its shape, Columns(name) the
+//     columns that it is computed from; Given returns these of samples that were read from a file with the columns InFile;
+//   - Predict(head, images) and PredictFrom(head, columns) return a [Prediction] of one of ClassHeads; PredictionOf one of logits;
+//   - Encoder(options) returns an [Encoder] for goroutines that compute at the same time;
+//   - Complete fills missing entries; PredictEntries predicts those of a matrix_factorisation, if PredictsEntries;
+//   - Components returns those of a mixture, Range the range of the fitted samples, ValueNames the names of the values of a sample;
+//   - Calibration, Thresholds and PostHoc return what was fitted to the heads, Refit changes it;
+//   - Decodes and Reconstructs return the reason why the model does not;
+//   - Do calls a function with the coder of scaled samples, whose capabilities [metrics.As] finds, while nobody else computes;
+//   - Close frees it: afterwards every method that returns an error returns [ErrClosed].
+type Coder = coder.Coder
+
+// Encoder computes the code, or another value, of samples with the parameters of a run; any number of goroutines may use it at the same
+// time. Its methods are Encode(ctx, dst, images), Stream, Columns, Units, Programs and Close.
+type Encoder = coder.Encoder
+
+// EncoderOptions are the options of an [Encoder]: Sizes of batches, Workers, and the name of the Value.
+type EncoderOptions = coder.EncoderOptions
+
+// Prediction is the prediction of a head of a classifier for samples: Classes, Labels and Probabilities.
+type Prediction = coder.Prediction
+
+// Answers is the data set `run`: samples of another data set, with values that a run computes.
+type Answers = coder.Answers
+
+// Errors of runs.
+var (
+	ErrClosed    = coder.ErrClosed      // a run or an encoder was closed
+	ErrNoClasses = coder.ErrNoClasses   // no head of the model predicts classes
+	ErrNoOutput  = coder.ErrNoOutput    // the model does not reconstruct images
+	ErrNoMatrix  = coder.ErrNoMatrix    // the model does not predict entries of a matrix
+	ErrNoSampler = metrics.ErrNoSampler // no images can be drawn from the model
+)
+
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("tessera: no context: give context.Background()")
+
+// newRun returns the run of a trained model, nil for none.
+func (o Options) newRun(c *Coder, t *train.Trained, path string) *Run {
+	r := &Run{Coder: c, Path: path, images: o.Images, dirs: data.SearchDirs(o.Data)}
+	if t != nil {
+		r.Model, r.Epoch, r.Step = t.Spec, t.Epoch, t.Step
+	}
 	return r
 }
 
-// ErrClosed is the error for the use of a closed run or encoder.
-var ErrClosed = errors.New("closed")
-
-// errNoModel is the error for a run that was not returned by this package.
-var errNoModel = errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
-
-// ready returns an error if the run has no model or is closed.
-func (r *Run) ready() error {
-	if r == nil {
-		return errNoModel
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.usable()
-}
-
-// usable is like [Run.ready], for callers that hold the lock.
-func (r *Run) usable() error {
-	switch {
-	case r.closed:
-		return fmt.Errorf("run %s: %w", r.Path, ErrClosed)
-	case r.coder == nil || r.Model == nil:
-		return errNoModel
-	}
-	return nil
-}
-
-// computing calls f with the run's coder while no other goroutine computes.
-func (r *Run) computing(f func(metrics.Coder) error) error {
-	if r == nil {
-		return errNoModel
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.usable(); err != nil {
-		return err
-	}
-	return f(r.coder)
-}
-
-// Shape implements [metrics.Coder]; nil for the zero Run.
-func (r *Run) Shape() []int {
-	if r == nil || r.coder == nil {
-		return nil
-	}
-	return r.coder.Shape()
-}
-
-// Units implements [metrics.Coder]; 0 for the zero Run.
-func (r *Run) Units() int {
-	if r == nil || r.coder == nil {
-		return 0
-	}
-	return r.coder.Units()
-}
-
-// Encode implements [metrics.Coder]. The images are scaled as in the training (`scale` of the data set). NaN is a missing
-// entry, if the data set allows missing entries (`missing`). After Close, Encode returns [ErrClosed].
-func (r *Run) Encode(images []float32) (codes []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error { codes, err = c.Encode(r.scaled(images)); return err })
-	return codes, err
-}
-
-// scaled returns the model's inputs for images: scaled as in the training. If the data set has missing or hidden entries and
-// the model does not take NaN, 0 replaces NaN.
-func (r *Run) scaled(images []float32) []float32 {
-	return zeroNaN(r.scaling.Applied(images), r.Model.Holed() && !metrics.TakesHoles(r.coder))
-}
-
-// TakesHoles implements [metrics.HolesCoder]: pca, nmf and sparse_nmf encode the observed entries of samples, even if no
-// entries were missing in their training. With scale = "whiten" they do not: every scaled value depends on all entries.
-func (r *Run) TakesHoles() bool {
-	return r != nil && metrics.TakesHoles(r.coder) && (r.scaling == nil || r.scaling.Mix == nil)
-}
-
-// zeroNaN returns values with 0 for NaN if missing is true. It may return the slice itself.
-func zeroNaN(values []float32, missing bool) []float32 {
-	isNaN := func(v float32) bool { return v != v }
-	if !missing || !slices.ContainsFunc(values, isNaN) {
-		return values
-	}
-	values = slices.Clone(values)
-	for i, v := range values {
-		if isNaN(v) {
-			values[i] = 0
-		}
-	}
-	return values
-}
-
-// observed returns the mask of the observed values: 0 for NaN, else 1.
-func observed(values []float32) []float32 {
-	mask := make([]float32, len(values))
-	for i, v := range values {
-		if v == v {
-			mask[i] = 1
-		}
-	}
-	return mask
-}
-
-// Decode implements [metrics.Coder]. The images are in the units before scaling. After Close, Decode returns [ErrClosed].
-func (r *Run) Decode(codes []float32) (images []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error { images, err = c.Decode(codes); return err })
-	if err == nil {
-		r.scaling.Undo(images)
-	}
-	return images, err
-}
-
-// ValueNames returns the names of the values of a sample, in order, as in the file of the data set: for a data set csv, the names of
-// its columns. It returns nil if the values have no names. If the file is missing or has changed since the training, by its SHA-256, it
-// returns a [*data.Error].
-func (r *Run) ValueNames(ctx context.Context) ([]string, error) {
-	if err := r.ready(); err != nil {
-		return nil, err
-	}
-	return r.origin.ValueNames(ctx, r.Model.Dataset)
-}
-
-// Range returns the smallest and the largest value of the fitted samples before scaling: 0 and 1 for bytes; 0 and 0 for the
-// zero Run.
-func (r *Run) Range() (low, high float32) {
-	if r == nil {
-		return 0, 0
-	}
-	return r.span[0], r.span[1]
-}
-
-// Atoms implements [metrics.Coder]; nil for the zero Run.
-func (r *Run) Atoms() *metrics.Atoms {
-	if r == nil || r.coder == nil {
-		return nil
-	}
-	return r.coder.Atoms()
-}
-
-// WithAtoms implements [metrics.Coder]. The returned coder uses the run's goroutines: after Close of the run, its Encode and
-// Decode return [ErrClosed] too.
-func (r *Run) WithAtoms(a *metrics.Atoms) (other metrics.Coder, err error) {
-	err = r.computing(func(c metrics.Coder) error {
-		made, err := c.WithAtoms(a)
-		other = &reAtomed{made, r}
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return other, nil
-}
-
-// LastWeight implements [metrics.Weighted].
-func (r *Run) LastWeight() []float32 {
-	if r == nil || r.coder == nil {
-		return nil
-	}
-	return metrics.LastWeight(r.coder)
-}
-
-// Value implements [metrics.ValueCoder]: it returns the named value, one of [Run.Values] or [Run.Named], for images, row by
-// row. A baseline has no named values.
-func (r *Run) Value(name string, images []float32) (values []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error {
-		named, ok := c.(metrics.ValueCoder)
-		if !ok {
-			return fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
-		}
-		values, err = named.Value(name, r.scaled(images))
-		return err
-	})
-	if err == nil && name == losses.Output {
-		r.scaling.Undo(values)
-	}
-	return values, err
-}
-
-// Components returns the components of a mixture in the units before scaling, nil for another model.
-func (r *Run) Components() (list []metrics.Component) {
-	_ = r.computing(func(c metrics.Coder) error {
-		if m, ok := metrics.As[metrics.Mixture](c); ok {
-			list = m.Components()
-		}
-		return nil
-	})
-	if r == nil || r.scaling == nil {
-		return list
-	}
-	for _, c := range list {
-		r.unmix(c)
-		for i, f := range r.scaling.Factor {
-			c.Mean[i] = c.Mean[i]/float64(f) + float64(r.scaling.Shift[i])
-			for j := range c.Mean {
-				if c.Covariance != nil {
-					c.Covariance[i*len(c.Mean)+j] /= float64(f) * float64(r.scaling.Factor[j])
-				}
-			}
-		}
-	}
-	return list
-}
-
-// unmix multiplies mean and covariance of a component by the inverse of the matrix of a whitening.
-func (r *Run) unmix(c metrics.Component) {
-	n := len(c.Mean)
-	if r.scaling.Unmix == nil {
-		return
-	}
-	u := mat.NewDense(n, n, vectors.Wide(r.scaling.Unmix))
-	var mean, left, both mat.Dense
-	mean.Mul(u, mat.NewDense(n, 1, c.Mean))
-	copy(c.Mean, mean.RawMatrix().Data)
-	if c.Covariance != nil {
-		left.Mul(u, mat.NewDense(n, n, c.Covariance))
-		both.Mul(&left, u)
-		copy(c.Covariance, both.RawMatrix().Data)
-	}
-}
-
-// Decodes returns an error if [Run.Decode] cannot work: the model has no decoder, or its decoder needs more inputs than the
-// code. A baseline decodes.
-func (r *Run) Decodes() error {
-	if r == nil || r.coder == nil {
-		return errNoModel
-	}
-	if c, ok := r.coder.(interface{ Decodes() error }); ok {
-		return c.Decodes()
-	}
-	return nil
-}
-
-// Reconstructs returns an error if the output is not a reconstruction of the images: the model has no decoder, or its decoder
-// is trained only on hidden parts of the images. A baseline reconstructs.
-func (r *Run) Reconstructs() error {
-	if r == nil || r.coder == nil {
-		return errNoModel
-	}
-	if c, ok := r.coder.(interface{ Reconstructs() error }); ok {
-		return c.Reconstructs()
-	}
-	return nil
-}
-
-// Columns returns descriptions of the columns from which a value is computed: images, and the columns that a head or a layer
-// reads, labels among them. A baseline reads images.
-func (r *Run) Columns(value string) []data.Column {
-	if r == nil || r.network == nil {
-		return []data.Column{{Name: losses.Images, Shape: r.Shape(), Type: data.Float32}}
-	}
-	return r.named(r.network.ColumnsOf(value))
-}
-
-// InFile returns descriptions of the columns that a file must contain for [Run.Given] to return the given columns. Drawn
-// columns are replaced by the columns from which they are drawn.
-func (r *Run) InFile(columns []data.Column) []data.Column {
-	if r == nil || r.Model == nil {
-		return columns
-	}
-	return r.named(r.Model.BehindDrawn(columns))
-}
-
-// named adds the names of the classes to the column of labels, if columns contains it.
-func (r *Run) named(columns []data.Column) []data.Column {
-	for i, c := range columns {
-		if c.Name == losses.Labels {
-			columns[i].Names = r.classes
-		}
-	}
-	return columns
-}
-
-// Given returns the values of all columns of samples that were read from a file, labels included. Drawn columns are drawn as in an evaluation:
-// the random stream of a sample depends on the seed of the run and the sample's position in the file.
-func (r *Run) Given(samples *data.Images, columns []data.Column) (map[string][]float32, error) {
-	all := samples.All()
-	if all == nil {
-		all = map[string][]float32{}
-	}
-	all[data.ImagesColumn] = samples.Raw() // NaN are missing entries
-	if r == nil || r.Model == nil || r.Model.Dataset.Drawn == nil {
-		return all, nil
-	}
-	var needed []data.Drawn
-	for _, d := range *r.Model.Dataset.Drawn {
-		if slices.ContainsFunc(columns, func(c data.Column) bool { return c.Name == d.Name }) {
-			needed = append(needed, d)
-		}
-	}
-	drawn, err := samples.DrawnAsRead(r.Model.Train.Seed, needed...)
-	maps.Copy(all, drawn)
-	return all, err
-}
-
-// ValueOf is like [Run.Value], for a value that is computed from several columns: columns contains the values of the columns
-// in [Run.Columns], by name, row by row.
-func (r *Run) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
-	err = r.computing(func(c metrics.Coder) error {
-		scaled := maps.Clone(columns)
-		for _, c := range r.Columns(name) {
-			if values, ok := columns[c.Name]; ok && c.AsImages {
-				scaled[c.Name] = r.scaled(values)
-			}
-		}
-		if images, ok := columns[losses.Images]; ok {
-			scaled[losses.Images] = r.scaled(images)
-			if scaled[data.ObservedColumn] == nil && r.Model.Holed() {
-				scaled[data.ObservedColumn] = observed(images)
-			}
-		}
-		coder, ok := c.(*graph.Coder)
-		switch {
-		case ok:
-			values, err = coder.ValueOf(name, scaled)
-		case name == losses.Code || name == losses.Output: // of a baseline
-			if values, err = c.Encode(scaled[losses.Images]); err == nil && name == losses.Output {
-				values, err = c.Decode(values)
-			}
-		default:
-			err = fmt.Errorf("run %s: a model of kind %q has no value %q", r.Path, r.Model.Kind, name)
-		}
-		return err
-	})
-	if err == nil && name == losses.Output {
-		r.scaling.Undo(values)
-	}
-	return values, err
-}
-
-// Values implements [metrics.ValueCoder]; a baseline has codes and outputs.
-func (r *Run) Values() []string {
-	if r == nil || r.coder == nil {
-		return nil
-	}
-	if named, ok := r.coder.(metrics.ValueCoder); ok {
-		return named.Values()
-	}
-	return []string{losses.Code, losses.Output}
-}
-
-// Named lists further values that [Run.Value] computes: the outputs of layers by path, for example encoder.0, and the values
-// that layers publish, for example encoder.1.mean. A baseline has none.
-func (r *Run) Named() []string {
-	if r == nil || r.network == nil {
-		return nil
-	}
-	return r.network.Layout.Named()
-}
-
-// ShapeOf returns the shape of a value of [Run.Values] or [Run.Named] for one image; nil if there is none of this name, and for
-// a baseline.
-func (r *Run) ShapeOf(name string) []int {
-	if r == nil || r.network == nil || !slices.Contains(r.Values(), name) && !slices.Contains(r.Named(), name) {
-		return nil
-	}
-	return slices.Clone(r.shapeOf(name))
-}
-
-// ClassHeads implements [metrics.ValueCoder].
-func (r *Run) ClassHeads() []string {
-	if r == nil {
-		return nil
-	}
-	if named, ok := r.coder.(metrics.ValueCoder); ok {
-		return named.ClassHeads()
-	}
-	return nil
-}
-
-// ClassColumn implements [metrics.ClassColumner].
-func (r *Run) ClassColumn(head string) string {
-	if r == nil {
-		return ""
-	}
-	if of, ok := r.coder.(metrics.ClassColumner); ok {
-		return of.ClassColumn(head)
-	}
-	return data.LabelsColumn
-}
-
-// Prediction is the prediction of a head of a classifier for samples.
-type Prediction struct {
-	Head          string
-	Classes       []string  // names of the classes, in the order of the columns of Probabilities
-	Labels        []int     // index in Classes of the predicted class of each sample: the most probable class, unless the head has thresholds
-	Probabilities []float32 // one row per sample, one column per class: the softmax of the logits
-}
-
-// Probability returns the probability of the predicted class of sample i.
-func (p *Prediction) Probability(i int) float32 {
-	return p.Probabilities[i*len(p.Classes)+p.Labels[i]]
-}
-
-// ErrNoClasses is the error for a model without a head that predicts classes.
-var ErrNoClasses = errors.New("no loss of the model compares a head with labels: there are no classes to predict")
-
-// Predict returns the classes that a head predicts for samples. head is one of [Run.ClassHeads]; "" selects the only one.
-// Samples have the form of [Run.Encode]. It returns [ErrNoClasses] for a model without such a head.
-func (r *Run) Predict(head string, samples []float32) (*Prediction, error) {
-	return r.PredictFrom(head, map[string][]float32{losses.Images: samples})
-}
-
-// PredictFrom is like [Run.Predict], for a head that is computed from several columns: columns contains the values of the
-// columns in [Run.Columns], by name, row by row. A head with thresholds ([Run.FitThresholds]) also needs the column of the
-// groups, one of [Run.DecisionColumns].
-func (r *Run) PredictFrom(head string, columns map[string][]float32) (*Prediction, error) {
-	head, err := r.classHead(head)
-	if err != nil {
-		return nil, err
-	}
-	logits, err := r.ValueOf(head, columns)
-	if err != nil {
-		return nil, err
-	}
-	n := 0
-	for _, c := range r.Columns(head) {
-		n = len(columns[c.Name]) / c.Size()
-	}
-	p, err := r.PredictionOf(head, logits, n)
-	if err == nil {
-		err = r.decide(p, logits, columns)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return p, nil
-}
-
-// classHead returns the name of a head that predicts classes: head, or the only one if head is "".
-func (r *Run) classHead(head string) (string, error) {
-	if err := r.ready(); err != nil {
-		return "", err
-	}
-	heads := r.ClassHeads()
-	switch {
-	case len(heads) == 0:
-		return "", fmt.Errorf("%s: %w", r.Path, ErrNoClasses)
-	case head == "" && len(heads) == 1:
-		return heads[0], nil
-	case !slices.Contains(heads, head):
-		return "", fmt.Errorf("%s: head: got %q, want one of %q", r.Path, head, heads)
-	}
-	return head, nil
-}
-
-// PredictionOf returns the prediction for n samples from the logits that an [Encoder] of the head computes. Where a logit is not finite,
-// a sample has no class: the error is a [*data.Error] that names it.
-func (r *Run) PredictionOf(head string, logits []float32, n int) (*Prediction, error) {
-	k := len(logits) / max(1, n)
-	p := &Prediction{Head: head, Classes: r.classNames(head, k), Labels: make([]int, n), Probabilities: make([]float32, len(logits))}
-	for i := range n {
-		row, to := logits[i*k:(i+1)*k], p.Probabilities[i*k:(i+1)*k]
-		class, err := vectors.Class(row)
-		if err != nil {
-			return nil, &data.Error{Problem: fmt.Sprintf("sample %d: head %q", i, head), Err: err}
-		}
-		p.Labels[i] = class
-		most, sum := float64(row[p.Labels[i]]), 0.0
-		for _, z := range row {
-			sum += math.Exp(float64(z) - most)
-		}
-		for j, z := range row {
-			to[j] = float32(math.Exp(float64(z)-most) / sum)
-		}
-	}
-	return p, nil
-}
-
-// ClassNames returns the names of n classes in the data set of the training, or their numbers if they have no names.
-func (r *Run) ClassNames(n int) []string {
-	if r == nil {
-		return named(nil, n)
-	}
-	return named(r.classes, n)
-}
-
-// HeadClasses returns the names of the classes that a head predicts, or their numbers if they have no names.
-func (r *Run) HeadClasses(head string) []string {
-	if r == nil || r.network == nil {
-		return nil
-	}
-	return r.classNames(head, r.network.Layout.Size(head))
-}
-
-// classNames returns the names of the n classes that a head predicts.
-func (r *Run) classNames(head string, n int) []string {
-	if column := r.ClassColumn(head); r != nil && r.network != nil && column != data.LabelsColumn {
-		c, _ := r.network.Layout.Column(column)
-		return named(c.Names, n)
-	}
-	return r.ClassNames(n)
-}
-
-// named returns n names: the known names first, then numbers.
-func named(known []string, n int) []string {
-	names := slices.Clone(known[:min(n, len(known))])
-	for i := len(names); i < n; i++ {
-		names = append(names, strconv.Itoa(i))
-	}
-	return names
-}
-
-// reAtomed is the coder of a run with other atoms.
-type reAtomed struct {
-	metrics.Coder
-	run *Run
-}
-
-// Encode implements [metrics.Coder].
-func (a *reAtomed) Encode(images []float32) (codes []float32, err error) {
-	err = a.run.computing(func(metrics.Coder) error { codes, err = a.Coder.Encode(a.run.scaled(images)); return err })
-	return codes, err
-}
-
-// Decode implements [metrics.Coder].
-func (a *reAtomed) Decode(codes []float32) (images []float32, err error) {
-	err = a.run.computing(func(metrics.Coder) error { images, err = a.Coder.Decode(codes); return err })
-	if err == nil {
-		a.run.scaling.Undo(images)
-	}
-	return images, err
-}
-
-// WithAtoms implements [metrics.Coder].
-func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
-	return a.run.WithAtoms(atoms)
-}
-
-// TakesHoles implements [metrics.HolesCoder].
-func (a *reAtomed) TakesHoles() bool { return a.run.TakesHoles() }
-
-// LastWeight implements [metrics.Weighted].
-func (a *reAtomed) LastWeight() []float32 { return metrics.LastWeight(a.Coder) }
-
-// Close implements [io.Closer]. It waits while the run computes.
-func (a *reAtomed) Close() error {
-	a.run.mu.Lock()
-	defer a.run.mu.Unlock()
-	return closeCoder(a.Coder)
-}
-
-func closeCoder(c metrics.Coder) error {
-	if closer, ok := c.(io.Closer); ok {
-		return closer.Close()
-	}
-	return nil
-}
-
-// attacked calls f with the model's gradients.
-func (r *Run) attacked(f func(attack.Target) error) error {
-	return r.computing(func(c metrics.Coder) error {
-		target, ok := c.(attack.Target)
-		if !ok {
-			return fmt.Errorf("%s: a model of kind %q: %w", r.Path, r.Model.Kind, ErrNoGradients)
-		}
-		return f(target)
-	})
-}
-
-// Close waits until no goroutine computes and frees the run's compiled programs and goroutines. Afterwards every method that
-// returns an error returns [ErrClosed]; a second Close does nothing. Close does not close encoders of the run.
+// Close waits until no goroutine computes and frees the compiled programs and goroutines. Afterwards every method that returns an error
+// returns [ErrClosed]; a second Close, and that of a nil Run, does nothing. Encoders remain open.
 func (r *Run) Close() error {
 	if r == nil {
 		return nil
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.closed {
-		return nil
-	}
-	r.closed = true
-	if r.team != nil { // the zero Run has none
-		defer r.team.Close()
-	}
-	if r.coder == nil {
-		return nil
-	}
-	return closeCoder(r.coder)
+	return r.Coder.Close()
 }
 
-// turns is a mutex with a Lock that a context can cancel. The zero value is unlocked.
-type turns struct {
-	once sync.Once
-	free chan struct{} // holds one token while the lock is free
+// Codes returns the codes of samples, row by row, computed from all columns that the code depends on. Encode does the same for images alone.
+func (r *Run) Codes(ctx context.Context, samples *data.Images) ([]float32, error) {
+	if samples != nil {
+		samples = samples.Scaled(nil)
+	}
+	return r.ValuesOf(ctx, losses.Code, samples)
 }
 
-func (t *turns) token() chan struct{} {
-	t.once.Do(func() {
-		t.free = make(chan struct{}, 1)
-		t.free <- struct{}{}
-	})
-	return t.free
+// Evaluate is like [Run.EvaluateOn], for the test images of the data set, or for all images if there is no test split.
+func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.Result, error) {
+	return r.EvaluateOn(ctx, data.TestSplit, chosen)
 }
 
-// Lock acquires the lock.
-func (t *turns) Lock() { <-t.token() }
+// EvaluateOn measures the run on one split of its data set: the test images, the validation images or the fitted images.
+// Without a selection it measures the metrics that `tessera eval` shows, see [metrics.Default]. It returns a [*data.Error] if
+// data are missing or do not match the model, if they lack labels that a chosen metric needs, or if the model has no
+// validation images.
+func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (*metrics.Result, error) {
+	sample, err := r.Sample(ctx, split, metrics.ColumnsOf(chosen)...)
+	if err != nil {
+		return nil, err
+	}
+	return r.EvaluateSample(ctx, sample, chosen)
+}
 
-// Within acquires the lock, or returns ctx's error once ctx is done.
-func (t *turns) Within(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
+// EvaluateSample is like [Run.EvaluateOn], for images returned by [Run.Sample].
+func (r *Run) EvaluateSample(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection) (result *metrics.Result, err error) {
+	if err := r.Ready(); err != nil {
+		return nil, err
+	}
+	return r.EvaluateWith(ctx, sample, chosen, r.Heads())
+}
+
+// EvaluateWith measures the run with the given calibrations and thresholds of its heads, whatever those of the run are.
+func (r *Run) EvaluateWith(ctx context.Context, sample *evaluation.Sample, chosen metrics.Selection, heads map[string]posthoc.Head) (result *metrics.Result, err error) {
+	err = r.DoWith(heads, func(c metrics.Coder) error {
+		if sample != nil && sample.Range == [2]float32{} {
+			of := *sample
+			of.Range[0], of.Range[1] = r.Range()
+			sample = &of
+		}
+		result, err = evaluation.Measure(ctx, r.Model, c, sample, chosen)
 		return err
+	})
+	if err == nil {
+		result.PostHoc = posthoc.Describe(heads)
 	}
-	select {
-	case <-t.token():
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
+	return result, err
 }
 
-// Unlock releases the lock.
-func (t *turns) Unlock() { t.token() <- struct{}{} }
+// Report measures the run on images to which it was not fitted: the test images, or else the validation images. It also
+// measures the metrics of [evaluation.OnFitted] on at most [evaluation.MostFitted] evenly spaced fitted images. If no images
+// are held out, it measures the fitted images only, and the report says so. Missing fitted images are not an error. The errors
+// are the errors of [Run.EvaluateOn].
+func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation.Report, error) {
+	if err := r.Ready(); err != nil {
+		return nil, err
+	}
+	plan := evaluation.PlanOf(r.Model)
+	columns := metrics.ColumnsOf(chosen)
+	set, err := r.load(ctx, plan.First, columns...)
+	if err != nil {
+		return nil, err
+	}
+	sample, err := evaluation.Take(set, r.Model, r.Shape(), plan.First)
+	if err != nil {
+		return nil, err
+	}
+	first, err := r.EvaluateSample(ctx, sample, chosen)
+	if err != nil {
+		return nil, err
+	}
+	report := &evaluation.Report{Result: first, HeldOut: plan.Fitted != "", Note: plan.Note}
+	both := evaluation.OnFitted(chosen)
+	if !report.HeldOut || len(both) == 0 {
+		return report, nil
+	}
+	if set.Train == nil { // test images do not bring the fitted ones with them
+		set, report.Unread = r.load(ctx, plan.Fitted, columns...)
+	}
+	if report.Unread == nil {
+		sample, report.Unread = evaluation.Take(set, r.Model, r.Shape(), plan.Fitted)
+	}
+	if report.Unread != nil {
+		return report, ctx.Err()
+	}
+	report.FittedImages = sample.Images.Len()
+	sample.Images = evaluation.Spread(sample.Images, evaluation.MostFitted)
+	report.Fitted, err = r.EvaluateSample(ctx, sample, both)
+	return report, err
+}
 
-// errNoContext is the error for a nil context.
-var errNoContext = errors.New("tessera: no context: give context.Background()")
+// EvaluateImages measures the run on given images, scaled as in the training. The result contains the images' name instead of
+// the data set's.
+func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Images, chosen metrics.Selection) (*metrics.Result, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := r.Ready(); err != nil {
+		return nil, err
+	}
+	if images == nil || images.Len() == 0 {
+		return nil, &data.Error{Path: name, Problem: "there are no images to measure"}
+	}
+	if !slices.Equal(images.Shape, r.Shape()) {
+		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", images.Shape, r.Shape())}
+	}
+	images = images.Scaled(r.Scaling())
+	if drawn := r.Model.Dataset.Drawn; drawn != nil {
+		var err error
+		if images, err = images.WithDrawn(r.Model.Train.Seed, *drawn...); err != nil {
+			return nil, &data.Error{Path: name, Err: err}
+		}
+	}
+	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images}, chosen)
+}
+
+// Images returns the test images of the data set, or all images if there is no test split, before scaling. It returns a
+// [*data.Error] for missing or unsuitable data.
+func (r *Run) Images(ctx context.Context) (*data.Images, error) {
+	s, err := r.Sample(ctx, data.TestSplit)
+	if err != nil {
+		return nil, err
+	}
+	return s.Images.Scaled(nil), nil
+}
+
+// Sample reads the images of a split of the run's data set with their labels, as [Run.EvaluateOn] does, and also the columns
+// that the model does not read. The errors are the errors of EvaluateOn.
+func (r *Run) Sample(ctx context.Context, split data.Split, columns ...string) (*evaluation.Sample, error) {
+	set, err := r.load(ctx, split, columns...)
+	if err != nil {
+		return nil, err
+	}
+	return evaluation.Take(set, r.Model, r.Shape(), split)
+}
+
+// FoundPart is a true part of a data set and the atom that is most similar to it.
+type FoundPart struct {
+	Kind string // kind of the part: "limb"
+	metrics.Part
+}
+
+// Parts compares the true parts of the run's data set with its atoms and its bias: a part is found if the cosine similarity
+// is at least [metrics.PartCosine]. It returns nil if the true parts are unknown or the decoder has no atoms.
+func (r *Run) Parts(ctx context.Context) ([]FoundPart, error) {
+	if err := r.Ready(); err != nil {
+		return nil, err
+	}
+	atoms := r.Atoms()
+	if atoms == nil {
+		return nil, nil
+	}
+	if source := r.Model.Dataset.Source; data.HasTest(source) || data.IsOwn(source) { // published images and files: nobody knows their parts
+		return nil, nil
+	}
+	set, err := r.load(ctx, data.TestSplit)
+	if err != nil || len(set.Parts) == 0 {
+		return nil, err
+	}
+	table, err := metrics.PartsRecovered(set.Parts, atoms, metrics.PartCosine)
+	if err != nil {
+		return nil, err
+	}
+	found := make([]FoundPart, len(table))
+	for i, p := range table {
+		found[i] = FoundPart{Kind: set.Kinds[i], Part: p}
+	}
+	return found, nil
+}
+
+// load reads the images of a split.
+func (r *Run) load(ctx context.Context, split data.Split, columns ...string) (*data.Set, error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := r.Ready(); err != nil {
+		return nil, err
+	}
+	source := r.Model.Dataset.Source
+	if source == nil {
+		return nil, errors.New("tessera: the model has no data set")
+	}
+	if r.images != nil {
+		var err error
+		if source, err = r.images.For(source); err != nil {
+			return nil, err
+		}
+	}
+	need := r.Model.Dataset.NeedOf(split)
+	need.Columns = slices.Clone(need.Columns)
+	for _, name := range columns {
+		if !slices.Contains(need.Columns, name) {
+			need.Columns = append(need.Columns, name)
+		}
+	}
+	set, err := data.Load(ctx, r.Origin.Placed(source), r.Origin.Dirs(r.dirs), need)
+	if err != nil || set == nil {
+		return set, err
+	}
+	return set.Scaled(r.Scaling()), r.Origin.Changed(set.Name, set.Files)
+}

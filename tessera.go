@@ -19,10 +19,8 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
-	"tessera/graph/tape"
+	"tessera/internal/coder"
 	"tessera/internal/engine"
-	"tessera/internal/engine/ir"
-	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
@@ -69,14 +67,14 @@ func Load(file string) (*config.File, error) {
 	return f, nil
 }
 
-// The back ends.
+// The back ends: Engine runs an optimised plan compiled from the graph, Tape runs Gorgonia's TapeMachine, the reference.
 const (
-	Engine = "engine" // runs an optimised plan compiled from the graph
-	Tape   = "tape"   // runs Gorgonia's TapeMachine, the reference
+	Engine = coder.Engine
+	Tape   = coder.Tape
 )
 
 // Backends lists the back ends, the default first.
-func Backends() []string { return []string{Engine, Tape} }
+func Backends() []string { return coder.Backends() }
 
 // Declare returns the checked model of a struct literal, with every default filled in; see [config.Complete].
 //
@@ -89,9 +87,8 @@ func Declare(m config.Model, changes ...config.Set) (*config.Model, error) {
 	return config.Complete(&m, changes...)
 }
 
-// MostThreads is the maximum number of threads of a run. Each thread has its own buffers, so that a mistyped number could
-// exhaust the memory. A resumed run may need more threads than there are CPUs.
-const MostThreads = 1024
+// MostThreads is the maximum number of threads of a run.
+const MostThreads = coder.MostThreads
 
 // Options are the options of training and using a model. The zero value is ready to use.
 type Options struct {
@@ -192,9 +189,9 @@ func (o Options) asBegun(run string) Options {
 // last checkpoint. The run reads its data from the paths of the training, for any working directory. The errors are the errors
 // of [train.Open].
 func Open(folder string, o Options) (*Run, error) {
-	r, err := o.open(folder, o.fitted(func() (*train.Trained, error) { return train.Open(folder) }))
+	r, err := o.open(folder, func() (*train.Trained, error) { return train.Open(folder) })
 	if err == nil {
-		r.origin = train.Origin(folder, r.Model.Dataset.Source, o.Warn)
+		r.Origin = train.Origin(folder, r.Model.Dataset.Source, o.Warn)
 	}
 	return r, err
 }
@@ -206,18 +203,7 @@ func Open(folder string, o Options) (*Run, error) {
 //
 //	run, err := tessera.OpenFS(files, "run", tessera.Options{})
 func OpenFS(fsys fs.FS, folder string, o Options) (*Run, error) {
-	return o.open(folder, o.fitted(func() (*train.Trained, error) { return train.OpenFS(fsys, folder) }))
-}
-
-// fitted reads a run with its calibrations and thresholds, unless Raw is true.
-func (o Options) fitted(read func() (*train.Trained, error)) func() (*train.Trained, error) {
-	return func() (*train.Trained, error) {
-		t, err := read()
-		if err == nil && !o.Raw {
-			err = t.ReadPostHoc()
-		}
-		return t, err
-	}
+	return o.open(folder, func() (*train.Trained, error) { return train.OpenFS(fsys, folder) })
 }
 
 // ReadModel returns the run of a model.safetensors or best.safetensors from its bytes. The file contains the declaration of
@@ -228,20 +214,15 @@ func ReadModel(b []byte, o Options) (*Run, error) {
 }
 
 func (o Options) open(path string, read func() (*train.Trained, error)) (*Run, error) {
-	backend, team, err := o.backend()
+	c, t, err := coder.Open(path, o.Backend, o.Threads, o.Raw, read)
 	if err != nil {
 		return nil, err
 	}
-	t, err := read()
-	if err != nil {
-		team.Close()
-		return nil, err
-	}
-	return o.newRun(t, path, backend, team), nil
+	return o.newRun(c, t, path), nil
 }
 
 func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, error) {
-	backend, team, err := o.backend()
+	backend, team, err := coder.Backend(o.Backend, o.Threads)
 	if err != nil {
 		return nil, err
 	}
@@ -266,30 +247,12 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		team.Close()
 		return nil, err
 	}
-	if result.Run == "" { // rank 0 has it
-		return &Run{Result: result, team: team}, nil
+	of := coder.Options{Path: result.Run, Backend: backend, BackendName: o.Backend, Team: team}
+	r := o.newRun(coder.New(result.Trained, of), result.Trained, result.Run)
+	if r.Result = result; r.Model != nil { // rank 0 has it
+		r.Origin = train.Origin(result.Run, r.Model.Dataset.Source, nil)
 	}
-	r := o.newRun(result.Trained, result.Run, backend, team)
-	r.Result, r.origin = result, train.Origin(result.Run, r.Model.Dataset.Source, nil)
 	return r, err
-}
-
-// backend returns the back end and the team of goroutines that it and the optimizer share.
-func (o Options) backend() (ir.Backend, *team.Team, error) {
-	if o.Backend != "" && !slices.Contains(Backends(), o.Backend) {
-		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", o.Backend, Backends())
-	}
-	if o.Threads < 0 || o.Threads > MostThreads {
-		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want from 1 to %d, or 0 for one per CPU", o.Threads, MostThreads)
-	}
-	if err := kernel.Err(); err != nil {
-		return nil, nil, fmt.Errorf("tessera: %w", err)
-	}
-	team := team.New(o.Threads)
-	if o.Backend == Tape {
-		return tape.Backend{}, team, nil
-	}
-	return engine.Backend{Team: team}, team, nil
 }
 
 // Plan returns a description of how the engine runs one training step of a model: every operation with its shapes, bytes and

@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"tessera"
+	attacks "tessera/attack/runs"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/coder"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
@@ -216,17 +218,17 @@ func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
 			t.Errorf("closing: %v", err)
 		}
 	}
-	empty := &tessera.Run{}
+	empty := &tessera.Run{Coder: coder.New(nil, coder.Options{})}
 	if err := empty.Close(); err != nil {
 		t.Errorf("closing an empty run: %v", err)
 	}
-	for _, r := range []*tessera.Run{run, empty, {}} {
+	for _, r := range []*tessera.Run{run, empty} {
 		for name, compute := range map[string]func() error{
 			"Encode":    func() error { _, err := r.Encode(make([]float32, 64)); return err },
 			"Decode":    func() error { _, err := r.Decode(make([]float32, 8)); return err },
 			"WithAtoms": func() error { _, err := r.WithAtoms(atoms); return err },
 			"Evaluate":  func() error { _, err := r.Evaluate(t.Context(), nil); return err },
-			"Attack":    func() error { _, err := r.Attack(t.Context(), nil, 1); return err },
+			"Attack":    func() error { _, err := attacks.Measure(t.Context(), r, nil, 1); return err },
 			"Parts":     func() error { _, err := r.Parts(t.Context()); return err },
 			"Images":    func() error { _, err := r.Images(t.Context()); return err },
 			"Names":     func() error { _, err := r.ValueNames(t.Context()); return err },

@@ -166,6 +166,17 @@ func (c *Coder) Named() []string {
 	return c.model.Layout.Named()
 }
 
+// ShapeOf returns the shape that a value of Values or Named has for one image; nil for another name.
+func (c *Coder) ShapeOf(name string) []int {
+	switch {
+	case c.model == nil || !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name):
+		return nil
+	case name == losses.Output:
+		return c.Shape()
+	}
+	return slices.Clone(c.model.Layout.Shape(name))
+}
+
 // CodeBooks implements [metrics.Quantised].
 func (c *Coder) CodeBooks() (list []metrics.CodeBook) {
 	if c.model == nil {

@@ -14,7 +14,7 @@ type HolesCoder interface {
 
 // TakesHoles reports whether a coder accepts NaN for missing entries.
 func TakesHoles(c Coder) bool {
-	h, ok := c.(HolesCoder)
+	h, ok := As[HolesCoder](c)
 	return ok && h.TakesHoles()
 }
 

@@ -23,7 +23,7 @@ type Weighted interface {
 // LastWeight returns the weight of the last layer with weights in a coder's decoder. For a coder that is not [Weighted] it
 // returns the atoms.
 func LastWeight(c Coder) []float32 {
-	if w, ok := c.(Weighted); ok {
+	if w, ok := As[Weighted](c); ok {
 		return w.LastWeight()
 	}
 	if a := c.Atoms(); a != nil {

@@ -9,6 +9,7 @@ import (
 
 	"tessera"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/losses"
 )
 
@@ -109,7 +110,7 @@ func (f *attackCommand) Do(cmd *Call) error {
 		}
 		return usagef("attack measures reconstructions: %s has no decoder", r.Path)
 	}
-	report, err := r.Attack(cmd.Context(), attacks, f.Limit)
+	report, err := runs.Measure(cmd.Context(), r, attacks, f.Limit)
 	if err != nil {
 		return flagError(err)
 	}
@@ -223,7 +224,7 @@ func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Op
 	if heads := r.ClassHeads(); !slices.Contains(heads, f.On) {
 		return usagef("--on: got %q, want a head that a loss of %s compares with labels: one of %q", f.On, r.Path, heads)
 	}
-	a := tessera.HeadAttack{Head: f.On, Trials: trials, Limit: f.Limit, FromHead: f.FromHead}
+	a := runs.HeadAttack{Head: f.On, Trials: trials, Limit: f.Limit, FromHead: f.FromHead}
 	if f.From != "" {
 		if a.From, err = tessera.Open(f.From, options); err != nil {
 			return err
@@ -233,7 +234,7 @@ func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Op
 			return usagef("--from-head: got %q, want a head of %s: one of %q", f.FromHead, f.From, heads)
 		}
 	}
-	j, err := r.AttackHead(cmd.Context(), a)
+	j, err := runs.Judge(cmd.Context(), r, a)
 	if errors.Is(err, tessera.ErrNoClasses) { // of the other run
 		return usagef("--from: %s", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"tessera/data"
 	"tessera/metrics"
 	"tessera/posthoc"
+	"tessera/posthoc/refit"
 )
 
 func init() {
@@ -64,12 +65,12 @@ func (f *calibrateCommand) Do(cmd *Call) error {
 	}
 	defer r.Close()
 	if f.Remove {
-		return r.RemovePostHoc()
+		return refit.Remove(r)
 	}
 	if heads := r.ClassHeads(); f.Head != "" && len(heads) > 0 && !slices.Contains(heads, f.Head) || f.Head == "" && len(heads) > 1 {
 		return usagef("--head: got %q, want one of %q", f.Head, heads)
 	}
-	done, err := r.Calibrate(cmd.Context(), f.Head, string(f.Method))
+	done, err := refit.Calibrate(cmd.Context(), r, f.Head, string(f.Method))
 	if err != nil {
 		return err
 	}
@@ -80,7 +81,7 @@ func (f *calibrateCommand) Do(cmd *Call) error {
 }
 
 // printCalibrated prints the calibration, and for each split one column before and one after the calibration.
-func printCalibrated(out io.Writer, c *tessera.Calibrated) error {
+func printCalibrated(out io.Writer, c *refit.Calibrated) error {
 	fmt.Fprintf(out, "%s: %s, fitted to %d %s images\n", c.Head, c.Calibration, c.Calibration.Samples, c.Calibration.Split)
 	var names []string
 	for _, v := range c.On[0].Before {

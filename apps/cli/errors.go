@@ -16,6 +16,7 @@ import (
 	"tessera/apps/internal/study"
 	"tessera/apps/serve"
 	"tessera/apps/show/doc"
+	"tessera/attack/runs"
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/config/part/table"
@@ -82,7 +83,7 @@ var outcomes = []outcome{
 	{is(folder.ErrForeign), exitUsage, says("nothing was replaced: move it away, or give another --out")},
 	{is(folder.ErrWorkingFolder, folder.ErrNotFolder), exitUsage, says("give another --out")},
 	{is(folder.ErrExists), exitUsage, anotherOut},
-	{is(tessera.ErrNoGradients), exitUsage, seeHelp},
+	{is(runs.ErrNoGradients), exitUsage, seeHelp},
 	{of[*mpi.SetupError](), exitUsage, seeHelp},
 	{of[*train.Different](), exitUsage, seeHelp},
 	{is(fleet.ErrLost), exitLost, nil},

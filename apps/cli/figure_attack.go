@@ -8,6 +8,7 @@ import (
 	"tessera/apps/internal/study"
 	"tessera/apps/show/figures"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/data"
 )
 
@@ -32,7 +33,7 @@ func drawGradients(w *figureCommand) (*figures.Figure, error) {
 			if len(d.labels) == 0 || slices.Min(d.labels) < 0 {
 				return usagef("figure gradients: %s: the class of an image is not known; choose others by --images", d.label)
 			}
-			g, err := d.run.InputGradients(head, d.images, d.labels)
+			g, err := runs.Gradients(d.run, head, d.images, d.labels)
 			if err != nil {
 				return err
 			}
@@ -103,7 +104,7 @@ func drawRobustness(w *figureCommand) (*figures.Figure, error) {
 			if name := accuracyName(r); name != "accuracy" {
 				of += " (" + name + ")"
 			}
-			j, err := r.AttackHead(w.ctx, tessera.HeadAttack{Head: head, Trials: trials, Limit: w.Limit})
+			j, err := runs.Judge(w.ctx, r, runs.HeadAttack{Head: head, Trials: trials, Limit: w.Limit})
 			if err != nil {
 				return fmt.Errorf("figure robustness: %s: %w", label, err)
 			}

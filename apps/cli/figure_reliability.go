@@ -5,6 +5,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/posthoc"
+	"tessera/posthoc/refit"
 )
 
 // reliabilityBins is the number of bins of the metric ece.
@@ -25,7 +26,7 @@ func drawReliability(w *figureCommand) (*figures.Figure, error) {
 			if len(heads) > 1 {
 				of += ", " + head
 			}
-			logits, labels, err := r.Logits(w.ctx, data.TestSplit, head)
+			logits, labels, err := refit.Logits(w.ctx, r, data.TestSplit, head)
 			if err != nil {
 				return err
 			}
@@ -60,6 +61,6 @@ func (w *figureCommand) rawLogits(run, head string) ([]float32, error) {
 		return nil, err
 	}
 	defer r.Close()
-	logits, _, err := r.Logits(w.ctx, data.TestSplit, head)
+	logits, _, err := refit.Logits(w.ctx, r, data.TestSplit, head)
 	return logits, err
 }

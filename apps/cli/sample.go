@@ -8,6 +8,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show/figures"
+	"tessera/classical/generate"
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/train/folder"
@@ -76,13 +77,14 @@ func (f *sampleCommand) Do(cmd *Call) error {
 	if err := f.drawable(r, features); err != nil {
 		return err
 	}
-	draw, stepped := r.Draw, cmd.Given("steps", "eta")
+	g := generate.New(r)
+	draw, stepped := g.Draw, cmd.Given("steps", "eta")
 	switch {
 	case f.Mixture:
-		draw = r.DrawFromCodes
+		draw = g.DrawFromCodes
 	case stepped:
 		draw = func(ctx context.Context, n int, seed uint64) ([]float32, error) {
-			return r.DrawInSteps(ctx, n, seed, f.Steps, f.Eta)
+			return g.DrawInSteps(ctx, n, seed, f.Steps, f.Eta)
 		}
 	}
 	values, err := draw(cmd.Context(), f.Count, f.Seed)
@@ -92,9 +94,9 @@ func (f *sampleCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	var q *tessera.Quality
+	var q *generate.Quality
 	if features != nil { // an error leaves no file
-		if q, err = r.Quality(cmd.Context(), values, features, f.Value); err != nil {
+		if q, err = generate.Measure(cmd.Context(), r, values, features, f.Value); err != nil {
 			return err
 		}
 	}
@@ -119,8 +121,8 @@ func (f *sampleCommand) drawable(r, features *tessera.Run) error {
 	if most := max(1, maxDrawn/size); f.Count > most {
 		return usagef("--count: got %d, want at most %d images of %s: draw several files with other seeds", f.Count, most, r.Path)
 	}
-	if features != nil && f.Count <= tessera.QualityNeighbours {
-		return usagef("--count: got %d, want more than %d images for --features", f.Count, tessera.QualityNeighbours)
+	if features != nil && f.Count <= generate.QualityNeighbours {
+		return usagef("--count: got %d, want more than %d images for --features", f.Count, generate.QualityNeighbours)
 	}
 	if features != nil && !slices.Equal(features.Shape(), r.Shape()) {
 		return usagef("--features: the images of %s have the shape %v, want %v as %s", features.Path, features.Shape(), r.Shape(), r.Path)

@@ -10,6 +10,7 @@ import (
 
 	"tessera"
 	"tessera/posthoc"
+	"tessera/posthoc/refit"
 )
 
 func init() {
@@ -58,7 +59,7 @@ func (f *thresholdsCommand) Do(cmd *Call) error {
 	}
 	defer r.Close()
 	if f.Remove {
-		return r.RemoveThresholds()
+		return refit.RemoveThresholds(r)
 	}
 	heads := r.ClassHeads()
 	switch {
@@ -77,7 +78,7 @@ func (f *thresholdsCommand) Do(cmd *Call) error {
 	if positive < 0 {
 		return usagef("--positive: got %q, want one of the classes: %s", f.Positive, strings.Join(names, ", "))
 	}
-	done, err := r.FitThresholds(cmd.Context(), tessera.ThresholdOptions{Head: f.Head, Criterion: string(f.Criterion), Column: f.Column, Positive: positive, Seed: f.Seed})
+	done, err := refit.Thresholds(cmd.Context(), r, refit.ThresholdOptions{Head: f.Head, Criterion: string(f.Criterion), Column: f.Column, Positive: positive, Seed: f.Seed})
 	if err != nil {
 		return err
 	}
@@ -101,7 +102,7 @@ func groupName(t *posthoc.Thresholds, group string) string {
 }
 
 // printThresholds prints the decision rule of each group, and the gaps and the accuracy before and after.
-func printThresholds(out io.Writer, d *tessera.Decided, positive string) error {
+func printThresholds(out io.Writer, d *refit.Decided, positive string) error {
 	t := d.Thresholds
 	fmt.Fprintf(out, "%s: %s for %q by %s, fitted to %d %s samples\n", d.Head, t.Criterion, positive, t.Column, t.Samples, t.Split)
 	for _, g := range slices.Sorted(maps.Keys(t.Groups)) {

@@ -6,6 +6,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show/figures"
+	"tessera/classical/generate"
 	"tessera/data"
 	"tessera/internal/train/folder"
 	"tessera/losses"
@@ -124,7 +125,7 @@ func (f *traverseCommand) traverse(cmd *Call, r *tessera.Run) ([]float32, error)
 	if i := slices.IndexFunc(f.Units, func(unit int) bool { return unit >= r.Units() }); i >= 0 {
 		return nil, usagef("--units: got %d, want 0 to %d", f.Units[i], r.Units()-1)
 	}
-	t := tessera.Traversal{Units: f.Units, Most: f.Most, Steps: f.Steps}
+	t := generate.Traversal{Units: f.Units, Most: f.Most, Steps: f.Steps}
 	if len(f.Image) > 0 {
 		image, err := f.chosen(cmd, r, "image", f.Image)
 		if err != nil {
@@ -134,7 +135,7 @@ func (f *traverseCommand) traverse(cmd *Call, r *tessera.Run) ([]float32, error)
 			return nil, err
 		}
 	}
-	of, err := r.Traverse(cmd.Context(), t)
+	of, err := generate.New(r).Traverse(cmd.Context(), t)
 	if err != nil {
 		return nil, err
 	}
@@ -173,5 +174,5 @@ func (f *interpolateCommand) interpolate(cmd *Call, r *tessera.Run) ([]float32, 
 	if err != nil {
 		return nil, err
 	}
-	return r.Interpolate(cmd.Context(), images, f.Steps)
+	return generate.New(r).Interpolate(cmd.Context(), images, f.Steps)
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"tessera"
+	"tessera/classical/generate"
 	"tessera/internal/volume"
 	"tessera/losses"
 )
@@ -25,14 +26,14 @@ func (e cannotMake) Unwrap() error { return e.error }
 
 // makes returns the reason why a run cannot make images of a kind, as a [cannotMake], or another error, nil if it can. The reason is
 // public, so it does not contain the path of the run.
-func makes(kind string, run *tessera.Run) error {
+func makes(kind string, run *tessera.Run, g *generate.Generator) error {
 	if kind == traversing {
 		if err := run.Decodes(); err != nil {
 			return cannotMake{err}
 		}
 		return nil
 	}
-	if _, err := run.Draw(context.Background(), 1, 1); errors.Is(err, tessera.ErrNoSampler) {
+	if _, err := g.Draw(context.Background(), 1, 1); errors.Is(err, tessera.ErrNoSampler) {
 		return cannotMake{cmp.Or(run.Decodes(), tessera.ErrNoSampler)}
 	} else if err != nil { // it compiles, and fits the mixture of codes
 		return fmt.Errorf("serve: %s: %w", kind, err)
@@ -46,7 +47,7 @@ func (l *loaded) leaveOut(run *tessera.Run, kinds []string) {
 	for _, kind := range kinds {
 		err := run.Decodes()
 		if err != nil {
-			err = makes(kind, run)
+			err = makes(kind, run, generate.New(run))
 		}
 		if reason := (cannotMake{}); errors.As(err, &reason) {
 			l.missing[kind] = reason.Error()
@@ -70,20 +71,21 @@ func (o *Options) generates(kind string, run *tessera.Run, version string, stats
 		l.inputs = append(l.inputs, f)
 	}
 	var one func(ctx context.Context, inputs []float32) ([]float32, error)
-	if err := makes(kind, run); err != nil {
+	g := generate.New(run)
+	if err := makes(kind, run, g); err != nil {
 		return nil, errors.Join(err, run.Close())
 	}
 	if kind == sampling {
 		input("seed", true, 0, 1<<24-1)
 		one = func(ctx context.Context, inputs []float32) ([]float32, error) {
-			return run.Draw(ctx, 1, uint64(inputs[0]))
+			return g.Draw(ctx, 1, uint64(inputs[0]))
 		}
 	} else {
 		var all []int
 		for unit := range run.Units() {
 			all = append(all, unit)
 		}
-		t, err := run.Traverse(context.Background(), tessera.Traversal{Units: all, Steps: 2})
+		t, err := g.Traverse(context.Background(), generate.Traversal{Units: all, Steps: 2})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("serve: %s: %w", kind, err), run.Close())
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/classical/generate"
 	"tessera/data"
 )
 
@@ -42,7 +43,7 @@ loss = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]`)
 	defer run.Close()
 	var want []float32
 	for _, seed := range []uint64{7, 8} {
-		image, err := run.Draw(t.Context(), 1, seed)
+		image, err := generate.New(run).Draw(t.Context(), 1, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,12 +62,12 @@ loss = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]`)
 		t.Fatal(err)
 	}
 	defer books.Close()
-	if want, err = books.DrawFromIndices(t.Context(), 1, 7); err != nil {
+	if want, err = generate.New(books).DrawFromIndices(t.Context(), 1, 7); err != nil {
 		t.Fatal(err)
 	}
 	same("vq.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[7]}`, want)
 
-	traversed, err := run.Traverse(t.Context(), tessera.Traversal{Units: []int{2, 0}, Steps: 3})
+	traversed, err := generate.New(run).Traverse(t.Context(), generate.Traversal{Units: []int{2, 0}, Steps: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +121,7 @@ loss         = [{ kind = "mse", against = "noise" }]`)
 		t.Fatal(err)
 	}
 	defer run.Close()
-	want, err := run.Draw(t.Context(), 1, 7)
+	want, err := generate.New(run).Draw(t.Context(), 1, 7)
 	if err != nil {
 		t.Fatal(err)
 	}

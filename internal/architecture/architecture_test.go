@@ -37,8 +37,9 @@ var layout = [][]string{
 	{"internal/train"},
 	{"laws"},
 	{"internal/sweep"},
-	{"apps/export"},
+	{"apps/export", "internal/coder"},
 	{"."},
+	{"classical/generate", "posthoc/refit", "attack/runs"},
 	{"apps/show"},
 	{"apps"},
 }

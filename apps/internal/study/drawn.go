@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tessera"
+	"tessera/classical/generate"
 	"tessera/internal/sweep"
 	"tessera/losses"
 )
@@ -53,8 +54,8 @@ func (d *Drawing) of(ctx context.Context, path string, features *tessera.Run, o 
 		return nil, err
 	}
 	defer run.Close()
-	numbers := make([][]float64, len(drawnColumns))
-	for i, draw := range []func(context.Context, int, uint64) ([]float32, error){run.Draw, run.DrawFromCodes} {
+	numbers, g := make([][]float64, len(drawnColumns)), generate.New(run)
+	for i, draw := range []func(context.Context, int, uint64) ([]float32, error){g.Draw, g.DrawFromCodes} {
 		if i == 1 && run.Decodes() != nil {
 			break
 		}
@@ -66,7 +67,7 @@ func (d *Drawing) of(ctx context.Context, path string, features *tessera.Run, o 
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}
-			q, err := run.Quality(ctx, images, features, losses.Code)
+			q, err := generate.Measure(ctx, run, images, features, losses.Code)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", path, err)
 			}

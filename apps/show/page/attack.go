@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
-	"tessera"
 	"tessera/apps/show/figures"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/data"
 	"tessera/internal/numeral"
 )
@@ -110,7 +110,7 @@ func (v *view) attack(ctx context.Context, head string, norm attack.Norm, radii 
 			trials = append(trials, t)
 		}
 	}
-	white, err := v.run.AttackHead(ctx, tessera.HeadAttack{Head: head, Trials: trials, Limit: attackedImages})
+	white, err := runs.Judge(ctx, v.run, runs.HeadAttack{Head: head, Trials: trials, Limit: attackedImages})
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (v *view) attack(ctx context.Context, head string, norm attack.Norm, radii 
 		black.Method = attack.Score
 	}
 	black.Queries = attackQueries
-	few, err := v.run.AttackHead(ctx, tessera.HeadAttack{Head: head, Trials: []attack.Trial{trial(attack.PGD, middle), black}, Limit: queriedImages})
+	few, err := runs.Judge(ctx, v.run, runs.HeadAttack{Head: head, Trials: []attack.Trial{trial(attack.PGD, middle), black}, Limit: queriedImages})
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"tessera"
 	"tessera/apps/show/figures"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/data"
 	"tessera/metrics"
 )
@@ -207,7 +208,7 @@ func (s *study) head(r representation, name, layers, dataset string, seed int) (
 			for _, e := range b.radii {
 				trials = append(trials, pgd(b.norm, e, 2, attack.Margin))
 			}
-			j, err := run.AttackHead(s.ctx, tessera.HeadAttack{Trials: trials, Limit: whiteImages})
+			j, err := runs.Judge(s.ctx, run, runs.HeadAttack{Trials: trials, Limit: whiteImages})
 			if err != nil {
 				return nil, err
 			}
@@ -215,7 +216,7 @@ func (s *study) head(r representation, name, layers, dataset string, seed int) (
 			for _, t := range j.Trials {
 				m.Curves[b.norm] = append(m.Curves[b.norm], t.Accuracy.Value)
 			}
-			if j, err = run.AttackHead(s.ctx, tessera.HeadAttack{Limit: blackImages, Trials: []attack.Trial{
+			if j, err = runs.Judge(s.ctx, run, runs.HeadAttack{Limit: blackImages, Trials: []attack.Trial{
 				pgd(b.norm, b.shown[0], 2, attack.Margin), blackBox(attack.Square, b.norm, b.shown[0], squareQueries)}}); err != nil {
 				return nil, err
 			}

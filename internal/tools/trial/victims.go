@@ -6,6 +6,7 @@ import (
 
 	"tessera"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/config"
 	"tessera/data"
 	"tessera/losses"
@@ -93,13 +94,13 @@ func (s *study) victim(dataset, name, other string, seed int, add func(number, f
 			if err != nil {
 				return nil, err
 			}
-			a := tessera.HeadAttack{Trials: trials, Limit: limit}
+			a := runs.HeadAttack{Trials: trials, Limit: limit}
 			if from != nil {
 				if a.From, err = from(); err != nil {
 					return nil, err
 				}
 			}
-			return run.AttackHead(s.ctx, a)
+			return runs.Judge(s.ctx, run, a)
 		})
 	}
 	all, err := judged("all", 0, nil, attack.Trial{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: radii[0]}})

@@ -1,4 +1,4 @@
-package tessera_test
+package coder_test
 
 import (
 	"context"
@@ -25,11 +25,13 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/apps/show/page"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/coder"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/parallel/mpi"
@@ -40,10 +42,11 @@ import (
 	"tessera/internal/train/evaluation"
 	"tessera/layers"
 	"tessera/metrics"
+	"tessera/posthoc/refit"
 )
 
 // sourceFolder is the folder of this package, because the tests change the working directory.
-var sourceFolder, _ = filepath.Abs(".")
+var sourceFolder, _ = filepath.Abs("../..")
 
 func dense(units int) layers.Layer { return &layers.Dense{Units: units} }
 
@@ -67,14 +70,14 @@ func withOptions(t *testing.T) map[string]func() error {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir()) // a run without Out goes to runs/
-	run := &tessera.Run{}
+	run := &tessera.Run{Coder: coder.New(nil, coder.Options{})}
 	return map[string]func() error{
 		"tessera.Train":              func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
 		"tessera.Resume":             func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
 		"tessera.Open":               func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
 		"tessera.OpenFS":             func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
 		"tessera.ReadModel":          func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
-		"tessera.Run.Encoder":        func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
+		"coder.Coder.Encoder":        func() error { _, err := run.Encoder(tessera.EncoderOptions{}); return err },
 		"classical.NewModel":         func() error { _, err := classical.NewModel(nil, nil, 0, nil); return err },
 		"tessera.Run.Evaluate":       func() error { _, err := run.Evaluate(ctx, nil); return err },
 		"train.Run":                  func() error { _, err := train.Run(ctx, m, train.Options{}); return err },
@@ -93,6 +96,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"evaluation.Take":            func() error { _, err := evaluation.Take(nil, nil, nil, ""); return err },
 		"tessera.Run.EvaluateOn":     func() error { _, err := run.EvaluateOn(ctx, "", nil); return err },
 		"tessera.Run.Report":         func() error { _, err := run.Report(ctx, nil); return err },
+		"tessera.Run.EvaluateWith":   func() error { _, err := run.EvaluateWith(ctx, nil, nil, nil); return err },
 		"tessera.Run.EvaluateImages": func() error { _, err := run.EvaluateImages(ctx, "", nil, nil); return err },
 		"tessera.Run.EvaluateSample": func() error { _, err := run.EvaluateSample(ctx, nil, nil); return err },
 		"page.ReadRun":               func() error { _, err := page.ReadRun(ctx, "", page.Options{}); return err },
@@ -113,8 +117,8 @@ func withOptions(t *testing.T) map[string]func() error {
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
 		"metrics.ColumnsOf":     func() error { metrics.ColumnsOf(nil); metrics.ColumnsOf(metrics.Selection{{}}); return nil },
-		"tessera.Run.FitThresholds": func() error {
-			_, err := run.FitThresholds(ctx, tessera.ThresholdOptions{})
+		"refit.Thresholds": func() error {
+			_, err := refit.Thresholds(ctx, run, refit.ThresholdOptions{})
 			return err
 		},
 		"metrics.WithHoles": func() error { metrics.WithHoles(nil); metrics.WithHoles(metrics.Selection{{}}); return nil },
@@ -217,16 +221,6 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 			return last
 		}))
 	}
-	for name, r := range map[string]*tessera.Run{"nil": nil, "zero": {}} {
-		calmly(t, name+" run", func() error {
-			_, _, _, _ = r.Shape(), r.Units(), r.Atoms(), r.LastWeight()
-			_, err := r.Encode(nil)
-			if err == nil || r.Close() != nil {
-				t.Errorf("%s run: encodes", name)
-			}
-			return nil
-		})
-	}
 }
 
 func TestACallWithoutAContextIsAnError(t *testing.T) {
@@ -246,7 +240,7 @@ func TestACallWithoutAContextIsAnError(t *testing.T) {
 		},
 		"Resume":           func() error { r, err := tessera.Resume(none, out, tessera.Options{}); return closed(r, err) },
 		"Evaluate":         func() error { _, err := run.Evaluate(none, nil); return err },
-		"Attack":           func() error { _, err := run.Attack(none, []attack.Attack{attack.Default()}, 0); return err },
+		"Attack":           func() error { _, err := runs.Measure(none, run, []attack.Attack{attack.Default()}, 0); return err },
 		"Images":           func() error { _, err := run.Images(none); return err },
 		"Encode":           func() error { _, err := e.Encode(none, nil, nil); return err },
 		"attack.Measure":   func() error { _, err := attack.Measure(none, nil, nil, nil); return err },

@@ -1,4 +1,4 @@
-package tessera_test
+package coder_test
 
 import (
 	"bytes"
@@ -14,8 +14,11 @@ import (
 
 	"tessera"
 	"tessera/attack"
+	"tessera/attack/runs"
+	"tessera/classical/generate"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/coder"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/layers"
@@ -218,9 +221,9 @@ func TestResumeTakesThreadsAndBackEndFromTheState(t *testing.T) {
 	}
 }
 
-func TestANilRunAndTheZeroRunPanicNowhere(t *testing.T) {
+func TestARunWithoutAModelPanicsNowhere(t *testing.T) {
 	ctx := context.Background()
-	for of, r := range map[string]*tessera.Run{"nil": nil, "zero": {}} {
+	for of, r := range map[string]*tessera.Run{"empty": {Coder: coder.New(nil, coder.Options{})}} {
 		for name, call := range map[string]func() error{
 			"Encode":          func() error { _, err := r.Encode(nil); return err },
 			"Decode":          func() error { _, err := r.Decode(nil); return err },
@@ -233,21 +236,21 @@ func TestANilRunAndTheZeroRunPanicNowhere(t *testing.T) {
 			"EvaluateSample":  func() error { _, err := r.EvaluateSample(ctx, nil, nil); return err },
 			"EvaluateImages":  func() error { _, err := r.EvaluateImages(ctx, "", nil, nil); return err },
 			"Report":          func() error { _, err := r.Report(ctx, nil); return err },
-			"Attack":          func() error { _, err := r.Attack(ctx, []attack.Attack{attack.Default()}, 0); return err },
+			"Attack":          func() error { _, err := runs.Measure(ctx, r, []attack.Attack{attack.Default()}, 0); return err },
 			"Images":          func() error { _, err := r.Images(ctx); return err },
 			"Sample":          func() error { _, err := r.Sample(ctx, data.TestSplit); return err },
 			"Parts":           func() error { _, err := r.Parts(ctx); return err },
 			"Encoder":         func() error { _, err := r.Encoder(tessera.EncoderOptions{}); return err },
-			"Draw":            func() error { _, err := r.Draw(ctx, 1, 1); return err },
-			"DrawFromCodes":   func() error { _, err := r.DrawFromCodes(ctx, 1, 1); return err },
-			"DrawInSteps":     func() error { _, err := r.DrawInSteps(ctx, 1, 1, 0, -1); return err },
-			"Quality":         func() error { _, err := r.Quality(ctx, nil, nil, "code"); return err },
-			"DrawFromIndices": func() error { _, err := r.DrawFromIndices(ctx, 1, 1); return err },
-			"IndexPrior":      func() error { _, err := r.IndexPrior(ctx); return err },
-			"CodeDensity":     func() error { _, err := r.CodeDensity(ctx); return err },
+			"Draw":            func() error { _, err := generate.New(r).Draw(ctx, 1, 1); return err },
+			"DrawFromCodes":   func() error { _, err := generate.New(r).DrawFromCodes(ctx, 1, 1); return err },
+			"DrawInSteps":     func() error { _, err := generate.New(r).DrawInSteps(ctx, 1, 1, 0, -1); return err },
+			"Quality":         func() error { _, err := generate.Measure(ctx, r, nil, r, "code"); return err },
+			"DrawFromIndices": func() error { _, err := generate.New(r).DrawFromIndices(ctx, 1, 1); return err },
+			"IndexPrior":      func() error { _, err := generate.New(r).IndexPrior(ctx); return err },
+			"CodeDensity":     func() error { _, err := generate.New(r).CodeDensity(ctx); return err },
 			"Codes":           func() error { _, err := r.Codes(ctx, nil); return err },
-			"Traverse":        func() error { _, err := r.Traverse(ctx, tessera.Traversal{}); return err },
-			"Interpolate":     func() error { _, err := r.Interpolate(ctx, nil, 2); return err },
+			"Traverse":        func() error { _, err := generate.New(r).Traverse(ctx, generate.Traversal{}); return err },
+			"Interpolate":     func() error { _, err := generate.New(r).Interpolate(ctx, nil, 2); return err },
 		} {
 			calmly(t, of+" "+name, func() error {
 				err := call()
@@ -259,7 +262,7 @@ func TestANilRunAndTheZeroRunPanicNowhere(t *testing.T) {
 		}
 		calmly(t, of, func() error {
 			if low, high := r.Range(); low != 0 || high != 0 || r.Shape() != nil || r.Units() != 0 || r.Atoms() != nil || r.LastWeight() != nil ||
-				r.Values() != nil && r != nil && len(r.Values()) != 2 || r.ClassHeads() != nil || len(r.ClassNames(2)) != 2 {
+				r.Values() != nil || r.ClassHeads() != nil {
 				t.Errorf("the %s run knows something", of)
 			}
 			r.PredictionOf("", nil, 0)
@@ -366,4 +369,31 @@ func TestAHeadOnImagesInMemoryHasOneUnitForEachClass(t *testing.T) {
 	if _, err := tessera.Declare(declared); err == nil || !strings.Contains(err.Error(), "labels") {
 		t.Errorf("a loss on labels, and images without any: %v", err)
 	}
+}
+
+// bars returns a small model.
+func bars(t *testing.T, epochs string, more ...string) *tessera.Run {
+	t.Helper()
+	dir := t.TempDir()
+	file := dir + "/models.toml"
+	text := "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
+		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n" +
+		strings.Join(more, "\n")
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	models, err := tessera.Load(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := models.Model("bars")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: dir + "/run", Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = run.Close() })
+	return run
 }

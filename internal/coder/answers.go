@@ -1,4 +1,4 @@
-package tessera
+package coder
 
 import (
 	"context"
@@ -19,7 +19,6 @@ import (
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/internal/volume"
-	"tessera/losses"
 )
 
 func init() {
@@ -35,7 +34,7 @@ func init() {
 //	dataset = { run = "runs/teacher", columns = { teacher = "class" } }                               # logits: distillation
 //
 // Splits, labels and columns are those of the data set that the run reads. Values are computed in blocks of 256 samples, with
-// the parameters that [Open] reads, including calibrations and thresholds. The checksum of the parameters is recorded like
+// the parameters that a run is opened with, including calibrations and thresholds. The checksum of the parameters is recorded like
 // that of a file: after the run has changed, a training on its values can be neither resumed nor evaluated.
 type Answers struct {
 	Run     string           `toml:"run" required:"true" doc:"folder of the run"`
@@ -99,7 +98,7 @@ func (*Answers) Origin() data.Origin { return data.OwnFiles }
 
 // asked is an open run, with the data set whose samples the run reads.
 type asked struct {
-	*Run
+	*Coder
 	source data.Source
 	dirs   data.Dirs
 	own    bool // the run reads the samples of its own data set
@@ -110,17 +109,15 @@ func (s *Answers) open(dirs data.Dirs) (*asked, error) {
 	if err := s.circular(); err != nil {
 		return nil, err
 	}
-	run, err := Open(s.Run, Options{})
+	run, trained, err := Open(s.Run, "", 0, false, func() (*train.Trained, error) { return train.Open(s.Run) })
 	if err != nil {
 		return nil, s.unreadable(err)
 	}
-	a := &asked{run, nil, dirs, s.Of == nil}
-	if a.own {
-		a.source, a.dirs = run.origin.Placed(run.Model.Dataset.Source), run.origin.Dirs(dirs)
-	} else {
-		a.source = s.Of.Source
+	run.Origin = train.Origin(s.Run, trained.Spec.Dataset.Source, nil)
+	if s.Of != nil {
+		return &asked{run, s.Of.Source, dirs, false}, nil
 	}
-	return a, nil
+	return &asked{run, run.Origin.Placed(trained.Spec.Dataset.Source), run.Origin.Dirs(dirs), true}, nil
 }
 
 // unreadable returns the error for a run that cannot be opened.
@@ -170,7 +167,7 @@ func readsItself(run string, below []string) bool {
 }
 
 // wanted returns an error if the run does not compute a value that the keys name.
-func (s *Answers) wanted(run *Run) error {
+func (s *Answers) wanted(run *Coder) error {
 	known := append(run.Values(), run.Named()...)
 	lacks := func(key, value string, of []string) error {
 		if value == "" || slices.Contains(of, value) {
@@ -190,17 +187,6 @@ func (s *Answers) wanted(run *Run) error {
 	return err
 }
 
-// shapeOf returns the shape of a value for one sample.
-func (r *Run) shapeOf(value string) []int {
-	switch {
-	case value == losses.Output:
-		return r.Shape()
-	case r.network != nil:
-		return r.network.Layout.Shape(value)
-	}
-	return []int{r.Units()}
-}
-
 // Shape implements [data.Source].
 func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
 	run, err := s.open(dirs)
@@ -211,8 +197,8 @@ func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
 	if s.Value == "" {
 		return run.source.Shape(run.dirs)
 	}
-	shape := run.shapeOf(s.Value)
-	return shape, len(shape) > 0 && s.wanted(run.Run) == nil
+	shape := run.ShapeOf(s.Value)
+	return shape, len(shape) > 0 && s.wanted(run.Coder) == nil
 }
 
 // HasTest implements [data.Tester]. It is true if the run cannot be opened, so that the error is that of the run, which loading
@@ -271,8 +257,8 @@ func (s *Answers) DescribeColumns(dirs data.Dirs) (list []data.Column) {
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
 		c := data.Column{Name: name}
-		if err == nil && s.wanted(run.Run) == nil {
-			c.Shape, c.Type = run.shapeOf(s.Columns[name][0]), data.Float32
+		if err == nil && s.wanted(run.Coder) == nil {
+			c.Shape, c.Type = run.ShapeOf(s.Columns[name][0]), data.Float32
 		}
 		list = append(list, c)
 	}
@@ -286,22 +272,22 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 		return nil, err
 	}
 	defer run.Close()
-	if err := s.wanted(run.Run); err != nil {
+	if err := s.wanted(run.Coder); err != nil {
 		return nil, err
 	}
 	set, err := s.read(ctx, run, need)
 	if err != nil {
 		return nil, err
 	}
-	sum, err := run.answersSum()
+	sum, err := run.sum()
 	if err != nil {
 		return nil, err
 	}
 	out := *set
 	out.Name = answersName
-	out.Files = append([]data.File{{Path: s.Run, SHA256: sum, Note: s.corrected(run.Run)}}, set.Files...)
+	out.Files = append([]data.File{{Path: s.Run, SHA256: sum, Note: s.corrected(run.Coder)}}, set.Files...)
 	if s.Value != "" {
-		out.Shape, out.Parts, out.Kinds = run.shapeOf(s.Value), nil, nil
+		out.Shape, out.Parts, out.Kinds = run.ShapeOf(s.Value), nil, nil
 	}
 	if s.Value != "" || s.Scale != (data.Scale{}) {
 		out.Scale = s.Scale
@@ -310,7 +296,7 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 		out.Classes = run.HeadClasses(s.Labels)
 	}
 	for _, images := range []**data.Images{&out.Train, &out.Test} {
-		if *images, err = s.answered(ctx, run.Run, *images, need.Columns); err != nil {
+		if *images, err = s.answered(ctx, run.Coder, *images, need.Columns); err != nil {
 			return nil, err
 		}
 	}
@@ -321,7 +307,7 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 func (s *Answers) read(ctx context.Context, run *asked, need data.Need) (*data.Set, error) {
 	inner := need
 	inner.Columns = slices.DeleteFunc(slices.Clone(need.Columns), func(name string) bool { return s.Columns[name] != nil })
-	for _, c := range run.InFile(s.reads(run.Run, need.Columns)) {
+	for _, c := range run.InFile(s.reads(run.Coder, need.Columns)) {
 		if c.Name != data.ImagesColumn && c.Name != data.LabelsColumn && !slices.Contains(inner.Columns, c.Name) {
 			inner.Columns = append(inner.Columns, c.Name)
 		}
@@ -331,7 +317,7 @@ func (s *Answers) read(ctx context.Context, run *asked, need data.Need) (*data.S
 		return nil, err
 	}
 	if run.own {
-		err = run.origin.Changed(set.Name, set.Files)
+		err = run.Origin.Changed(set.Name, set.Files)
 	}
 	if err == nil && !slices.Equal(set.Shape, run.Shape()) {
 		err = &data.Error{Dataset: answersName, Path: s.Run, Problem: fmt.Sprintf("the run reads samples of shape %v, those of %s have %v", run.Shape(), set.Name, set.Shape)}
@@ -353,7 +339,7 @@ func (s *Answers) values(columns []string) (names []string) {
 }
 
 // reads returns descriptions of the columns from which the run computes the values that the model reads.
-func (s *Answers) reads(run *Run, columns []string) (list []data.Column) {
+func (s *Answers) reads(run *Coder, columns []string) (list []data.Column) {
 	for _, value := range s.values(columns) {
 		list = append(list, run.Columns(value)...)
 	}
@@ -367,52 +353,87 @@ func (s *Answers) reads(run *Run, columns []string) (list []data.Column) {
 // block is the number of samples that are computed together.
 const block = 256
 
+// inBlocks calls f with the columns of blocks of samples, from which the run computes a value.
+func (c *Coder) inBlocks(ctx context.Context, samples *data.Images, reads []data.Column, f func(given map[string][]float32) error) error {
+	for from := 0; from < samples.Len(); from += block {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		indices := make([]int, min(block, samples.Len()-from))
+		for i := range indices {
+			indices[i] = from + i
+		}
+		given, err := c.Given(samples.Subset(indices), reads)
+		if err == nil {
+			err = f(given)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValuesOf returns a value of samples before scaling, row by row, computed from all columns that the value depends on.
+func (c *Coder) ValuesOf(ctx context.Context, value string, samples *data.Images) (values []float32, err error) {
+	if ctx == nil {
+		return nil, errNoContext
+	}
+	if err := c.Ready(); err != nil {
+		return nil, err
+	}
+	if samples == nil {
+		return nil, fmt.Errorf("run %s: %s: got no samples", c.path, value)
+	}
+	err = c.inBlocks(ctx, samples, c.Columns(value), func(given map[string][]float32) error {
+		more, err := c.ValueOf(value, given)
+		values = append(values, more...)
+		return err
+	})
+	return values, err
+}
+
 // answered returns the samples with the values of the run added.
-func (s *Answers) answered(ctx context.Context, run *Run, images *data.Images, columns []string) (*data.Images, error) {
+func (s *Answers) answered(ctx context.Context, run *Coder, images *data.Images, columns []string) (*data.Images, error) {
 	if images == nil {
 		return nil, nil
 	}
 	values, labels := map[string][]float32{}, []int(nil)
 	for _, name := range s.values(columns) {
-		values[name] = make([]float32, 0, images.Len()*volume.Of(run.shapeOf(name)))
+		values[name] = make([]float32, 0, images.Len()*volume.Of(run.ShapeOf(name)))
 	}
-	reads := s.reads(run, columns)
-	for from := 0; from < images.Len(); from += block {
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		indices := make([]int, min(block, images.Len()-from))
-		for i := range indices {
-			indices[i] = from + i
-		}
-		given, err := run.Given(images.Subset(indices), reads)
-		if err != nil {
-			return nil, s.uncomputed(err)
-		}
+	err := run.inBlocks(ctx, images, s.reads(run, columns), func(given map[string][]float32) error {
 		for name := range values {
 			more, err := run.ValueOf(name, given)
 			if err != nil {
-				return nil, s.uncomputed(err)
+				return err
 			}
 			values[name] = append(values[name], more...)
 		}
-		if s.Labels != "" {
-			p, err := run.PredictFrom(s.Labels, given)
-			if err != nil {
-				return nil, s.uncomputed(err)
-			}
+		if s.Labels == "" {
+			return nil
+		}
+		p, err := run.PredictFrom(s.Labels, given)
+		if err == nil {
 			labels = append(labels, p.Labels...)
 		}
+		return err
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, s.uncomputed(err)
 	}
 	var further []*data.Values
 	for _, name := range columns {
 		if of := s.Columns[name]; of != nil {
-			further = append(further, data.FloatColumn(name, run.shapeOf(of[0]), values[of[0]]))
+			further = append(further, data.FloatColumn(name, run.ShapeOf(of[0]), values[of[0]]))
 		}
 	}
 	other, err := images.WithColumns(further...)
 	if err == nil && s.Value != "" {
-		other, err = other.WithValues(run.shapeOf(s.Value), values[s.Value])
+		other, err = other.WithValues(run.ShapeOf(s.Value), values[s.Value])
 	}
 	if err == nil && s.Labels != "" {
 		other = other.WithLabels(labels)
@@ -429,7 +450,7 @@ func (s *Answers) uncomputed(err error) error {
 }
 
 // corrected says which calibrations and thresholds the values include, and how to remove them; "" if there are none.
-func (s *Answers) corrected(run *Run) string {
+func (s *Answers) corrected(run *Coder) string {
 	fitted := run.PostHoc()
 	if fitted == "" {
 		return ""
@@ -437,10 +458,10 @@ func (s *Answers) corrected(run *Run) string {
 	return fmt.Sprintf("its values include what was fitted to its heads (%s): `tessera calibrate %s --remove` removes that", fitted, s.Run)
 }
 
-// answersSum returns a checksum that identifies the values of the run: that of its parameters, combined with that of its
-// calibrations and thresholds if there are any.
-func (r *Run) answersSum() (string, error) {
-	heads, digest := r.fitted(), r.trained.Digest
+// sum returns a checksum that identifies the values of the run: that of its parameters, combined with that of its calibrations and
+// thresholds if there are any.
+func (c *Coder) sum() (string, error) {
+	heads, digest := c.Heads(), c.trained.Digest
 	if len(heads) == 0 {
 		return digest, nil
 	}

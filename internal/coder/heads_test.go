@@ -1,4 +1,4 @@
-package tessera_test
+package coder_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 
 	"tessera"
 	"tessera/attack"
+	"tessera/attack/runs"
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
@@ -23,6 +24,7 @@ import (
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/posthoc"
+	"tessera/posthoc/refit"
 )
 
 // overtrained trains a classifier on noisy labels until it is overconfident.
@@ -92,12 +94,12 @@ train     = { epochs = %d, batch = 48 }
 // predictions. Every method that computes the head is calibrated, also after the run is opened again.
 func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	run, images := overtrained(t)
-	raw, labels, err := run.Logits(t.Context(), data.TestSplit, "")
+	raw, labels, err := refit.Logits(t.Context(), run, data.TestSplit, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, method := range []string{posthoc.Isotonic, posthoc.Platt, posthoc.Temperature} {
-		done, err := run.Calibrate(t.Context(), "", method)
+		done, err := refit.Calibrate(t.Context(), run, "", method)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +129,7 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	}
 	defer opened.Close()
 	for name, r := range map[string]*tessera.Run{"calibrated": run, "opened": opened} {
-		got, _, err := r.Logits(t.Context(), data.TestSplit, "class")
+		got, _, err := refit.Logits(t.Context(), r, data.TestSplit, "class")
 		if err != nil || !slices.Equal(got, want) || r.PostHoc() != "class: "+c.String() {
 			t.Errorf("%s: %v; other logits, or %q", name, err, r.PostHoc())
 		}
@@ -154,16 +156,16 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rawRun.Close()
-	if got, _, err := rawRun.Logits(t.Context(), data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
+	if got, _, err := refit.Logits(t.Context(), rawRun, data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
 		t.Errorf("raw: %v, or other logits than before", err)
 	}
 	if len(labels) != 2000 {
 		t.Errorf("%d labels", len(labels))
 	}
-	if err := run.RemovePostHoc(); err != nil || run.PostHoc() != "" {
+	if err := refit.Remove(run); err != nil || run.PostHoc() != "" {
 		t.Errorf("%v, %q", err, run.PostHoc())
 	}
-	if got, _, err := run.Logits(t.Context(), data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
+	if got, _, err := refit.Logits(t.Context(), run, data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
 		t.Errorf("removed: %v, or other logits than before", err)
 	}
 }
@@ -182,7 +184,7 @@ func (w watched) Err() error {
 // While a head is calibrated again, its former calibration counts: nobody sees the head without one.
 func TestACalibrationIsReplacedAtOnce(t *testing.T) {
 	run, _ := classifier(t, 2, "class")
-	if _, err := run.Calibrate(t.Context(), "", posthoc.Temperature); err != nil {
+	if _, err := refit.Calibrate(t.Context(), run, "", posthoc.Temperature); err != nil {
 		t.Fatal(err)
 	}
 	former, looks := run.PostHoc(), 0
@@ -191,10 +193,10 @@ func TestACalibrationIsReplacedAtOnce(t *testing.T) {
 			t.Errorf("look %d: the run has %q, want %q", looks, run.PostHoc(), former)
 		}
 	}}
-	if _, err := run.Calibrate(ctx, "", posthoc.Platt); err != nil || looks == 0 {
+	if _, err := refit.Calibrate(ctx, run, "", posthoc.Platt); err != nil || looks == 0 {
 		t.Fatalf("%v after %d looks", err, looks)
 	}
-	if _, err := run.Calibrate(t.Context(), "", "no such method"); err == nil || !strings.Contains(run.PostHoc(), posthoc.Platt) {
+	if _, err := refit.Calibrate(t.Context(), run, "", "no such method"); err == nil || !strings.Contains(run.PostHoc(), posthoc.Platt) {
 		t.Errorf("after an error (%v) the run has %q", err, run.PostHoc())
 	}
 }
@@ -204,8 +206,8 @@ func TestWhatIsFittedIsReadWhileItChanges(t *testing.T) {
 	run, _ := classifier(t, 2, "class")
 	done := make(chan error)
 	go func() {
-		_, err := run.Calibrate(t.Context(), "", posthoc.Temperature)
-		done <- errors.Join(err, run.RemovePostHoc())
+		_, err := refit.Calibrate(t.Context(), run, "", posthoc.Temperature)
+		done <- errors.Join(err, refit.Remove(run))
 	}()
 	for {
 		select {
@@ -233,10 +235,10 @@ func TestNoCalibrationOfAnotherHeadIsLost(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer other.Close()
-	if _, err := run.Calibrate(t.Context(), "first", posthoc.Temperature); err != nil {
+	if _, err := refit.Calibrate(t.Context(), run, "first", posthoc.Temperature); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := other.Calibrate(t.Context(), "second", posthoc.Temperature); err != nil {
+	if _, err := refit.Calibrate(t.Context(), other, "second", posthoc.Temperature); err != nil {
 		t.Fatal(err)
 	}
 	again, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
@@ -275,7 +277,7 @@ func TestALogitThatIsNotFiniteHasNoClass(t *testing.T) {
 // A calibration is valid only for the parameters to which it was fitted. A changed bit of its file is detected.
 func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 	run, images := overtrained(t)
-	if _, err := run.Calibrate(t.Context(), "", posthoc.Temperature); err != nil {
+	if _, err := refit.Calibrate(t.Context(), run, "", posthoc.Temperature); err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(run.Path, "posthoc.json")
@@ -341,7 +343,7 @@ train     = { epochs = 2, batch = 100 }
 // metrics use the thresholds, also after the run is opened again. Equal samples have equal decisions.
 func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 	r := creditRun(t, "")
-	done, err := r.FitThresholds(t.Context(), tessera.ThresholdOptions{Positive: 1, Seed: 1})
+	done, err := refit.Thresholds(t.Context(), r, refit.ThresholdOptions{Positive: 1, Seed: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -400,13 +402,13 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, err := opened.Calibrate(t.Context(), "", posthoc.Isotonic); err != nil || opened.Thresholds("class") != nil {
+	if _, err := refit.Calibrate(t.Context(), opened, "", posthoc.Isotonic); err != nil || opened.Thresholds("class") != nil {
 		t.Errorf("%v, or the thresholds are those of other probabilities", err)
 	}
-	if _, err := opened.FitThresholds(t.Context(), tessera.ThresholdOptions{Positive: 1}); err == nil || !strings.Contains(err.Error(), "isotonic calibration") {
+	if _, err := refit.Thresholds(t.Context(), opened, refit.ThresholdOptions{Positive: 1}); err == nil || !strings.Contains(err.Error(), "isotonic calibration") {
 		t.Errorf("got %v", err)
 	}
-	if err := opened.RemoveThresholds(); err != nil || opened.PostHoc() != "class: isotonic" {
+	if err := refit.RemoveThresholds(opened); err != nil || opened.PostHoc() != "class: isotonic" {
 		t.Errorf("%v, %q", err, opened.PostHoc())
 	}
 }
@@ -663,7 +665,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 		t.Fatalf("%d of %d resist: the test shows nothing", want, len(labels))
 	}
 	a := attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: epsilon}
-	j, err := r.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Attack: a, Objective: attack.Margin}}})
+	j, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{{Attack: a, Objective: attack.Margin}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -688,7 +690,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	}
 	pgd := a
 	pgd.Method, pgd.Steps = attack.PGD, 1
-	same, err := r.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Attack: pgd, Objective: attack.Margin}}})
+	same, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{{Attack: pgd, Objective: attack.Margin}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -697,7 +699,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 		t.Errorf("the metric gives %v and %v, the attack %v and %v", robust, risk, same.Trials[0].Accuracy.Value, same.Trials[0].Risk)
 	}
 	other := untrained(t, strings.Replace(text, "batch = 1", "batch = 1, seed = 5", 1), tessera.Options{Threads: 1})
-	from, err := r.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Attack: a}}, From: other, Limit: 7})
+	from, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{{Attack: a}}, From: other, Limit: 7})
 	if err != nil || from.From != other.Path || from.Images != 7 {
 		t.Errorf("transfer: got %+v, %v", from, err)
 	}
@@ -735,24 +737,24 @@ train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
 	if right == ofLabels {
 		t.Fatalf("%d predictions equal the group, and as many the label: the test shows nothing", right)
 	}
-	judged := func(a tessera.HeadAttack) *attack.Judgement {
+	judged := func(a runs.HeadAttack) *attack.Judgement {
 		t.Helper()
 		a.Trials = []attack.Trial{{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.3}}}
-		j, err := r.AttackHead(t.Context(), a)
+		j, err := runs.Judge(t.Context(), r, a)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return j
 	}
-	if j := judged(tessera.HeadAttack{Head: "place"}); math.Abs(j.Accuracy.Value-float64(right)/50) > 1e-9 {
+	if j := judged(runs.HeadAttack{Head: "place"}); math.Abs(j.Accuracy.Value-float64(right)/50) > 1e-9 {
 		t.Errorf("clean accuracy %v, want %d of 50", j.Accuracy.Value, right)
 	}
-	same, named, swapped := judged(tessera.HeadAttack{Head: "place", From: other}), judged(tessera.HeadAttack{Head: "place", From: other, FromHead: "place"}),
-		judged(tessera.HeadAttack{Head: "place", From: other, FromHead: "class"})
+	same, named, swapped := judged(runs.HeadAttack{Head: "place", From: other}), judged(runs.HeadAttack{Head: "place", From: other, FromHead: "place"}),
+		judged(runs.HeadAttack{Head: "place", From: other, FromHead: "class"})
 	if same.Trials[0].Risk != named.Trials[0].Risk || same.Trials[0].Risk == swapped.Trials[0].Risk || swapped.From != other.Path+", head class" {
 		t.Errorf("risks %v, %v and %v, from %q", same.Trials[0].Risk, named.Trials[0].Risk, swapped.Trials[0].Risk, swapped.From)
 	}
-	if _, err := r.AttackHead(t.Context(), tessera.HeadAttack{Head: "place", From: other, FromHead: "age"}); err == nil || !strings.Contains(err.Error(), `head: got "age", want one of ["class" "place"]`) {
+	if _, err := runs.Judge(t.Context(), r, runs.HeadAttack{Head: "place", From: other, FromHead: "age"}); err == nil || !strings.Contains(err.Error(), `head: got "age", want one of ["class" "place"]`) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -805,11 +807,11 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 			if norm == attack.LInf {
 				trials = append(trials, trial(attack.Square))
 			}
-			own, err := models[name].AttackHead(t.Context(), tessera.HeadAttack{Trials: trials})
+			own, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{Trials: trials})
 			if err != nil {
 				t.Fatal(err)
 			}
-			moved, err := models[name].AttackHead(t.Context(), tessera.HeadAttack{From: models[other], Trials: []attack.Trial{trial(attack.PGD), trial(attack.FGSM)}})
+			moved, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{From: models[other], Trials: []attack.Trial{trial(attack.PGD), trial(attack.FGSM)}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -863,7 +865,7 @@ head.class.layers = [{ kind = "dense" }]
 		t.Fatal(err)
 	}
 	defer run.Close()
-	done, err := run.Calibrate(t.Context(), "", "temperature")
+	done, err := refit.Calibrate(t.Context(), run, "", "temperature")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -914,7 +916,7 @@ head.class.layers = [{ kind = "dense" }]
 	if err != nil {
 		t.Fatal(err)
 	}
-	j, err := run.AttackHead(t.Context(), tessera.HeadAttack{Trials: []attack.Trial{{Objective: attack.CrossEntropy,
+	j, err := runs.Judge(t.Context(), run, runs.HeadAttack{Trials: []attack.Trial{{Objective: attack.CrossEntropy,
 		Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.6, Steps: 20}}}})
 	if err != nil {
 		t.Fatal(err)

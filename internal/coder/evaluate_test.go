@@ -1,4 +1,4 @@
-package tessera_test
+package coder_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/classical/generate"
 	"tessera/config"
 	"tessera/data"
 	"tessera/data/morph"
@@ -410,10 +411,16 @@ loss = [{ kind = "hoyer" }]`: {
 func TestQualityRefusesWhatItCannotCompare(t *testing.T) {
 	run := bars(t, "1")
 	for name, call := range map[string]func() error{
-		"no features": func() error { _, err := run.Quality(t.Context(), make([]float32, 640), nil, "code"); return err },
-		"no images":   func() error { _, err := run.Quality(t.Context(), nil, run, "code"); return err },
-		"a half":      func() error { _, err := run.Quality(t.Context(), make([]float32, 96), run, "code"); return err },
-		"no samples":  func() error { _, err := run.Codes(t.Context(), nil); return err },
+		"no features": func() error {
+			_, err := generate.Measure(t.Context(), run, make([]float32, 640), nil, "code")
+			return err
+		},
+		"no images": func() error { _, err := generate.Measure(t.Context(), run, nil, run, "code"); return err },
+		"a half": func() error {
+			_, err := generate.Measure(t.Context(), run, make([]float32, 96), run, "code")
+			return err
+		},
+		"no samples": func() error { _, err := run.Codes(t.Context(), nil); return err },
 	} {
 		calmly(t, name, func() error {
 			if call() == nil {

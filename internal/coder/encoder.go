@@ -1,4 +1,4 @@
-package tessera
+package coder
 
 import (
 	"cmp"
@@ -13,9 +13,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
-	"tessera/graph/tape"
 	"tessera/internal/batches"
-	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
@@ -32,7 +30,7 @@ type EncoderOptions struct {
 	// Workers is the maximum number of programs of each size, and of goroutines that compute at the same time with one size. 0
 	// means one per CPU, with at most 8 programs of all sizes together.
 	Workers int
-	// Value is the name of the computed value, one of [Run.Values], such as the output or a head. "" is the code.
+	// Value is the name of the computed value, one of Values, such as the output or a head. "" is the code.
 	Value string
 }
 
@@ -46,10 +44,10 @@ func defaultSizes() []int { return []int{1, 8, 64, 256} }
 // goroutines may use it at the same time; each call computes on the goroutine of its caller. Every program has a separate
 // graph with separate ops, so that a user-defined layer may contain a Gorgonia op with state.
 //
-// The code of an image has the same bits in every call, and the bits of [Run.Encode] for a batch of the largest size. An
+// The code of an image has the same bits in every call, and the bits of [Coder.Encode] for a batch of the largest size. An
 // encoder measures which batch sizes round equally and does not use the other sizes: dense layers round equally for all sizes,
-// but convolutions use another algorithm for a few images. For a baseline, the code has the bits of Run.Encode for this image
-// alone; Run.Encode for several images computes in blocks, and the last digits may differ.
+// but convolutions use another algorithm for a few images. For a baseline, the code has the bits of Encode for this image
+// alone; Encode for several images computes in blocks, and the last digits may differ.
 type Encoder struct {
 	name   string
 	in     int // number of values of a row, which contains all columns
@@ -74,28 +72,29 @@ func (e *Encoder) Columns() []data.Column {
 	return slices.Clone(e.columns)
 }
 
-// Encoder returns an encoder of the run's model for any number of goroutines. It has separate programs: it also works while
+// Encoder returns an encoder of the model for any number of goroutines. It has separate programs: it also works while
 // other goroutines use the run, and after the run's Close. The caller closes it. It is an error if the code of an image
 // depends on the other images of the batch.
-func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
-	if err := r.ready(); err != nil {
+func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
+	if err := c.Ready(); err != nil {
 		return nil, err
 	}
-	out, err := r.length(o.Value)
+	out, err := c.length(o.Value)
 	if err != nil {
 		return nil, err
 	}
-	e := &Encoder{name: r.Path, out: out, columns: r.Columns(cmp.Or(o.Value, losses.Code)), scaling: r.scaling, missing: r.Model.Holed() && !metrics.TakesHoles(r.coder), output: o.Value == losses.Output, postHoc: r.fitted()[o.Value]}
-	for _, c := range e.columns {
-		e.in += c.Size()
+	missing := c.trained.Spec.Holed() && !metrics.TakesHoles(c.inner)
+	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, missing: missing,
+		output: o.Value == losses.Output, postHoc: c.Heads()[o.Value]}
+	for _, column := range e.columns {
+		e.in += column.Size()
 	}
-	if r.network != nil {
-		e.required = r.Model.Required(r.network.Layout, cmp.Or(o.Value, losses.Code))
-	}
-	if r.network == nil {
-		e.single = &whole{mu: &r.mu, coder: r.coder, in: e.in, decoded: o.Value == losses.Output}
+	network := c.trained.Model
+	if network == nil {
+		e.single = &whole{mu: &c.mu, coder: c.inner, in: e.in, decoded: o.Value == losses.Output}
 		return e, nil
 	}
+	e.required = c.trained.Spec.Required(network.Layout, cmp.Or(o.Value, losses.Code))
 	if o.Sizes == nil {
 		o.Sizes = defaultSizes()
 	}
@@ -105,40 +104,35 @@ func (r *Run) Encoder(o EncoderOptions) (*Encoder, error) {
 	o.Sizes = slices.Clone(o.Sizes)
 	for i, size := range o.Sizes {
 		if size > 0 { // others are refused below
-			o.Sizes[i] = r.network.AtOnce(size)
+			o.Sizes[i] = network.AtOnce(size)
 		}
 	}
 	e.pool, err = batches.New(batches.Options{In: e.in, Out: e.out, Sizes: o.Sizes, Workers: o.Workers, Whole: e.isWhole,
 		Compile: func(size int) (batches.Program, error) {
-			return r.options.encoding(r.network, size, o.Value, e.columns, e.in)
+			return c.encoding(network, size, o.Value, e.columns, e.in)
 		}})
 	if err != nil {
-		return nil, fmt.Errorf("run %s: encoder: %w", r.Path, err)
+		return nil, fmt.Errorf("run %s: encoder: %w", c.path, err)
 	}
 	return e, nil
 }
 
 // length returns the number of elements that a value has for one image.
-func (r *Run) length(value string) (int, error) {
-	names := r.Values()
+func (c *Coder) length(value string) (int, error) {
+	names := c.Values()
 	switch {
 	case value == "" || value == losses.Code:
-		return r.Units(), nil
-	case !slices.Contains(names, value) && !slices.Contains(r.Named(), value):
+		return c.Units(), nil
+	case !slices.Contains(names, value) && !slices.Contains(c.Named(), value):
 		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %q, or the path of a layer or of a value that it publishes: one of %q",
-			r.Path, value, names, r.Named())
+			c.path, value, names, c.Named())
 	case value == losses.Output:
-		return volume.Of(r.Shape()), nil
+		return volume.Of(c.Shape()), nil
 	}
-	if r.network != nil {
-		return r.network.Layout.Size(value), nil
+	if c.trained.Model == nil { // of a baseline
+		return c.Units(), nil
 	}
-	given := map[string][]float32{}
-	for _, c := range r.Columns(value) {
-		given[c.Name] = make([]float32, c.Size())
-	}
-	head, err := r.ValueOf(value, given)
-	return len(head), err
+	return c.trained.Layout.Size(value), nil
 }
 
 // encoding is the compiled program of one value and one batch size. It computes on the goroutine of its caller: for a few
@@ -156,7 +150,7 @@ type part struct {
 }
 
 // encoding compiles the program of a value for batches of size rows with these columns.
-func (o Options) encoding(m *graph.Model, size int, value string, columns []data.Column, row int) (*encoding, error) {
+func (c *Coder) encoding(m *graph.Model, size int, value string, columns []data.Column, row int) (*encoding, error) {
 	program, err := m.Program(graph.Request{Batch: size, Want: []string{cmp.Or(value, losses.Code)}})
 	if err != nil {
 		return nil, err
@@ -165,6 +159,7 @@ func (o Options) encoding(m *graph.Model, size int, value string, columns []data
 	for _, in := range program.Inputs {
 		p, at := part{row: row}, slices.IndexFunc(columns, func(c data.Column) bool { return c.Name == in.Column })
 		if at < 0 {
+			e.team.Close()
 			return nil, fmt.Errorf("its input %q is not given", in.Name)
 		}
 		for _, before := range columns[:at] {
@@ -176,11 +171,7 @@ func (o Options) encoding(m *graph.Model, size int, value string, columns []data
 	if len(columns) == 1 {
 		e.inputs = nil
 	}
-	var backend ir.Backend = engine.Backend{Team: e.team}
-	if o.Backend == Tape {
-		backend = tape.Backend{}
-	}
-	if e.runner, err = backend.Compile(program); err != nil {
+	if e.runner, err = backendOn(c.backend, e.team).Compile(program); err != nil {
 		e.team.Close()
 		return nil, err
 	}
@@ -431,7 +422,7 @@ func (e *Encoder) Close() error {
 
 // whole computes with a coder that has no compiled programs, in one call at a time. It shares the run's lock.
 type whole struct {
-	mu      *turns        // the run's lock
+	mu      *Turns        // the run's lock
 	coder   metrics.Coder // the coder; nil after Close
 	in      int           // number of values of an image
 	decoded bool          // the value is the output, not the code

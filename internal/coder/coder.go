@@ -1,0 +1,306 @@
+// Package coder computes with trained models, for any number of goroutines and in the units of the samples before scaling. A [Coder] is a
+// stack: it locks, scales, and applies what was fitted to the heads after the training to the coder of a model. An [Encoder] computes one
+// value in parallel.
+package coder
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+
+	"tessera/classical"
+	"tessera/config"
+	"tessera/data"
+	"tessera/graph"
+	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
+	"tessera/internal/train"
+	"tessera/losses"
+	"tessera/metrics"
+	"tessera/posthoc"
+)
+
+// described is what a coder knows and computes of a model: a [*graph.Coder], or a method of package classical as a [plain].
+type described interface {
+	metrics.Coder
+	metrics.ValueCoder
+	metrics.ClassColumner
+	metrics.Weighted
+	// Named lists further values that Value computes: the outputs of layers by path, for example encoder.0, and the values that layers
+	// publish, for example encoder.1.mean. A method of package classical has none.
+	Named() []string
+	// ShapeOf returns the shape of a value for one sample; nil for an unknown name.
+	ShapeOf(name string) []int
+	// Columns describes the columns from which a value is computed: images, and the columns that a head or a layer reads, labels too.
+	Columns(name string) []data.Column
+	// Decodes returns an error if Decode cannot work: the model has no decoder, or its decoder reads more than the code.
+	Decodes() error
+	// Reconstructs returns an error if the output is no reconstruction of the samples: the model has no decoder, or its decoder is trained
+	// only on hidden parts of the samples.
+	Reconstructs() error
+	// ValueOf is Value for a value that is computed from several columns, which are given by name, row by row.
+	ValueOf(name string, columns map[string][]float32) ([]float32, error)
+}
+
+var (
+	_ described          = (*graph.Coder)(nil)
+	_ described          = plain{}
+	_ described          = (*Coder)(nil)
+	_ metrics.HolesCoder = (*Coder)(nil)
+)
+
+// Coder is a trained model in memory. Several goroutines may use it, but only one at a time computes; with an [Encoder] they compute in
+// parallel. Samples and images have the units before scaling. NaN is a missing entry, if the data set allows missing entries (`missing`).
+type Coder struct {
+	described
+	Origin train.Environment // environment of the training, which records the paths of its data
+
+	path    string
+	trained *train.Trained
+	inner   metrics.Coder                           // of scaled samples, without what was fitted to the heads
+	heads   atomic.Pointer[map[string]posthoc.Head] // what was fitted to the heads; the map does not change
+	raw     bool                                    // what the folder of the run says about heads is not read
+	backend string                                  // name of the back end
+	mu      Turns                                   // locked during computations
+	team    *team.Team
+	closed  bool
+}
+
+// Options are the options of a [Coder].
+type Options struct {
+	Path        string     // folder of the run, or name of the file from which it was read, for messages
+	Backend     ir.Backend // runs the programs of the coder
+	Team        *team.Team // goroutines of the back end; the coder closes it
+	Raw         bool       // what was fitted to the heads in the folder of the run is discarded by the first change
+	BackendName string
+}
+
+// New returns the coder of a trained model. Without a model (nil) its methods return an error.
+func New(t *train.Trained, o Options) *Coder {
+	c := &Coder{path: o.Path, trained: t, raw: o.Raw, backend: o.BackendName, team: o.Team}
+	switch {
+	case t == nil:
+		c.trained, c.described = &train.Trained{Spec: &config.Model{}}, graph.NewCoder(nil, nil)
+	case t.Baseline != nil:
+		c.inner, c.described = t.Baseline, plain{t.Baseline}
+	default:
+		of := graph.NewCoder(t.Model, o.Backend)
+		c.inner, c.described = of, of
+	}
+	c.heads.Store(&c.trained.PostHoc)
+	return c
+}
+
+// ErrClosed is the error for the use of a closed run or encoder.
+var ErrClosed = errors.New("closed")
+
+// errNoModel is the error for a run that was not returned by this package.
+var errNoModel = errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
+
+// errNoContext is the error for a nil context.
+var errNoContext = errors.New("tessera: no context: give context.Background()")
+
+// Ready returns an error if the coder has no model or is closed.
+func (c *Coder) Ready() error { return c.Do(func(metrics.Coder) error { return nil }) }
+
+// Do calls f, while no other goroutine computes, with the coder of scaled samples, which applies what was fitted to the heads.
+func (c *Coder) Do(f func(metrics.Coder) error) error { return c.DoWith(c.Heads(), f) }
+
+// DoWith is [Coder.Do] with other calibrations and thresholds of the heads.
+func (c *Coder) DoWith(heads map[string]posthoc.Head, f func(metrics.Coder) error) error {
+	if c == nil || c.inner == nil {
+		return errNoModel
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return fmt.Errorf("run %s: %w", c.path, ErrClosed)
+	}
+	if of, ok := c.inner.(*graph.Coder); ok {
+		return f(of.WithPostHoc(heads))
+	}
+	return f(c.inner)
+}
+
+// scaled returns a coder for samples before scaling.
+func (c *Coder) scaled(inner metrics.Coder) scaled {
+	return scaled{inner, c.trained.Scaling, c.trained.Spec.Holed()}
+}
+
+// Unwrap returns the coder of the model, whose capabilities [metrics.As] finds. What it computes is neither locked nor scaled.
+func (c *Coder) Unwrap() metrics.Coder { return c.inner }
+
+// Encode implements [metrics.Coder].
+func (c *Coder) Encode(images []float32) (codes []float32, err error) {
+	err = c.Do(func(m metrics.Coder) error { codes, err = c.scaled(m).Encode(images); return err })
+	return codes, err
+}
+
+// Decode implements [metrics.Coder].
+func (c *Coder) Decode(codes []float32) (images []float32, err error) {
+	err = c.Do(func(m metrics.Coder) error { images, err = c.scaled(m).Decode(codes); return err })
+	return images, err
+}
+
+// WithAtoms implements [metrics.Coder]. The returned coder shares the goroutines of this one, and ends with it.
+func (c *Coder) WithAtoms(a *metrics.Atoms) (other metrics.Coder, err error) {
+	err = c.Do(func(m metrics.Coder) error {
+		made, err := c.scaled(m).WithAtoms(a)
+		other = &reAtomed{made, c}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return other, nil
+}
+
+// Value implements [metrics.ValueCoder]: it returns the named value, one of Values or Named, row by row.
+func (c *Coder) Value(name string, images []float32) ([]float32, error) {
+	return c.ValueOf(name, map[string][]float32{losses.Images: images})
+}
+
+// ValueOf is like [Coder.Value], for a value that is computed from several columns: columns contains the values of the columns in
+// Columns, by name, row by row.
+func (c *Coder) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
+	err = c.Do(func(m metrics.Coder) error {
+		if of, ok := m.(classical.Model); ok {
+			m = plain{of}
+		}
+		values, err = c.scaled(m).valueOf(name, columns, c.Columns(name))
+		return err
+	})
+	return values, err
+}
+
+// TakesHoles implements [metrics.HolesCoder]: pca, nmf and sparse_nmf encode the observed entries of samples, even if no entries were
+// missing in their training. With scale = "whiten" they do not: every scaled value depends on all entries.
+func (c *Coder) TakesHoles() bool { return c.inner != nil && c.scaled(c.inner).TakesHoles() }
+
+// Components returns the components of a mixture in the units before scaling, nil for another model.
+func (c *Coder) Components() (list []metrics.Component) {
+	_ = c.Do(func(m metrics.Coder) error { list = c.scaled(m).components(); return nil })
+	return list
+}
+
+// Sampler calls f with a capability of the model, such as [metrics.Sampler], and removes the scaling of the images that f returns. The
+// error is [metrics.ErrNoSampler] for a model without it.
+func Sampler[T any](c *Coder, f func(T) ([]float32, error)) (images []float32, err error) {
+	err = c.Do(func(m metrics.Coder) error {
+		of, ok := metrics.As[T](m)
+		if !ok {
+			return metrics.ErrNoSampler
+		}
+		if images, err = f(of); err == nil {
+			c.trained.Scaling.Undo(images)
+		}
+		return err
+	})
+	return images, err
+}
+
+// Range returns the smallest and the largest value of the fitted samples before scaling: 0 and 1 for bytes.
+func (c *Coder) Range() (low, high float32) { return c.trained.Range[0], c.trained.Range[1] }
+
+// Scaling returns the scaling of the samples that the model reads; nil for none.
+func (c *Coder) Scaling() *data.Scaling { return c.trained.Scaling }
+
+// Digest returns the SHA-256 of the file of the parameters.
+func (c *Coder) Digest() string { return c.trained.Digest }
+
+// Close waits until no goroutine computes and frees the compiled programs and goroutines. Afterwards every method that returns an error
+// returns [ErrClosed]; a second Close does nothing. Encoders remain open.
+func (c *Coder) Close() error {
+	if c == nil {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return nil
+	}
+	c.closed = true
+	if c.team != nil {
+		defer c.team.Close()
+	}
+	return closeCoder(c.inner)
+}
+
+func closeCoder(c metrics.Coder) error {
+	if closer, ok := c.(io.Closer); ok {
+		return closer.Close()
+	}
+	return nil
+}
+
+// reAtomed is a coder with other atoms.
+type reAtomed struct {
+	metrics.Coder // of samples before scaling
+	of            *Coder
+}
+
+// Encode implements [metrics.Coder].
+func (a *reAtomed) Encode(images []float32) (codes []float32, err error) {
+	err = a.of.Do(func(metrics.Coder) error { codes, err = a.Coder.Encode(images); return err })
+	return codes, err
+}
+
+// Decode implements [metrics.Coder].
+func (a *reAtomed) Decode(codes []float32) (images []float32, err error) {
+	err = a.of.Do(func(metrics.Coder) error { images, err = a.Coder.Decode(codes); return err })
+	return images, err
+}
+
+// WithAtoms implements [metrics.Coder].
+func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
+	return a.of.WithAtoms(atoms)
+}
+
+// TakesHoles implements [metrics.HolesCoder].
+func (a *reAtomed) TakesHoles() bool { return a.of.TakesHoles() }
+
+// Unwrap returns the coder that this one wraps.
+func (a *reAtomed) Unwrap() metrics.Coder { return a.Coder }
+
+// Close implements [io.Closer]. It waits while the run computes.
+func (a *reAtomed) Close() error {
+	a.of.mu.Lock()
+	defer a.of.mu.Unlock()
+	return closeCoder(a.Coder.(scaled).Coder)
+}
+
+// Turns is a mutex with a Lock that a context can cancel. The zero value is unlocked.
+type Turns struct {
+	once sync.Once
+	free chan struct{} // holds one token while the lock is free
+}
+
+func (t *Turns) token() chan struct{} {
+	t.once.Do(func() {
+		t.free = make(chan struct{}, 1)
+		t.free <- struct{}{}
+	})
+	return t.free
+}
+
+// Lock acquires the lock.
+func (t *Turns) Lock() { <-t.token() }
+
+// Within acquires the lock, or returns ctx's error once ctx is done.
+func (t *Turns) Within(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case <-t.token():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Unlock releases the lock.
+func (t *Turns) Unlock() { t.token() <- struct{}{} }

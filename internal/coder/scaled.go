@@ -1,0 +1,201 @@
+package coder
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+	"tessera/classical"
+	"tessera/data"
+	"tessera/internal/vectors"
+	"tessera/losses"
+	"tessera/metrics"
+)
+
+// scaled is a coder for samples in the units before scaling, of a coder for scaled samples.
+type scaled struct {
+	metrics.Coder
+	by      *data.Scaling // nil for none
+	missing bool          // samples have missing or hidden entries
+}
+
+// Unwrap returns the coder of scaled samples.
+func (s scaled) Unwrap() metrics.Coder { return s.Coder }
+
+// in returns the model's inputs for images: scaled as in the training. If the data set has missing or hidden entries and the model does
+// not take NaN, 0 replaces NaN.
+func (s scaled) in(images []float32) []float32 {
+	return zeroNaN(s.by.Applied(images), s.missing && !metrics.TakesHoles(s.Coder))
+}
+
+// Encode implements [metrics.Coder].
+func (s scaled) Encode(images []float32) ([]float32, error) { return s.Coder.Encode(s.in(images)) }
+
+// Decode implements [metrics.Coder].
+func (s scaled) Decode(codes []float32) ([]float32, error) {
+	images, err := s.Coder.Decode(codes)
+	if err == nil {
+		s.by.Undo(images)
+	}
+	return images, err
+}
+
+// WithAtoms implements [metrics.Coder].
+func (s scaled) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
+	made, err := s.Coder.WithAtoms(a)
+	return scaled{made, s.by, s.missing}, err
+}
+
+// TakesHoles implements [metrics.HolesCoder].
+func (s scaled) TakesHoles() bool {
+	return metrics.TakesHoles(s.Coder) && (s.by == nil || s.by.Mix == nil)
+}
+
+// valueOf returns a value from columns before scaling; reads describes the columns from which it is computed.
+func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.Column) ([]float32, error) {
+	given := maps.Clone(columns)
+	for _, c := range reads {
+		if values, ok := columns[c.Name]; ok && c.AsImages {
+			given[c.Name] = s.in(values)
+		}
+	}
+	if images, ok := columns[losses.Images]; ok {
+		given[losses.Images] = s.in(images)
+		if given[data.ObservedColumn] == nil && s.missing {
+			given[data.ObservedColumn] = observed(images)
+		}
+	}
+	values, err := s.Coder.(described).ValueOf(name, given)
+	if err == nil && name == losses.Output {
+		s.by.Undo(values)
+	}
+	return values, err
+}
+
+// components returns the components of a mixture, nil for another model.
+func (s scaled) components() []metrics.Component {
+	mixture, ok := metrics.As[metrics.Mixture](s.Coder)
+	if !ok {
+		return nil
+	}
+	list := mixture.Components()
+	if s.by == nil {
+		return list
+	}
+	for _, c := range list {
+		s.unmix(c)
+		for i, f := range s.by.Factor {
+			c.Mean[i] = c.Mean[i]/float64(f) + float64(s.by.Shift[i])
+			for j := range c.Mean {
+				if c.Covariance != nil {
+					c.Covariance[i*len(c.Mean)+j] /= float64(f) * float64(s.by.Factor[j])
+				}
+			}
+		}
+	}
+	return list
+}
+
+// unmix multiplies mean and covariance of a component by the inverse of the matrix of a whitening.
+func (s scaled) unmix(c metrics.Component) {
+	n := len(c.Mean)
+	if s.by.Unmix == nil {
+		return
+	}
+	u := mat.NewDense(n, n, vectors.Wide(s.by.Unmix))
+	var mean, left, both mat.Dense
+	mean.Mul(u, mat.NewDense(n, 1, c.Mean))
+	copy(c.Mean, mean.RawMatrix().Data)
+	if c.Covariance != nil {
+		left.Mul(u, mat.NewDense(n, n, c.Covariance))
+		both.Mul(&left, u)
+		copy(c.Covariance, both.RawMatrix().Data)
+	}
+}
+
+// zeroNaN returns values with 0 for NaN if missing is true. It may return the slice itself.
+func zeroNaN(values []float32, missing bool) []float32 {
+	isNaN := func(v float32) bool { return v != v }
+	if !missing || !slices.ContainsFunc(values, isNaN) {
+		return values
+	}
+	values = slices.Clone(values)
+	for i, v := range values {
+		if isNaN(v) {
+			values[i] = 0
+		}
+	}
+	return values
+}
+
+// observed returns the mask of the observed values: 0 for NaN, else 1.
+func observed(values []float32) []float32 {
+	mask := make([]float32, len(values))
+	for i, v := range values {
+		if v == v {
+			mask[i] = 1
+		}
+	}
+	return mask
+}
+
+// plain is a method of package classical: it computes codes and outputs of images, and has no heads.
+type plain struct{ classical.Model }
+
+// Unwrap returns the method.
+func (p plain) Unwrap() metrics.Coder { return p.Model }
+
+// Values implements [metrics.ValueCoder].
+func (plain) Values() []string { return []string{losses.Code, losses.Output} }
+
+// Named returns no names.
+func (plain) Named() []string { return nil }
+
+// ShapeOf returns the shape of the code and of the output.
+func (p plain) ShapeOf(name string) []int {
+	switch name {
+	case losses.Code:
+		return []int{p.Units()}
+	case losses.Output:
+		return p.Shape()
+	}
+	return nil
+}
+
+// ClassHeads implements [metrics.ValueCoder].
+func (plain) ClassHeads() []string { return nil }
+
+// ClassColumn implements [metrics.ClassColumner].
+func (plain) ClassColumn(string) string { return data.LabelsColumn }
+
+// LastWeight implements [metrics.Weighted].
+func (p plain) LastWeight() []float32 { return metrics.LastWeight(p.Model) }
+
+// Columns returns the images.
+func (p plain) Columns(string) []data.Column {
+	return []data.Column{{Name: losses.Images, Shape: p.Shape(), Type: data.Float32}}
+}
+
+// Decodes returns nil.
+func (plain) Decodes() error { return nil }
+
+// Reconstructs returns nil.
+func (plain) Reconstructs() error { return nil }
+
+// Value implements [metrics.ValueCoder].
+func (p plain) Value(name string, images []float32) ([]float32, error) {
+	return p.ValueOf(name, map[string][]float32{losses.Images: images})
+}
+
+// ValueOf returns the code or the output of images.
+func (p plain) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
+	if name != losses.Code && name != losses.Output {
+		return nil, fmt.Errorf("a model of this kind has no value %q, want one of %q", name, p.Values())
+	}
+	values, err := p.Encode(columns[losses.Images])
+	if err == nil && name == losses.Output {
+		values, err = p.Model.Decode(values)
+	}
+	return values, err
+}
