@@ -40,9 +40,6 @@ func NewModel(m Method, shape []int, seed uint64, of func(b Base) Algorithm) (Mo
 	}
 	b := Base{fit: m.Describe(), shape: slices.Clone(shape), pixels: volume.Of(shape)}
 	b.units = b.fit.Units
-	if f, ok := m.(config.Fitted); ok {
-		b.sizes = f.Fits
-	}
 	if err := b.wrap(b.check(m)); err != nil {
 		return nil, err
 	}
@@ -66,7 +63,6 @@ type Base struct {
 	seed          uint64
 	shape         []int
 	pixels, units int
-	sizes         func(images, pixels int) error // checks the settings; nil if all are valid
 
 	atoms []float32 // units x pixels
 	bias  []float32 // bias, pixels; nil if there is none
@@ -98,10 +94,10 @@ func (b *Base) check(m Method) error {
 
 // fits returns an error for settings that are invalid for a number of images, which is 0 if unknown.
 func (b *Base) fits(images int) error {
-	if b.sizes == nil {
+	if b.fit.Sizes == nil {
 		return nil
 	}
-	return b.sizes(images, b.pixels)
+	return b.fit.Sizes(images, b.pixels)
 }
 
 // wrap adds the name of the method to an error.

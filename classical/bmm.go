@@ -1,7 +1,7 @@
 package classical
 
 import (
-	"errors"
+	"cmp"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -35,12 +35,10 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *BMM) Describe() config.Fit {
-	return config.Fit{Name: "bmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts}
-}
-
-// Fits implements [config.Fitted].
-func (s *BMM) Fits(images, pixels int) error {
-	return errors.Join(atMostImages(s.Components, images), config.Bounded(s.Components, "means", pixels))
+	return config.Fit{Name: "bmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts,
+		Sizes: func(images, pixels int) error {
+			return cmp.Or(atMostImages(s.Components, images), config.Bounded(s.Components, "means", pixels))
+		}}
 }
 
 // New implements [Method].

@@ -34,12 +34,8 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *ConvexNMF) Describe() config.Fit {
-	return config.Fit{Name: "convex_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance}
-}
-
-// Fits implements [config.Fitted].
-func (s *ConvexNMF) Fits(images, pixels int) error {
-	return fitsClusters(s.Components, images, pixels)
+	return config.Fit{Name: "convex_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance,
+		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 
 // New implements [Method].

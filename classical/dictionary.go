@@ -36,12 +36,8 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *Dictionary) Describe() config.Fit {
-	return config.Fit{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true}
-}
-
-// Fits implements [config.Fitted].
-func (s *Dictionary) Fits(images, pixels int) error {
-	return fitsClusters(s.Components, images, pixels)
+	return config.Fit{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true,
+		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 
 // Check returns an error for invalid settings of a struct literal in Go.

@@ -45,12 +45,8 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *FactorAnalysis) Describe() config.Fit {
-	return config.Fit{Name: "factor_analysis", Units: s.Components, Iterations: s.Iterations, Signed: true}
-}
-
-// Fits implements [config.Fitted].
-func (s *FactorAnalysis) Fits(images, pixels int) error {
-	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
+	return config.Fit{Name: "factor_analysis", Units: s.Components, Iterations: s.Iterations, Signed: true,
+		Sizes: func(images, pixels int) error { return fewerThanImagesAndPixels(s.Components, images, pixels, "") }}
 }
 
 // New implements [Method]. It does not use the seed.

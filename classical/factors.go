@@ -71,7 +71,7 @@ func (f *factors) load(images Images) (err error) {
 }
 
 func (f *factors) sumSquares() {
-	f.squares = f.sumLanes(func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
+	f.squares = sumLanes(f.n, func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
 }
 
 // raise returns the values with those below floor raised to floor. If floor is 0, it returns the slice itself.
@@ -97,17 +97,6 @@ func (f *factors) allocate() {
 
 // image returns the pixels of fitted image i.
 func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixels] }
-
-// sumLanes returns the sum of of(i) over the fitted images i, lane by lane.
-func (f *factors) sumLanes(of func(i int) float64) float64 {
-	sums := make([]float64, laneCount(f.n))
-	forLanes(f.n, func(lane, from, to int) {
-		for i := from; i < to; i++ {
-			sums[lane] += of(i)
-		}
-	})
-	return sum(sums)
-}
 
 // pass calls update, which may be nil, for every block and then computes the sums that the update of the atoms needs: H'X and
 // H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.

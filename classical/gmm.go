@@ -58,11 +58,12 @@ const (
 
 // Describe implements [config.Baseline].
 func (s *GMM) Describe() config.Fit {
-	return config.Fit{Name: "gmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Signed: true}
+	return config.Fit{Name: "gmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Signed: true,
+		Sizes: s.sizes}
 }
 
-// Fits implements [config.Fitted].
-func (s *GMM) Fits(images, pixels int) error {
+// sizes returns an error for settings that are invalid for the numbers of images and pixels.
+func (s *GMM) sizes(images, pixels int) error {
 	if err := atMostImages(s.Components, images); err != nil {
 		return err
 	}

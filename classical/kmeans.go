@@ -1,8 +1,8 @@
 package classical
 
 import (
+	"cmp"
 	"context"
-	"errors"
 	"math"
 
 	"tessera/config"
@@ -43,12 +43,10 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *KMeans) Describe() config.Fit {
-	return config.Fit{Name: "kmeans", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true}
-}
-
-// Fits implements [config.Fitted].
-func (s *KMeans) Fits(images, pixels int) error {
-	return errors.Join(atMostImages(s.Components, images), config.Bounded(s.Components, "atoms", pixels))
+	return config.Fit{Name: "kmeans", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
+		Sizes: func(images, pixels int) error {
+			return cmp.Or(atMostImages(s.Components, images), config.Bounded(s.Components, "atoms", pixels))
+		}}
 }
 
 // New implements [Method].

@@ -1,6 +1,7 @@
 package classical
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -78,7 +79,8 @@ func (s *MatrixFactorisation) Describe() config.Fit {
 		units++
 	}
 	return config.Fit{Name: "matrix_factorisation", Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
-		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations}
+		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations,
+		Sizes: s.sizes}
 }
 
 // Check returns an error for settings that exclude each other.
@@ -92,8 +94,8 @@ func (s *MatrixFactorisation) Check() error {
 	return nil
 }
 
-// Fits implements [config.Fitted].
-func (s *MatrixFactorisation) Fits(images, pixels int) error {
+// sizes returns an error for settings that are invalid for the numbers of images and pixels.
+func (s *MatrixFactorisation) sizes(images, pixels int) error {
 	if s.Components > pixels {
 		return tooMany(s.Components, pixels, "the number of columns")
 	}
@@ -101,7 +103,7 @@ func (s *MatrixFactorisation) Fits(images, pixels int) error {
 		return tooMany(s.Components, images, "the number of rows")
 	}
 	units := s.Describe().Units
-	return errors.Join(config.Bounded(units, "factors of rows", images), config.Bounded(units, "factors of columns", pixels))
+	return cmp.Or(config.Bounded(units, "factors of rows", images), config.Bounded(units, "factors of columns", pixels))
 }
 
 // New implements [Method].

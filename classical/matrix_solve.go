@@ -262,7 +262,7 @@ func nonNegative(a, b, x []float64, k int) {
 
 // squares returns the sum of the squared errors of the observed entries.
 func (m *matrixFactorisation) squares() float64 {
-	return sumLanesOf(m.n, func(i int) (s float64) {
+	return sumLanes(m.n, func(i int) (s float64) {
 		columns, values := m.x.Entries(i)
 		for e, j := range columns {
 			d := float64(values[e]) - m.predict(m.rows[i*m.units:(i+1)*m.units], int(j))
@@ -272,8 +272,8 @@ func (m *matrixFactorisation) squares() float64 {
 	})
 }
 
-// sumLanesOf returns the sum of of(i) over all rows i.
-func sumLanesOf(n int, of func(i int) float64) float64 {
+// sumLanes returns the sum of of(i) over all rows i.
+func sumLanes(n int, of func(i int) float64) float64 {
 	sums := make([]float64, laneCount(n))
 	forLanes(n, func(lane, from, to int) {
 		for i := from; i < to; i++ {

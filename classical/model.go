@@ -24,7 +24,7 @@ import (
 )
 
 // Method contains the settings of a baseline. It may have a method Check() error, which returns a [part.KeyError] for settings
-// that exclude each other, and implement [config.Fitted].
+// that exclude each other.
 type Method interface {
 	config.Baseline
 	// New returns an unfitted model for images of the given shape, (height, width) or (height, width, channels). Every random

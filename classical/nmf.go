@@ -68,11 +68,12 @@ func init() {
 // Describe implements [config.Baseline].
 func (s *NMF) Describe() config.Fit {
 	return config.Fit{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
-		Complete: s.complete()}
+		Complete: s.complete(),
+		Sizes:    s.sizes}
 }
 
-// Fits implements [config.Fitted].
-func (s *NMF) Fits(images, pixels int) error {
+// sizes returns an error for settings that are invalid for the numbers of images and pixels.
+func (s *NMF) sizes(images, pixels int) error {
 	if s.Batch > 0 && images > 0 {
 		images = sampleSize(images, s.Batch, s.Components)
 	}
@@ -495,7 +496,7 @@ func (r *betaRule) prepare() float64 {
 	for i := range r.images {
 		r.images[i] = make([]float32, min(blockSize, f.n)*f.pixels)
 	}
-	r.ownPart = f.sumLanes(func(i int) float64 { return ownDivergence(f.image(i), r.exponent) })
+	r.ownPart = sumLanes(f.n, func(i int) float64 { return ownDivergence(f.image(i), r.exponent) })
 	return r.pass(false)
 }
 

@@ -110,7 +110,7 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 	}
 	// What would take too long to begin.
 	s := &NMF{Components: 10000, Init: "random"}
-	if err := s.Fits(60000, 784); !says(err, "codes take 2.4 GB") {
+	if err := s.Describe().Sizes(60000, 784); !says(err, "codes take 2.4 GB") {
 		t.Errorf("many images: got %v", err)
 	}
 }

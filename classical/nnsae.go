@@ -45,11 +45,9 @@ func init() {
 
 // Describe implements [config.Baseline]. A rising error does not end the fit.
 func (s *NNSAE) Describe() config.Fit {
-	return config.Fit{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true}
+	return config.Fit{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true,
+		Sizes: func(_, pixels int) error { return config.Bounded(s.Components, "atoms", pixels) }}
 }
-
-// Fits implements [config.Fitted].
-func (s *NNSAE) Fits(_, pixels int) error { return config.Bounded(s.Components, "atoms", pixels) }
 
 // New implements [Method].
 func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {

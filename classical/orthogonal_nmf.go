@@ -42,12 +42,8 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *OrthogonalNMF) Describe() config.Fit {
-	return config.Fit{Name: "orthogonal_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true}
-}
-
-// Fits implements [config.Fitted].
-func (s *OrthogonalNMF) Fits(images, pixels int) error {
-	return fitsFactors(s.Components, s.Init, images, pixels)
+	return config.Fit{Name: "orthogonal_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
+		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
 }
 
 // Check returns an error for settings that exclude each other.

@@ -46,12 +46,8 @@ func (s *PCA) Describe() config.Fit {
 	if holed == 0 {
 		holed = pcaIterations
 	}
-	return config.Fit{Name: "pca", Units: s.Components, Iterations: 1, Signed: true, Biased: true, Holed: holed}
-}
-
-// Fits implements [config.Fitted].
-func (s *PCA) Fits(images, pixels int) error {
-	return fewerThanImagesAndPixels(s.Components, images, pixels, "")
+	return config.Fit{Name: "pca", Units: s.Components, Iterations: 1, Signed: true, Biased: true, Holed: holed,
+		Sizes: func(images, pixels int) error { return fewerThanImagesAndPixels(s.Components, images, pixels, "") }}
 }
 
 // New implements [Method]. It does not use the seed.

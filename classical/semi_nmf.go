@@ -1,7 +1,7 @@
 package classical
 
 import (
-	"errors"
+	"cmp"
 	"math"
 
 	"tessera/config"
@@ -35,11 +35,9 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *SemiNMF) Describe() config.Fit {
-	return config.Fit{Name: "semi_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true}
+	return config.Fit{Name: "semi_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
+		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
-
-// Fits implements [config.Fitted].
-func (s *SemiNMF) Fits(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }
 
 // New implements [Method].
 func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
@@ -54,7 +52,7 @@ func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
 
 // fitsClusters returns an error for a number of components for which a start by k-means is impossible.
 func fitsClusters(components, images, pixels int) error {
-	return errors.Join(atMostImages(components, images), fitsFactors(components, "random", images, pixels))
+	return cmp.Or(atMostImages(components, images), fitsFactors(components, "random", images, pixels))
 }
 
 // clusterStart runs a short k-means. It returns codes (k x n) that are 1.2 at an image's centre and 0.2 elsewhere, and the

@@ -39,11 +39,12 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *SeparableNMF) Describe() config.Fit {
-	return config.Fit{Name: "separable_nmf", Units: s.Components, Iterations: 1}
+	return config.Fit{Name: "separable_nmf", Units: s.Components, Iterations: 1,
+		Sizes: s.sizes}
 }
 
-// Fits implements [config.Fitted].
-func (s *SeparableNMF) Fits(images, pixels int) error {
+// sizes returns an error for settings that are invalid for the numbers of images and pixels.
+func (s *SeparableNMF) sizes(images, pixels int) error {
 	if err := fewerThanImagesAndPixels(s.Components, images, pixels, ""); err != nil {
 		return err
 	}

@@ -53,12 +53,8 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *SparseNMF) Describe() config.Fit {
-	return config.Fit{Name: "sparse_nmf", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Holed: s.Iterations}
-}
-
-// Fits implements [config.Fitted].
-func (s *SparseNMF) Fits(images, pixels int) error {
-	return fitsFactors(s.Components, s.Init, images, pixels)
+	return config.Fit{Name: "sparse_nmf", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Holed: s.Iterations,
+		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
 }
 
 // Check returns an error for settings that exclude each other.

@@ -135,6 +135,9 @@ type Fit struct {
 	Biased     bool    // a bias is added to every decoded sample
 	// Holed is like Iterations, for samples with missing entries; 0 means that the method needs complete samples.
 	Holed int
+	// Sizes returns a [part.KeyError] for settings that are invalid for the number of samples, 0 if it is not known yet, or for the
+	// number of values of each; nil if all are valid.
+	Sizes func(samples, values int) error
 	// Complete is a [part.KeyError] for a setting with which a method of Holed > 0 needs complete samples all the same.
 	Complete error
 }

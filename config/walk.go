@@ -497,13 +497,6 @@ func bytesText(values int) string {
 	return fmt.Sprintf("%.3g GB", bytes/1e9)
 }
 
-// Fitted is a [Baseline] whose valid settings depend on the number and size of the images.
-type Fitted interface {
-	// Fits returns a [part.KeyError] for settings that are invalid for the number of images or of pixels. images is 0
-	// if their number is not known yet.
-	Fits(images, pixels int) error
-}
-
 // Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. Its shape is (components, each...), and
 // what is its name in the error. The bound is the same as for the parameters of a layer.
 func Bounded(components int, what string, each ...int) error {
@@ -517,13 +510,12 @@ func Bounded(components int, what string, each ...int) error {
 
 // fits reports settings of a baseline that are invalid for images of the shape input; nil means an unknown shape.
 func (m *Model) fits(input []int) []table.Diagnostic {
-	baseline, ok := m.Baseline.(Fitted)
-	if !ok || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
+	if m.Baseline == nil || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
 		return nil
 	}
-	err := baseline.Fits(0, product(input))
+	sizes := m.Baseline.Describe().Sizes
 	var of part.KeyError
-	if !errors.As(err, &of) {
+	if sizes == nil || !errors.As(sizes(0, product(input)), &of) {
 		return nil
 	}
 	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
