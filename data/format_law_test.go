@@ -1,0 +1,54 @@
+package data
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// Every format reads what it writes, and refuses every truncation of it. A part of a text is a text, so CSV only has to read it.
+func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
+	want := []float32{0, 1, 0.2, 0.4, 0.6, 0.8}
+	examples := map[string]struct { // of formats that are only read
+		file string
+		like Source
+	}{"safetensors": {"tensors.safetensors", &Safetensors{Named: Named{Tensor: "acts"}}}}
+	for _, f := range formats {
+		for _, suffix := range f.suffixes {
+			path := filepath.Join(t.TempDir(), "own"+suffix)
+			var like Source
+			if f.write != nil {
+				if err := WriteRows(path, "x", []int{1, 3}, want, Rows{}); err != nil {
+					t.Fatalf("%s: %v", suffix, err)
+				}
+				rows, err := ReadRows(background, path, nil, nil)
+				if err != nil || !slices.Equal(rows.Float32(), want) {
+					t.Errorf("%s: read %v, %v, want %v", suffix, rows, err, want)
+				}
+			} else if e, ok := examples[f.dataset]; ok {
+				b, err := os.ReadFile(filepath.Join("testdata", e.file))
+				if err != nil {
+					t.Fatal(err)
+				}
+				like = e.like
+				write(t, filepath.Dir(path), filepath.Base(path), b)
+			} else {
+				continue
+			}
+			whole, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := ReadRows(background, path, nil, like); err != nil {
+				t.Errorf("%s: %v", suffix, err)
+			}
+			for n := 0; n < len(whole) && f.dataset != "csv"; n++ {
+				write(t, filepath.Dir(path), filepath.Base(path), whole[:n])
+				if _, err := ReadRows(background, path, nil, like); err == nil {
+					t.Errorf("%s: the first %d of %d bytes are read", suffix, n, len(whole))
+				}
+			}
+		}
+	}
+}
