@@ -13,7 +13,9 @@ BLAS ?= $(firstword $(wildcard /usr/lib/*/openblas-pthread/libopenblas.so.0))
 CHAOS_EPOCHS ?= 3500
 # Where same-bytes keeps the results of BASE. Several checkouts may share one folder.
 CACHE ?= .same-bytes
-CONCURRENT = . ./apps/serve ./data/augment ./data ./data/morph ./internal/engine/... ./metrics ./internal/parallel/... ./internal/train/...
+# Every package that starts a goroutine, by itself or through package team, or uses unsafe.
+CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=testdata --exclude-dir=tools \
+	'^[[:space:]]*go [[:alpha:][:punct:]]|[.]Go[[:punct:]]func|team[.](For|New)[[:punct:]]|^[[:space:]]*"unsafe"$$' .)))
 
 # Versions of the linters, built from the module proxy.
 GOLANGCI ?= v2.15.0

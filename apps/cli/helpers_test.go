@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,8 +93,14 @@ type result struct {
 	memory         int64 // maximum resident memory in bytes
 }
 
+// trainers lists the sub-commands that train. With -short a test ends before the first of them.
+var trainers = []string{"train", "resume", "sweep", "reproduce", "rank", "worker", "trial", "tune"}
+
 // command prepares a run of the command. The command finds only the data that the test provides.
 func (b *bench) command(args ...string) *exec.Cmd {
+	if testing.Short() && len(args) > 0 && slices.Contains(trainers, args[0]) {
+		b.Skip("trains a model")
+	}
 	return b.wrapped(append([]string{b.binary}, args...)...)
 }
 
