@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/random"
@@ -13,11 +14,12 @@ import (
 )
 
 // Layer contains the laws of layers: for every accepted input of the shapes (6), (2, 3), (4, 1), (1, 3, 1) and (3, 4, 2), in
-// batches of 1, 2 and 5, at inference and in training, on both back ends, in float64, in two runs of the compiled program.
+// batches of 1 and 3, at inference and in training, on both back ends, in float64, in two runs of the compiled program.
 var Layer = LayerOf(layerShapes...)
 
 // LayerOf returns the laws of [Layer] for layers that accept only inputs of other shapes. The inputs of a [layers.Indexing]
-// layer are whole numbers.
+// layer are whole numbers. A value that a [layers.Reader] reads has the shape of the input, and the parameter that a
+// [layers.Borrower] borrows is a matrix with as many columns as the input has values, unless the test calls Receive or Lend.
 func LayerOf(shapes ...[]int) Kit[layers.Layer] {
 	return inTrials(func(fresh func() layers.Layer, try func(t layerTrial)) error {
 		return eachLayerTrial(shapes, fresh, try)
@@ -67,8 +69,9 @@ func (t layerTrial) String() string {
 }
 
 func eachLayerTrial(shapes [][]int, fresh func() layers.Layer, try func(t layerTrial)) error {
-	refused, taken := error(nil), false
+	refused, taken, made := error(nil), false, fresh
 	for _, in := range shapes {
+		fresh := func() layers.Layer { return connected(made(), in) }
 		if _, err := fresh().OutputShape(slices.Clone(in)); err != nil {
 			refused = err
 			continue
@@ -91,6 +94,19 @@ func eachLayerTrial(shapes [][]int, fresh func() layers.Layer, try func(t layerT
 		return fmt.Errorf("takes none of the inputs %v: %w", shapes, refused)
 	}
 	return nil
+}
+
+// connected sets the shapes that a layer of a model gets from other layers, for inputs of shape in, unless it has them.
+func connected(l layers.Layer, in []int) layers.Layer {
+	if slices.ContainsFunc(layers.Readings(l), func(r layers.Reading) bool { return r.Shape == nil }) {
+		layers.Receive(l, func(string) []int { return in })
+	}
+	if b, ok := l.(layers.Borrower); ok {
+		if _, err := l.OutputShape(slices.Clone(in)); err != nil {
+			b.Lend([]int{4, volume.Of(in)})
+		}
+	}
+	return l
 }
 
 // modes lists the values of training to test: false, and true if training can differ. A layer that does not read the mode
@@ -127,13 +143,13 @@ func (t layerTrial) compileLayer(l layers.Layer, on backend, single bool) (*rig,
 
 // layerOn returns the output of a layer for the images of the first run.
 func layerOn[T ir.Float](t layerTrial, l layers.Layer) gradcheck.Expression[T] {
-	return gradcheck.Layer(l, converted[T](t.data(0)["input"]), t.batch, t.in, t.training)
+	return gradcheck.Layer(l, converted[T](t.data(0)[gradcheck.Input]), t.batch, t.in, t.training)
 }
 
 // data draws the images of the i-th run.
 func (t layerTrial) data(i int) tensors {
 	stream := random.Stream(gradcheck.Seed, "input", uint64(i))
-	return tensors{"input": t.valid(converted[float64](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream)))}
+	return tensors{gradcheck.Input: t.valid(converted[float64](gradcheck.Values[float32](elements(t.batch, t.in), layers.Everything, stream)))}
 }
 
 // valid converts values to valid inputs of the layer: to whole numbers if the layer requires them.
@@ -212,8 +228,8 @@ func (t layerTrial) sameGraph() bool { return t.on != onTape || t.training }
 func wellDeclared(list []layers.Parameter) error {
 	names := map[string]bool{}
 	for _, p := range list {
-		if p.Name == "" || names[p.Name] {
-			return fmt.Errorf("parameter name %q is empty or used twice", p.Name)
+		if p.Name == "" || names[p.Name] || strings.ContainsAny(p.Name, " \t\n") {
+			return fmt.Errorf("parameter name %q is empty, used twice or contains a space", p.Name)
 		}
 		names[p.Name] = true
 		if p.Init == nil {
@@ -285,7 +301,7 @@ func (t layerTrial) imagewise() error {
 			if err != nil {
 				return err
 			}
-			for _, name := range []string{"output", "gradient of input"} {
+			for _, name := range []string{"output", "gradient of " + gradcheck.Input} {
 				if err := near(portion(got[name], i, t.batch), one[name], 1e-12); err != nil {
 					return fmt.Errorf("%s of image %d in the batch, and alone: %w", name, i, err)
 				}
@@ -325,9 +341,9 @@ func (t layerTrial) outputRange() error {
 			}
 			for i := range runs {
 				given := r.given(i)
-				x := uniform(len(given["input"]), within.Low, within.High)
+				x := uniform(len(given[gradcheck.Input]), within.Low, within.High)
 				x[0], x[1] = within.Low, within.High
-				given["input"] = t.valid(x)
+				given[gradcheck.Input] = t.valid(x)
 				got, err := r.run(given)
 				if err == nil {
 					err = bounded(got["output"], declared, r.epsilon)
@@ -357,9 +373,9 @@ func (t layerTrial) finite() error {
 	return t.inBoth(func(r *rig) error {
 		given := r.given(0)
 		for i, v := range []float64{0, 1e-30, -1e-30, 20, -20, 100, -100, 1e4, -1e4} {
-			given["input"] = slices.Repeat([]float64{v}, len(given["input"]))
-			given["input"][0] = -v
-			t.valid(given["input"])
+			given[gradcheck.Input] = slices.Repeat([]float64{v}, len(given[gradcheck.Input]))
+			given[gradcheck.Input][0] = -v
+			t.valid(given[gradcheck.Input])
 			got, err := r.run(given)
 			if err == nil {
 				err = got.finite()

@@ -152,29 +152,29 @@ func TestMistakesThatHideAreFound(t *testing.T) {
 	type apply = func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node
 	for law, hidden := range map[string]map[string]apply{
 		"has the right gradients": {
-			"5 of [6] at inference on the tape: run 1: input: element": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
-				if x.Shape()[0] < 5 {
+			"3 of [6] at inference on the tape: run 1: the input: element": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+				if x.Shape()[0] < 3 {
 					return x
 				}
 				return wrongly(c, x, meddling{name: "steep", slope: doubled})
 			},
-			"1 of [6] at inference on the tape: run 1: input: element": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			"1 of [6] at inference on the tape: run 1: the input: element": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				if s.Training() {
 					return x
 				}
 				return wrongly(c, x, meddling{name: "steep", slope: doubled})
 			},
-			"1 of [6] at inference on the tape: run 2: input: along": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			"1 of [6] at inference on the tape: run 2: the input: along": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
 			},
 		},
 		"has no memory of earlier runs": {
-			"1 of [6] at inference on the tape: run 2, and the same run as the first: gradient of input": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			"1 of [6] at inference on the tape: run 2, and the same run as the first: gradient of the input": func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				return wrongly(c, x, meddling{name: "stale slope", slope: stale})
 			},
 		},
 		"gives the same on both back ends": {
-			"2 of [2 3] in training on the engine: run 1: gradient of input: element 0 is": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			"3 of [2 3] in training on the engine: run 1: gradient of the input: element 0 is": func(c *ops.Chain, s layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 				if !s.Training() || x.Shape()[0] < 2 || x.Dims() < 3 {
 					return x
 				}
@@ -233,4 +233,39 @@ func TestTheLawsAcceptLayersOfOtherShapesThatAreNoIdentityAtInference(t *testing
 	if broken := laws.Broken(laws.Layer, fresh); len(broken) != len(laws.Layer.Names()) {
 		t.Errorf("a layer that takes none of the shapes breaks %q only", broken)
 	}
+}
+
+// shifted adds a parameter that is called like an argument.
+type shifted struct{ wrongLayer }
+
+func (shifted) Parameters([]int) []layers.Parameter {
+	return []layers.Parameter{{Name: "input", Shape: []int{1}, Init: &layers.Zeros{}, FanIn: 1, FanOut: 1}}
+}
+
+func (shifted) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Add(x, c.Sum(s.Parameter("input"))), c.Err()
+}
+
+// added adds a value that it reads by name.
+type added struct {
+	wrongLayer
+	of []int
+}
+
+func (a *added) Reads() []layers.Reading {
+	return []layers.Reading{{Key: "other", Name: "hidden", Shape: a.of}}
+}
+func (a *added) Receive(shapes [][]int) { a.of = shapes[0] }
+
+func (a *added) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
+	var c ops.Chain
+	return c.Add(x, s.Value("hidden")), c.Err()
+}
+
+// A parameter may be called "input", and a value that a layer reads has the shape of the input if the test gives no other.
+func TestTheLawsTakeLayersOfAnyParameterAndReaders(t *testing.T) {
+	laws.Check(t, laws.Layer, func() layers.Layer { return shifted{} })
+	laws.Check(t, laws.Layer, func() layers.Layer { return &added{} })
+	laws.Check(t, laws.Layer, func() layers.Layer { return &layers.Tied{Weight: "encoder.0.weight", Activation: "linear"} })
 }

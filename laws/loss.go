@@ -3,18 +3,40 @@ package laws
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/random"
+	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 	"tessera/losses"
 )
 
-// Loss contains the laws of losses: in batches of 1, 2 and 5, on both back ends, in float64, in two runs of the compiled
-// program.
-var Loss = inTrials(eachLossTrial, []law[lossTrial]{
+// Loss contains the laws of losses: in batches of 1 and 3, on both back ends, in float64, in two runs of the compiled
+// program. All values have the shape (6).
+var Loss = LossOf(Inputs{On: []int{lossColumns}, Against: lossColumns})
+
+// Inputs are the inputs of a loss whose values have other shapes than (6).
+type Inputs struct {
+	On        []int            // shape of the value `on`
+	Against   int              // number of values of `against`; 0 means as many as `on` has
+	Whole     int              // if > 0, the values of `against` are whole numbers below it
+	Published map[string][]int // shapes of the published values that differ from On
+}
+
+// LossOf returns the laws of [Loss] for losses of other inputs.
+func LossOf(in Inputs) Kit[losses.Loss] {
+	if in.Against == 0 {
+		in.Against = volume.Of(in.On)
+	}
+	return inTrials(func(fresh func() losses.Loss, try func(t lossTrial)) error {
+		return eachLossTrial(in, fresh, try)
+	}, lossLaws)
+}
+
+var lossLaws = []law[lossTrial]{
 	{"is applied by default to a value that it reads", lossTrial.appliedTo},
 	{"is a scalar", lossTrial.scalar},
 	{"is finite at the edges of its domain, gradients included", lossTrial.finite},
@@ -26,13 +48,14 @@ var Loss = inTrials(eachLossTrial, []law[lossTrial]{
 	{"gives the same on both back ends", lossTrial.likeTape},
 	{"gives on two processes what it gives on one", lossTrial.divided},
 	{"gives in float32 what it gives in float64, rounded", lossTrial.rounds},
-})
+}
 
 const lossColumns = 6
 
 // lossTrial is one way to run a loss.
 type lossTrial struct {
 	stand
+	in    Inputs
 	fresh func() losses.Loss
 	rows  int
 	like  func(rows int) lossTrial // returns the trial with the given number of rows on the same back end, compiled once
@@ -40,15 +63,15 @@ type lossTrial struct {
 
 func (t lossTrial) String() string { return fmt.Sprintf("%d rows on the %s", t.rows, t.on) }
 
-func eachLossTrial(fresh func() losses.Loss, try func(t lossTrial)) error {
+func eachLossTrial(in Inputs, fresh func() losses.Loss, try func(t lossTrial)) error {
 	trials := map[int]map[backend]lossTrial{} // by the number of rows
 	var like func(rows int, on backend) lossTrial
 	like = func(rows int, on backend) lossTrial {
 		if trials[rows] == nil {
 			trials[rows] = map[backend]lossTrial{}
-			t := lossTrial{fresh: fresh, rows: rows}
+			t := lossTrial{in: in, fresh: fresh, rows: rows}
 			for _, s := range newStands(func(on backend) (*rig, error) { return t.compileLoss(on, false) }, t.compileLoss) {
-				trials[rows][s.on] = lossTrial{s, fresh, rows, func(rows int) lossTrial { return like(rows, s.on) }}
+				trials[rows][s.on] = lossTrial{s, in, fresh, rows, func(rows int) lossTrial { return like(rows, s.on) }}
 			}
 		}
 		return trials[rows][on]
@@ -71,7 +94,7 @@ func (t lossTrial) compileLoss(on backend, single bool) (*rig, error) {
 // lossOn returns the loss for the values of the first run.
 func lossOn[T ir.Float](t lossTrial) gradcheck.Expression[T] {
 	data := t.data(0)
-	return gradcheck.Loss(t.fresh(), converted[T](data["x"]), converted[T](data["target"]), t.given(), lossColumns)
+	return gradcheck.LossOf(t.fresh(), converted[T](data["x"]), converted[T](data["target"]), t.given(), t.in.On, t.in.Published)
 }
 
 // given returns the number of rows of the loss's inputs: two for each image if the loss reads views.
@@ -89,11 +112,15 @@ func (t lossTrial) data(i int) tensors {
 	if t.fresh().Reads().Unit {
 		domain = unit
 	}
-	draw := func(name string, within layers.Interval) []float64 {
+	draw := func(name string, columns int, within layers.Interval) []float64 {
 		stream := random.Stream(gradcheck.Seed, name, uint64(i))
-		return converted[float64](gradcheck.Values[float32](t.given()*lossColumns, within, stream))
+		return converted[float64](gradcheck.Values[float32](t.given()*columns, within, stream))
 	}
-	return tensors{"x": draw("x", domain), "target": draw("target", unit)}
+	target := draw("target", t.in.Against, unit)
+	for j := 0; t.in.Whole > 0 && j < len(target); j++ {
+		target[j] = math.Floor(target[j] * float64(t.in.Whole))
+	}
+	return tensors{"x": draw("x", volume.Of(t.in.On), domain), "target": target}
 }
 
 func (t lossTrial) appliedTo() error {
@@ -220,10 +247,10 @@ func (t lossTrial) finite() error {
 		given := r.given(0)
 		for _, edge := range edges {
 			for _, last := range []float64{edge, 0, 1} {
-				for _, wanted := range []float64{0, 1} {
+				for _, wanted := range []float64{0, max(1, float64(t.in.Whole)-1)} {
 					x := slices.Repeat([]float64{edge}, len(given["x"]))
 					x[len(x)-1] = last
-					given["x"], given["target"] = x, slices.Repeat([]float64{wanted}, len(x))
+					given["x"], given["target"] = x, slices.Repeat([]float64{wanted}, len(given["target"]))
 					got, err := r.run(given)
 					if err == nil {
 						err = got.finite()

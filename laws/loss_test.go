@@ -103,3 +103,37 @@ func TestAKitLeavesTheGarbageCollectorAlone(t *testing.T) {
 		t.Error("nothing was tested")
 	}
 }
+
+// counted compares the first four of eight values with whole numbers, and reads two values that a layer publishes, of which one
+// has two numbers.
+type counted struct{ published bool }
+
+func (c counted) On() string { return "code" }
+
+func (c counted) Reads() losses.Reads {
+	if c.published {
+		return losses.Reads{Published: []string{"mean", "pair"}}
+	}
+	return losses.Reads{On: true, Against: losses.Images}
+}
+
+func (counted) CheckAgainst(int, int) error { return nil }
+
+func (o counted) Build(v losses.Values) (*gorgonia.Node, error) {
+	var c ops.Chain
+	if o.published {
+		pair := c.Do("pair", func() (*gorgonia.Node, error) { return v.Published("pair") })
+		return c.Mean(c.Square(pair)), c.Err()
+	}
+	x := c.Do("on", v.On)
+	difference := c.Sub(c.Columns(x, 0, 4), c.Do("against", v.Against))
+	return c.Add(c.Mean(c.Square(difference)), c.Mean(c.Square(c.Columns(x, 4, 4)))), c.Err()
+}
+
+func TestTheLawsTakeLossesOfWholeNumbersAndOfOtherSizes(t *testing.T) {
+	laws.Check(t, laws.LossOf(laws.Inputs{On: []int{8}, Against: 4, Whole: 3}), func() losses.Loss { return counted{} })
+	laws.Check(t, laws.LossOf(laws.Inputs{On: []int{8}, Published: map[string][]int{"pair": {2}}}), func() losses.Loss { return counted{published: true} })
+	if len(laws.Broken(laws.Loss, func() losses.Loss { return counted{} })) == 0 {
+		t.Error("eight values of six obey the laws")
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -17,7 +18,21 @@ import (
 )
 
 // Metric contains the laws of metrics, tested on models of every kind.
-var Metric = inTrials(eachMeasured, []law[metricTrial]{
+var Metric = MetricOf()
+
+// MetricOf returns the laws of [Metric] for metrics that read values with the given names by [metrics.Batch.Value]. Every model
+// has these values, of three numbers each.
+func MetricOf(values ...string) Kit[metrics.Metric] {
+	models := func() []*measured { return measuredModels(values) }
+	return inTrials(func(fresh func() metrics.Metric, try func(t metricTrial)) error {
+		return eachMeasured(models(), fresh, try)
+	}, metricLaws).and(once([]law[func() metrics.Metric]{
+		{"describes itself", described},
+		{"gives a number of some model", func(fresh func() metrics.Metric) error { return givesSome(models(), fresh) }},
+	}))
+}
+
+var metricLaws = []law[metricTrial]{
 	{"gives finite numbers or the reason why there are none", metricTrial.finiteValues},
 	{"gives the same numbers again", metricTrial.repeatable},
 	{"does not change its inputs", metricTrial.changesNothing},
@@ -25,10 +40,7 @@ var Metric = inTrials(eachMeasured, []law[metricTrial]{
 	{"does not depend on how images are cut into batches", metricTrial.cutAnyhow},
 	{"does not depend on the order of the images unless it says so", metricTrial.orderless},
 	{"does not depend on the scale of units if it says so", metricTrial.scaleless},
-}).and(once([]law[func() metrics.Metric]{
-	{"describes itself", described},
-	{"gives a number of some model", givesSome},
-}))
+}
 
 // metricTrial is a metric with one model.
 type metricTrial struct {
@@ -40,9 +52,9 @@ type metricTrial struct {
 
 func (t metricTrial) String() string { return t.name }
 
-func eachMeasured(fresh func() metrics.Metric, try func(t metricTrial)) error {
+func eachMeasured(models []*measured, fresh func() metrics.Metric, try func(t metricTrial)) error {
 	t := metricTrial{fresh: fresh, Description: fresh().Describe(), used: fresh()}
-	for _, t.measured = range measuredModels() {
+	for _, t.measured = range models {
 		try(t)
 	}
 	return nil
@@ -115,8 +127,8 @@ func unlessLacking(err error) error {
 	return err
 }
 
-func givesSome(fresh func() metrics.Metric) error {
-	for _, of := range measuredModels() {
+func givesSome(models []*measured, fresh func() metrics.Metric) error {
+	for _, of := range models {
 		values, err := evaluated(fresh(), of)
 		if err != nil {
 			return err
@@ -373,6 +385,7 @@ type measured struct {
 	factors []float32 // factors of the units; nil means 1
 	atoms   *metrics.Atoms
 	heads   map[string][]float32 // pixels x classes
+	named   map[string][]float32 // further values: pixels x numbers
 	sigmoid bool                 // f is the sigmoid; otherwise f is relu
 	opaque  bool                 // the model does not return its atoms
 	encodes bool                 // the model has no decoder
@@ -405,9 +418,9 @@ func newMeasured(name string, shape []int, units, n int, edit func(*measured)) *
 	return m
 }
 
-// measuredModels returns models of every kind.
-func measuredModels() []*measured {
-	return []*measured{
+// measuredModels returns models of every kind, which have the named values.
+func measuredModels(values []string) []*measured {
+	all := []*measured{
 		newMeasured("a dense model", []int{6, 5}, 7, 260, nil),
 		newMeasured("codes in [0,1]", []int{6, 5}, 7, 260, func(m *measured) { m.sigmoid = true }),
 		newMeasured("images with channels", []int{4, 3, 2}, 5, 260, nil),
@@ -454,6 +467,13 @@ func measuredModels() []*measured {
 			}
 		}),
 	}
+	for _, m := range all {
+		m.named = map[string][]float32{}
+		for i, name := range values {
+			m.named[name] = normal(rand.New(rand.NewPCG(7, uint64(i))), volume.Of(m.shape)*classesOfHeads, 1)
+		}
+	}
+	return all
 }
 
 // sumOfParts changes a model: its images become sums of disjoint non-negative atoms with decreasing weights, and its encoder
@@ -561,7 +581,7 @@ func (m *measured) LastWeight() []float32 {
 
 // Values implements [metrics.ValueCoder].
 func (m *measured) Values() []string {
-	names := append([]string{"code"}, m.ClassHeads()...)
+	names := slices.Concat([]string{"code"}, m.ClassHeads(), slices.Sorted(maps.Keys(m.named)))
 	if !m.encodes {
 		names = append(names, metrics.OutputName)
 	}
@@ -581,8 +601,14 @@ func (m *measured) ClassHeads() []string {
 
 // Value implements [metrics.ValueCoder].
 func (m *measured) Value(name string, images []float32) ([]float32, error) {
-	pixels := volume.Of(m.shape)
-	return product(images, m.heads[name], pixels, len(m.heads[name])/pixels), nil
+	pixels, w := volume.Of(m.shape), m.heads[name]
+	if w == nil {
+		w = m.named[name]
+	}
+	if w == nil {
+		return nil, fmt.Errorf("the model has no value %q", name)
+	}
+	return product(images, w, pixels, len(w)/pixels), nil
 }
 
 // LogLikelihood implements [metrics.Density]: a standard normal distribution.

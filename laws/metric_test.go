@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/laws"
@@ -138,5 +139,42 @@ func TestTheRightMetricBreaksNoLaw(t *testing.T) {
 		if got := laws.Broken(laws.Metric, func() metrics.Metric { return m }); len(got) > 0 {
 			t.Errorf("the right metric breaks %q", got)
 		}
+	}
+}
+
+// ofNext is the mean of a value that a model must have by name.
+type ofNext struct{ largest }
+
+func (o ofNext) Describe() metrics.Description {
+	d := o.largest.Describe()
+	d.Reads = metrics.ReadsImages
+	return d
+}
+
+func (ofNext) Start(*metrics.Subject) (metrics.Meter, error) { return &nextMeter{}, nil }
+
+type nextMeter struct {
+	sum float64
+	n   int
+}
+
+func (m *nextMeter) Add(b *metrics.Batch) error {
+	next, err := b.Value("next")
+	for _, v := range next {
+		m.sum += float64(v)
+	}
+	m.n += len(next)
+	return err
+}
+
+func (m *nextMeter) Values(context.Context) ([]metrics.Value, error) {
+	return []metrics.Value{metrics.Number(m.sum / float64(m.n))}, nil
+}
+
+func TestTheLawsTakeMetricsOfNamedValues(t *testing.T) {
+	laws.Check(t, laws.MetricOf("next"), func() metrics.Metric { return ofNext{} })
+	err := laws.Metric.Test(func() metrics.Metric { return ofNext{} })["gives the same numbers again"]
+	if err == nil || !strings.Contains(err.Error(), `no value "next"`) {
+		t.Errorf("models without the value: got %v", err)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tessera/config/part/table"
+	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/optim"
 )
@@ -27,18 +28,82 @@ func oneSort(fresh func() optim.Optimizer) error {
 }
 
 // Rule contains the laws of elementwise optimizers.
-var Rule = once([]law[func() optim.Rule]{
-	{"gives the same bits twice", repeatable},
+var Rule = once(append(updateLaws(eachLength), []law[func() optim.Rule]{
 	{"updates parts like the whole", splittable},
-	{"descends on a quadratic", descends},
 	{"changes no weight without gradient and decay", restful},
-	{"changes no weight at a learning rate of zero", rateless},
-	{"stays finite at zeros, denormals and large gradients", finiteUpdates},
-	{"never writes the gradient", readsGradient},
-	{"uses all of its state and no more", usesState},
 	{"takes its base rate from learning_rate", rateKey},
 	{"does not allocate", ruleAllocates},
-})
+}...))
+
+// Whole contains the laws of rules that update parameters as a whole, for the shapes that they accept. For all other
+// parameters these rules must satisfy [Rule].
+var Whole = once(append(updateLaws(eachShape), law[func() optim.Whole]{
+	"takes a shape", func(fresh func() optim.Whole) error { _, err := eachShape(fresh()); return err },
+}))
+
+// updates is a rule for a parameter of n values: an elementwise rule, or a rule for a whole parameter of one shape.
+type updates struct {
+	what      string // the parameter, for errors
+	n, states int
+	rate      float64
+	update    func(w, g []float32, state [][]float32, lr float64, step int)
+}
+
+// lengths lists lengths of parameters: shorter than any vector register, odd, and longer than several registers.
+var lengths = []int{1, 3, 7, 16, 31, 100, 1025}
+
+func eachLength(o optim.Rule) (all []updates, err error) {
+	for _, n := range lengths {
+		all = append(all, updates{fmt.Sprintf("%d elements", n), n, o.States(), o.LearningRate(), o.Update})
+	}
+	return all, nil
+}
+
+func eachShape(o optim.Whole) (all []updates, err error) {
+	for _, shape := range [][]int{{1}, {7}, {40}, {5, 5}, {3, 8}, {9, 4}, {3, 3, 2, 5}} {
+		if o.Takes(shape) {
+			all = append(all, updates{fmt.Sprintf("shape %v", shape), volume.Of(shape), o.WholeStates(), o.LearningRate(),
+				func(w, g []float32, state [][]float32, lr float64, step int) {
+					o.UpdateWhole(w, g, shape, state, lr, step)
+				}})
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("takes no vector, matrix or filter as a whole")
+	}
+	return all, nil
+}
+
+// updateLaws returns the laws of all updates of a rule, which each returns. Every law gets two new rules with the same settings.
+func updateLaws[T optim.Rule](each func(o T) ([]updates, error)) []law[func() T] {
+	of := func(check func(u, again updates) error) func(fresh func() T) error {
+		return func(fresh func() T) error {
+			for i := 0; ; i++ {
+				all, err := each(fresh())
+				others, _ := each(fresh()) // the same error
+				if err != nil || i == len(all) {
+					return err
+				}
+				if err := check(all[i], others[i]); err != nil {
+					return fmt.Errorf("%s: %w", all[i].what, err)
+				}
+			}
+		}
+	}
+	return []law[func() T]{
+		{"gives the same bits twice", of(repeatable)},
+		{"descends on a quadratic", func(fresh func() T) error {
+			if _, err := withoutDecay(fresh()); err != nil {
+				return err
+			}
+			return of(descends)(func() T { o, _ := withoutDecay(fresh()); return o })
+		}},
+		{"changes no weight at a learning rate of zero", of(rateless)},
+		{"stays finite at zeros, denormals and large gradients", of(finiteUpdates)},
+		{"never writes the gradient", of(readsGradient)},
+		{"uses all of its state and no more", of(usesState)},
+	}
+}
 
 // training is a parameter with the state of its optimizer.
 type training struct {
@@ -47,8 +112,8 @@ type training struct {
 	steps int
 }
 
-func newTraining(o optim.Rule, w []float32) *training {
-	return &training{w: slices.Clone(w), state: newState(o.States(), len(w))}
+func newTraining(u updates, w []float32) *training {
+	return &training{w: slices.Clone(w), state: newState(u.states, len(w))}
 }
 
 // newState returns a state: the given number of vectors of n zeros.
@@ -60,23 +125,16 @@ func newState(states, n int) [][]float32 {
 	return state
 }
 
-// step updates the parameter with gradient g, in pieces of at most size elements.
-func (t *training) step(o optim.Rule, g []float32, lr float64, size int) {
+// step updates the parameter with gradient g.
+func (t *training) step(u updates, g []float32, lr float64) {
 	t.steps++
-	state := make([][]float32, len(t.state))
-	for from := 0; from < len(t.w); from += size {
-		to := min(from+size, len(t.w))
-		for i := range state {
-			state[i] = t.state[i][from:to]
-		}
-		o.Update(t.w[from:to], g[from:to], state, lr, t.steps)
-	}
+	u.update(t.w, g, t.state, lr, t.steps)
 }
 
 // fiveSteps updates the parameter five times, with gradients from N(0, scale²).
-func (t *training) fiveSteps(o optim.Rule, r *rand.Rand, scale, lr float64) {
+func (t *training) fiveSteps(u updates, r *rand.Rand, scale, lr float64) {
 	for range 5 {
-		t.step(o, normal(r, len(t.w), scale), lr, len(t.w))
+		t.step(u, normal(r, len(t.w), scale), lr)
 	}
 }
 
@@ -99,61 +157,67 @@ func differAll(what string, got, want [][]float32) error {
 	return nil
 }
 
-// lengths lists lengths of parameters: shorter than any vector register, odd, and longer than several registers.
-var lengths = []int{1, 3, 7, 16, 31, 100, 1025}
-
-func repeatable(fresh func() optim.Rule) error {
-	return compareRuns(fresh, func(int, *rand.Rand) int { return math.MaxInt32 })
-}
-
-func splittable(fresh func() optim.Rule) error {
-	return compareRuns(fresh, func(n int, r *rand.Rand) int { return 1 + r.IntN(n) })
-}
-
-// compareRuns compares updates of a complete parameter with updates in pieces. The function piece returns the size of the
-// pieces, which differs from step to step.
-func compareRuns(fresh func() optim.Rule, piece func(n int, r *rand.Rand) int) error {
+func repeatable(u, again updates) error {
 	r := source()
-	for _, n := range lengths {
-		w := normal(r, n, 1)
-		o, again := fresh(), fresh()
-		a, b := newTraining(o, w), newTraining(again, w)
-		for range 12 {
-			g := normal(r, n, 0.1)
-			a.step(o, g, o.LearningRate(), n)
-			b.step(again, g, o.LearningRate(), piece(n, r))
-			if err := b.differ(fmt.Sprintf("%d elements, step %d", n, a.steps), a); err != nil {
-				return err
-			}
+	w := normal(r, u.n, 1)
+	a, b := newTraining(u, w), newTraining(again, w)
+	for range 12 {
+		g := normal(r, u.n, 0.1)
+		a.step(u, g, u.rate)
+		b.step(again, g, u.rate)
+		if err := b.differ(fmt.Sprintf("step %d", a.steps), a); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// descends checks that the rule minimises a quadratic function with curvatures from 0.1 to 1.
-func descends(fresh func() optim.Rule) error {
-	const n, steps = 64, 400
-	o, err := withoutDecay(fresh())
-	if err != nil {
-		return err
+// splittable compares updates of a complete parameter with updates in pieces, whose size differs from step to step.
+func splittable(fresh func() optim.Rule) error {
+	all, _ := eachLength(fresh()) // has no errors
+	for i, whole := range all {
+		pieces, r := fresh(), source()
+		parts := whole
+		parts.update = func(w, g []float32, state [][]float32, lr float64, step int) {
+			size := 1 + r.IntN(len(w))
+			for from := 0; from < len(w); from += size {
+				to, part := min(from+size, len(w)), make([][]float32, len(state))
+				for k := range part {
+					part[k] = state[k][from:to]
+				}
+				pieces.Update(w[from:to], g[from:to], part, lr, step)
+			}
+		}
+		if err := repeatable(whole, parts); err != nil {
+			return fmt.Errorf("%s: %w", all[i].what, err)
+		}
+	}
+	return nil
+}
+
+// descends checks that the rule minimises a quadratic function with curvatures from 0.1 to 1 of at least 16 values.
+func descends(u, _ updates) error {
+	const least, steps = 16, 400
+	if u.n < least {
+		return nil
 	}
 	r := source()
-	target := normal(r, n, 1)
+	target := normal(r, u.n, 1)
 	value := func(w, g []float32) float64 {
 		sum := 0.0
 		for i := range w {
-			curvature := 0.1 + 0.9*float64(i)/(n-1)
+			curvature := 0.1 + 0.9*float64(i)/float64(u.n-1)
 			d := float64(w[i]) - float64(target[i])
 			g[i] = float32(curvature * d)
 			sum += curvature * d * d / 2
 		}
 		return sum
 	}
-	t, g := newTraining(o, normal(r, n, 1)), make([]float32, n)
+	t, g := newTraining(u, normal(r, u.n, 1)), make([]float32, u.n)
 	start := value(t.w, g)
 	last := start
 	for range steps {
-		t.step(o, g, o.LearningRate(), n)
+		t.step(u, g, u.rate)
 		last = value(t.w, g)
 		if t.steps == 1 && !(last < start) {
 			return fmt.Errorf("the first step leads from %g to %g", start, last)
@@ -166,7 +230,7 @@ func descends(fresh func() optim.Rule) error {
 }
 
 // withoutDecay returns the rule without weight decay, if it has this key.
-func withoutDecay(o optim.Rule) (optim.Rule, error) {
+func withoutDecay[T optim.Rule](o T) (T, error) {
 	const key = "weight_decay"
 	if !slices.ContainsFunc(table.Fields(o), func(f table.Field) bool { return f.Key == key }) {
 		return o, nil
@@ -179,10 +243,11 @@ func restful(fresh func() optim.Rule) error {
 	if err != nil {
 		return err
 	}
-	for _, n := range lengths {
-		w := normal(source(), n, 1)
-		t := newTraining(o, w)
-		t.fiveSteps(o, source(), 0, o.LearningRate())
+	all, _ := eachLength(o) // has no errors
+	for _, u := range all {
+		w := normal(source(), u.n, 1)
+		t := newTraining(u, w)
+		t.fiveSteps(u, source(), 0, u.rate)
 		if err := differ("after five steps", t.w, w); err != nil {
 			return err
 		}
@@ -190,21 +255,20 @@ func restful(fresh func() optim.Rule) error {
 	return nil
 }
 
-func rateless(fresh func() optim.Rule) error {
-	o, r := fresh(), source()
-	w := normal(r, 100, 1)
-	t := newTraining(o, w)
-	t.fiveSteps(o, r, 1, 0)
+func rateless(u, _ updates) error {
+	r := source()
+	w := normal(r, u.n, 1)
+	t := newTraining(u, w)
+	t.fiveSteps(u, r, 1, 0)
 	return differ("after five steps", t.w, w)
 }
 
-func finiteUpdates(fresh func() optim.Rule) error {
+func finiteUpdates(u, _ updates) error {
 	r := source()
 	for _, scale := range []float64{0, 1e-45, 1e-38, 1e-20, 1, 1e6, 1e15} {
 		for _, weight := range []float64{0, 1e-42, 1} {
-			o := fresh()
-			t := newTraining(o, normal(r, 40, weight))
-			t.fiveSteps(o, r, scale, o.LearningRate())
+			t := newTraining(u, normal(r, u.n, weight))
+			t.fiveSteps(u, r, scale, u.rate)
 			for _, values := range append(t.state, t.w) {
 				if i := slices.IndexFunc(values, notFinite); i >= 0 {
 					return fmt.Errorf("gradients of about %g and weights of about %g lead to %v", scale, weight, values[i])
@@ -215,28 +279,22 @@ func finiteUpdates(fresh func() optim.Rule) error {
 	return nil
 }
 
-func readsGradient(fresh func() optim.Rule) error {
-	o, r := fresh(), source()
-	for _, n := range lengths {
-		t, g := newTraining(o, normal(r, n, 1)), normal(r, n, 1)
-		before := slices.Clone(g)
-		t.step(o, g, o.LearningRate(), n)
-		t.step(o, g, o.LearningRate(), n)
-		if err := differ("gradient", g, before); err != nil {
-			return err
-		}
-	}
-	return nil
+func readsGradient(u, _ updates) error {
+	r := source()
+	t, g := newTraining(u, normal(r, u.n, 1)), normal(r, u.n, 1)
+	before := slices.Clone(g)
+	t.step(u, g, u.rate)
+	t.step(u, g, u.rate)
+	return differ("gradient", g, before)
 }
 
 // usesState checks that the updates change every element of the state. Guard values detect writes outside of the weights and the state.
-func usesState(fresh func() optim.Rule) error {
-	const n = 21
-	o, r := fresh(), source()
-	all, state := paddedState(o.States(), n)
-	guarded, w := padded(normal(r, n, 1))
+func usesState(u, _ updates) error {
+	r := source()
+	all, state := paddedState(u.states, u.n)
+	guarded, w := padded(normal(r, u.n, 1))
 	for step := 1; step <= 3; step++ {
-		o.Update(w, normal(r, n, 1), state, o.LearningRate(), step)
+		u.update(w, normal(r, u.n, 1), state, u.rate, step)
 	}
 	for i, s := range state {
 		if j := slices.Index(s, 0); j >= 0 {
@@ -278,8 +336,8 @@ func rateKey(fresh func() optim.Rule) error {
 
 func ruleAllocates(fresh func() optim.Rule) error {
 	o, r := fresh(), source()
-	t, g := newTraining(o, normal(r, 4096, 1)), normal(r, 4096, 1)
-	return allocates(func() { o.Update(t.w, g, t.state, o.LearningRate(), 3) })
+	w, g, state := normal(r, 4096, 1), normal(r, 4096, 1), newState(o.States(), 4096)
+	return allocates(func() { o.Update(w, g, state, o.LearningRate(), 3) })
 }
 
 // Schedule contains the laws of learning-rate schedules.

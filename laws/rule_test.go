@@ -187,11 +187,11 @@ func TestTheLawsOfWholeRulesFindMistakes(t *testing.T) {
 		return &optim.Muon{Rate: 0.02, Momentum: 0.95, Nesterov: true, Iterations: 5, OtherRate: 0.001}
 	}
 	for law, mistake := range map[string]func(w, g []float32, state [][]float32, lr float64){
-		"changes no whole parameter at a learning rate of zero":                     func(w, _ []float32, _ [][]float32, _ float64) { w[0]++ },
-		"stays finite at zeros, denormals and large gradients of a whole parameter": func(w, g []float32, _ [][]float32, _ float64) { w[0] /= g[0] },
-		"never writes the gradient of a whole parameter":                            func(_, g []float32, _ [][]float32, _ float64) { g[0]++ },
-		"uses all of the state of a whole parameter and no more":                    func(_, _ []float32, state [][]float32, _ float64) { clear(state[0]) },
-		"descends on a quadratic of a whole parameter":                              func(w, _ []float32, _ [][]float32, lr float64) { w[0] += float32(100 * lr) },
+		"changes no weight at a learning rate of zero":         func(w, _ []float32, _ [][]float32, _ float64) { w[0]++ },
+		"stays finite at zeros, denormals and large gradients": func(w, g []float32, _ [][]float32, _ float64) { w[0] /= g[0] },
+		"never writes the gradient":                            func(_, g []float32, _ [][]float32, _ float64) { g[0]++ },
+		"uses all of its state and no more":                    func(_, _ []float32, state [][]float32, _ float64) { clear(state[0]) },
+		"descends on a quadratic":                              func(w, _ []float32, _ [][]float32, lr float64) { w[0] += float32(100 * lr) },
 	} {
 		if !slices.Contains(laws.Broken(laws.Whole, func() optim.Whole { return idle{muon(), mistake} }), law) {
 			t.Errorf("not found: %s", law)

@@ -92,7 +92,7 @@ func TestMaxPlusPassesTheGradientToTheFirstOfEqualUnits(t *testing.T) {
 	if err := g.Run(); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := g.Leaf("input").Gradient(), []float64{2, 0, 0, 0, 2, 0}; !slices.Equal(got, want) {
+	if got, want := g.Leaf(gradcheck.Input).Gradient(), []float64{2, 0, 0, 0, 2, 0}; !slices.Equal(got, want) {
 		t.Errorf("code: got %v, want %v", got, want)
 	}
 	if got, want := g.Leaf("weight").Gradient(), []float64{1, 1, 1, 1, 0, 0}; !slices.Equal(got, want) {

@@ -126,7 +126,7 @@ func testSaturation[T float32 | float64](t *testing.T, name string) {
 	if err := g.Run(); err != nil {
 		t.Fatal(err)
 	}
-	dx := g.Leaf("input").Gradient()
+	dx := g.Leaf(gradcheck.Input).Gradient()
 	got := []float64{float64(y[0]), float64(dx[0]), float64(y[1]), float64(dx[1])}
 	wantNear(t, fmt.Sprintf("%s of %T", name, y[0]), got, []float64{want.low, want.lowSlope, want.high, want.highSlope}, 1e-7)
 }

@@ -44,7 +44,7 @@ func applied(t *testing.T, l layers.Layer, shape []int) func(x []float64) []floa
 		}
 	}
 	return func(x []float64) []float64 {
-		copy(g.Leaf("input").Values, x)
+		copy(g.Leaf(gradcheck.Input).Values, x)
 		if err := g.Run(); err != nil {
 			t.Fatal(err)
 		}

@@ -113,7 +113,7 @@ func (c torchCase[T]) compare(t *testing.T, l layers.Layer) {
 			t.Fatalf("%s has %d values, want %d", name, len(g.Leaf(name).Values), n)
 		}
 	}
-	input := g.Leaf("input").Values
+	input := g.Leaf(gradcheck.Input).Values
 	for run := range 3 { // the second sees black images
 		if copy(input, c.X); run == 1 {
 			clear(input)
@@ -132,6 +132,9 @@ func (c torchCase[T]) wantRun(t *testing.T, g *gradcheck.Graph[T], y []T, parame
 	t.Helper()
 	wantClose(t, "output", y, c.Y)
 	for name, want := range c.Gradients {
+		if name == "input" {
+			name = gradcheck.Input
+		}
 		wantClose(t, "gradient of "+name, g.Leaf(name).Gradient(), want)
 	}
 	for name, want := range c.Updates {

@@ -35,11 +35,11 @@ func TestVQPassesGradientsStraightThrough(t *testing.T) {
 		return slices.Clone(y.Data().([]float64))
 	}
 	before := outputs()
-	if got := g.Leaf("input").Gradient(); !slices.Equal(got, upstream) {
+	if got := g.Leaf(gradcheck.Input).Gradient(); !slices.Equal(got, upstream) {
 		t.Errorf("the gradient of the input is %v, want that of the output, %v", got, upstream)
 	}
 	for i := range x {
-		g.Leaf("input").Values[i] += 1e-6
+		g.Leaf(gradcheck.Input).Values[i] += 1e-6
 	}
 	if after := outputs(); !slices.Equal(after, before) {
 		t.Errorf("outputs %v become %v by a change of 1e-6", before, after)

@@ -219,6 +219,7 @@ func finite(values Values) error {
 
 // Meters computes several metrics of one model together. They share the codes and the reconstructions of each batch.
 type Meters struct {
+	coder   Coder // of the values that metrics read by name
 	reads   Reads // union over all meters
 	running []running
 }
@@ -254,7 +255,7 @@ func Start(s Subject, has Reads, heads []Head, chosen Selection) (*Meters, error
 	if has.Has(ReadsAtoms) && s.Atoms.otherWeights(s.Units) == "" {
 		has |= ReadsSums
 	}
-	m := &Meters{}
+	m := &Meters{coder: s.Coder}
 	for _, c := range chosen {
 		if err := m.start(s, has, heads, c); err != nil {
 			return nil, errors.Join(err, m.Close())
@@ -333,6 +334,9 @@ func (m *Meters) Add(b Batch, heads []Head) error {
 			continue
 		}
 		one := b
+		if one.coder == nil {
+			one.coder = m.coder
+		}
 		if run.head != "" {
 			i := slices.IndexFunc(heads, func(h Head) bool { return h.Name == run.head })
 			if i < 0 {

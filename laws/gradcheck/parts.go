@@ -88,7 +88,10 @@ func (s *scope[T]) Teacher() bool { return false }
 // Frozen implements [layers.Scope]. No parameter is frozen.
 func (s *scope[T]) Frozen(...string) bool { return false }
 
-// Layer returns the output of l for inputs x of shape (batch, in...). Its leaves are "input", "value.NAME" for each value that
+// Input is the name of the leaf with the inputs of a layer. The name of a parameter has no space.
+const Input = "the input"
+
+// Layer returns the output of l for inputs x of shape (batch, in...). Its leaves are [Input], "value.NAME" for each value that
 // the layer reads by name, the parameters by name with their initial values, and the noise. State is fixed.
 func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training bool) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
@@ -98,7 +101,7 @@ func Layer[T ops.Float](l layers.Layer, x []T, batch int, in []int, training boo
 		if e, ok := l.(layers.Estimated); ok {
 			estimates = e.Estimates()
 		}
-		input := b.leaf("input", append([]int{batch}, in...), x, indexing)
+		input := b.leaf(Input, append([]int{batch}, in...), x, indexing)
 		input.Estimated = slices.Contains(estimates, layers.EstimatedInput)
 		for _, r := range layers.Readings(l) {
 			name := "value." + r.Name
@@ -127,9 +130,9 @@ func Scalar[T ops.Float](e Expression[T]) Expression[T] {
 			return nil, err
 		}
 		var c ops.Chain
-		sum := weighted(&c, b, "scalar", y)
+		sum := weighted(&c, b, "the scalar", y)
 		for i, v := range b.published {
-			sum = c.Add(sum, weighted(&c, b, fmt.Sprintf("scalar.%d", i+1), v))
+			sum = c.Add(sum, weighted(&c, b, fmt.Sprintf("scalar %d", i+1), v))
 		}
 		return sum, c.Err()
 	}
@@ -184,10 +187,15 @@ func convert[T ops.Float](values []float32) []T {
 // an image has pixels. For a term that reads views, the first half of the rows belongs to the first view. For a term on a
 // Jacobian, x contains images, and their codes are the sigmoids of x times the leaf "weight".
 func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expression[T] {
+	return LossOf(l, x, target, rows, []int{columns}, nil)
+}
+
+// LossOf is like [Loss], for x of the shape (rows, on...) and targets of any size. published contains the shapes of published
+// values that differ from on.
+func LossOf[T ops.Float](l losses.Loss, x, target []T, rows int, on []int, published map[string][]int) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		v := &values[T]{builder: b, reads: l.Reads(), target: target, rows: rows, columns: columns, leaves: map[string]*gorgonia.Node{}}
-		v.x = v.leaf("x", x, false)
-		return losses.Build(l, l.On(), v)
+		return losses.Build(l, l.On(), &values[T]{builder: b, reads: l.Reads(), x: x, target: target, rows: rows, columns: volume.Of(on), on: on,
+			published: published, leaves: map[string]*gorgonia.Node{}})
 	}
 }
 
@@ -195,36 +203,40 @@ func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expressi
 type values[T ops.Float] struct {
 	builder       *Builder[T]
 	reads         losses.Reads
-	x             *gorgonia.Node
-	target        []T
+	x, target     []T
 	rows, columns int
+	on            []int
+	published     map[string][]int
 	leaves        map[string]*gorgonia.Node
 	encoding      *losses.Encoding
 }
 
-// leaf returns the named leaf, with a row for every image. It adds the leaf on first use.
-func (v *values[T]) leaf(name string, of []T, fixed bool) *gorgonia.Node {
+// leaf returns the named leaf, with values of a shape for every image. It adds the leaf on first use.
+func (v *values[T]) leaf(name string, of []T, shape []int, fixed bool) *gorgonia.Node {
 	if v.leaves[name] == nil {
-		l := v.builder.leaf(name, []int{v.rows, v.columns}, of, fixed)
+		l := v.builder.leaf(name, append([]int{v.rows}, shape...), of, fixed)
 		l.Batch = v.reads.Per != losses.Parameter
 		v.leaves[name] = l.Node
 	}
 	return v.leaves[name]
 }
 
+// own returns the leaf "x".
+func (v *values[T]) own() *gorgonia.Node { return v.leaf("x", v.x, v.on, false) }
+
 // drawn returns the named leaf, with values in the domain of the loss.
-func (v *values[T]) drawn(name string, fixed bool) *gorgonia.Node {
+func (v *values[T]) drawn(name string, shape []int, fixed bool) *gorgonia.Node {
 	within := layers.Everything
 	if v.reads.Unit {
 		within = layers.Interval{Low: 0, High: 1}
 	}
-	return v.leaf(name, Values[T](v.rows*v.columns, within, random.Stream(Seed, name, 0)), fixed)
+	return v.leaf(name, Values[T](v.rows*volume.Of(shape), within, random.Stream(Seed, name, 0)), shape, fixed)
 }
 
 // On implements [losses.Values].
 func (v *values[T]) On() (*gorgonia.Node, error) {
 	if !v.reads.Jacobian {
-		return v.x, nil
+		return v.own(), nil
 	}
 	e, err := v.Encoding()
 	if err != nil {
@@ -235,25 +247,35 @@ func (v *values[T]) On() (*gorgonia.Node, error) {
 
 // Value implements [losses.Values].
 func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
-	return v.drawn("value."+name, false), nil
+	return v.drawn("value."+name, v.on, false), nil
 }
 
-// Published implements [losses.Values]. The first declared value is the leaf "x".
+// Published implements [losses.Values]. The first declared value is the leaf "x", if it has its shape.
 func (v *values[T]) Published(name string) (*gorgonia.Node, error) {
-	if name == v.reads.Published[0] && !v.reads.On {
-		return v.x, nil
+	shape, other := v.published[name]
+	if !other {
+		shape = v.on
 	}
-	return v.drawn("published."+name, false), nil
+	if name == v.reads.Published[0] && !v.reads.On && !other {
+		return v.own(), nil
+	}
+	return v.drawn("published."+name, shape, false), nil
 }
 
 // Teacher implements [losses.Values].
-func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", true), nil }
+func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", v.on, true), nil }
 
 // Clean implements [losses.Values].
-func (v *values[T]) Clean() (*gorgonia.Node, error) { return v.drawn("clean", false), nil }
+func (v *values[T]) Clean() (*gorgonia.Node, error) { return v.drawn("clean", v.on, false), nil }
 
 // images returns the target images.
-func (v *values[T]) images() *gorgonia.Node { return v.leaf("target", v.target, true) }
+func (v *values[T]) images() *gorgonia.Node {
+	shape := v.on
+	if n := len(v.target) / v.rows; n != v.columns {
+		shape = []int{n}
+	}
+	return v.leaf("target", v.target, shape, true)
+}
 
 // Against implements [losses.Values]. The class of every third image is unknown.
 func (v *values[T]) Against() (*gorgonia.Node, error) {
@@ -266,7 +288,7 @@ func (v *values[T]) Against() (*gorgonia.Node, error) {
 			labels[i*v.columns+class] = 1
 		}
 	}
-	return v.leaf("labels", labels, true), nil
+	return v.leaf("labels", labels, v.on, true), nil
 }
 
 // Counts implements [losses.Values]: there is neither a mask nor a weight.
@@ -281,7 +303,7 @@ func (v *values[T]) Shape() ([]int, error) {
 }
 
 // Weights implements [losses.Values].
-func (v *values[T]) Weights() ([]*gorgonia.Node, error) { return []*gorgonia.Node{v.x}, nil }
+func (v *values[T]) Weights() ([]*gorgonia.Node, error) { return []*gorgonia.Node{v.own()}, nil }
 
 // Encoding implements [losses.Values] by a dense layer with a sigmoid that makes codes of as many units as an image has
 // pixels.
@@ -292,8 +314,8 @@ func (v *values[T]) Encoding() (*losses.Encoding, error) {
 	n := v.columns
 	weight := v.builder.Leaf("weight", []int{n, n}, Values[T](n*n, layers.Everything, random.Stream(Seed, "weight", 0)), false)
 	var c ops.Chain
-	code := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(c.MatMul(v.x, weight)) })
-	v.encoding = &losses.Encoding{Images: v.x, Code: code, Noise: v.builder.noise}
+	code := c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(c.MatMul(v.own(), weight)) })
+	v.encoding = &losses.Encoding{Images: v.own(), Code: code, Noise: v.builder.noise}
 	return v.encoding, c.Err()
 }
 
@@ -305,11 +327,11 @@ func (v *values[T]) Dictionary() (*losses.Dictionary, error) {
 		return nil, err
 	}
 	atoms := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
-	return &losses.Dictionary{Images: v.images(), Shape: shape, Code: v.x,
+	return &losses.Dictionary{Images: v.images(), Shape: shape, Code: v.own(),
 		Atoms: v.builder.Leaf("atoms", []int{pixels, pixels}, atoms, false),
 		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
 			var c ops.Chain
-			return c.MatMul(v.x, atoms), c.Err()
+			return c.MatMul(v.own(), atoms), c.Err()
 		},
 	}, err
 }
