@@ -25,10 +25,6 @@ weight = { kind = "multiplier", limit = 0.6, rate = 0.01, from = 0.001 }`, 1)
 	return text
 }
 
-func TestARunWithAMultiplierResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, multiplied(t)))
-}
-
 // The weights equal the formula, computed from the terms of the steps. With one batch per epoch, each line of metrics is one
 // step.
 func TestAMultiplierFollowsItsTerm(t *testing.T) {

@@ -93,10 +93,6 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	}
 }
 
-func TestAdversarialTrainingResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, everything+attackedBatches))
-}
-
 // Programs that differentiate with respect to images, or read adversarial examples, cannot use decompositions of the clean
 // images.
 func TestDecomposedImagesAreAttackedToo(t *testing.T) {
@@ -230,15 +226,6 @@ func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 	}
 	if !slices.Equal(b.values[0], want) || slices.Equal(want, clean) {
 		t.Error("the batch holds other images than those of the attack")
-	}
-}
-
-func TestAdversarialTrainingOfClassifiersResumesToTheSameBytes(t *testing.T) {
-	for name, text := range map[string]string{
-		"madry":  attackedClasses(t, `{ kind = "cross_entropy" }`, "random_start = true\nwarmup = 1"),
-		"trades": attackedClasses(t, `{ kind = "trades" }`, "random_start = true\nobjective = \"kl\""),
-	} {
-		t.Run(name, func(t *testing.T) { interruptedEverywhere(t, model(t, text)) })
 	}
 }
 

@@ -211,14 +211,6 @@ func steppedOnce(t *testing.T, n *trainee, gradients [][]float32, step int) {
 	}
 }
 
-func TestAnAveragedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, normalised, averaged, "train.epochs=2"))
-}
-
-func TestAnAveragedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, everything, averaged, "train.epochs=2"))
-}
-
 func TestAnAveragedTrainingStepAllocatesNothing(t *testing.T) {
 	stepsWithoutAllocations(t, model(t, quiet, "train.batch=8", averaged))
 }

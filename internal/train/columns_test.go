@@ -176,11 +176,6 @@ func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
 	}
 }
 
-func TestARunWithColumnsResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, regression(t, 20, "train.batch=7", "optimizer.kind=adam", "freeze=[]"))
-	killedEverywhere(t, regression(t, 20, "train.batch=7", "train.epochs=3"))
-}
-
 func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
 	m := regression(t, 20)
 	r := trained(t, m, Options{})

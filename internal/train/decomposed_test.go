@@ -119,14 +119,6 @@ func TestBothBackEndsTrainDecomposedImages(t *testing.T) {
 	}
 }
 
-func TestADecomposingRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, channelled(padoLayer), "train.epochs=1", averaged))
-}
-
-func TestADecomposingRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, channelled(amdLayer), "train.epochs=2"))
-}
-
 // A frozen layer keeps the rescaling of another run.
 func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 	for freeze, want := range map[string]float32{`freeze=["encoder.0.*"]`: 5, `freeze=["encoder.3.*"]`: -0.5} {

@@ -170,10 +170,6 @@ func TestADrawnColumnIsTheSameWhereverItIsRead(t *testing.T) {
 	}
 }
 
-func TestARunWithDrawnColumnsResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, denoised(t, 40, "train.batch=18", "optimizer.kind=adam"))
-}
-
 // The drawn values depend on neither the number of threads nor the number of processes.
 func TestDrawnColumnsDoNotDependOnThreadsAndProcesses(t *testing.T) {
 	m := denoised(t, 40, "train.batch=37", "dataset.validation=0.1")

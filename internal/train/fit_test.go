@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -51,30 +50,6 @@ func TestTwoFitsGiveEqualBytes(t *testing.T) {
 	}
 }
 
-func TestAFitInterruptedAfterAnyIterationResumesToTheSameBytes(t *testing.T) {
-	for name := range fitted {
-		m := baseline(t, name)
-		want := trained(t, m, Options{})
-		for at := 1; at < want.Epochs; at++ {
-			run := place(t)
-			ctx, cancel := context.WithCancel(context.Background())
-			_, err := Run(ctx, m, Options{Out: run, Disk: &faulty.Disk{}, Report: func(p Progress) {
-				if p.Epoch == at {
-					cancel()
-				}
-			}})
-			if !errors.Is(err, ErrInterrupted) {
-				t.Fatalf("%s interrupted after iteration %d: got %v", name, at, err)
-			}
-			r, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})
-			if err != nil || r.Epochs != want.Epochs || r.AlreadyFinished {
-				t.Fatalf("%s interrupted after iteration %d: %+v, %v", name, at, r, err)
-			}
-			sameRun(t, run, want.Run)
-		}
-	}
-}
-
 // countdown is a context that is done after the given number of calls of Err.
 type countdown struct {
 	context.Context
@@ -86,12 +61,6 @@ func (c countdown) Err() error {
 		return context.Canceled
 	}
 	return nil
-}
-
-func TestAFitInterruptedWithinAPassResumesToTheSameBytes(t *testing.T) {
-	for _, name := range []string{"mini-batch", "centres"} {
-		interruptedWithinAPass(t, baseline(t, name))
-	}
 }
 
 func interruptedWithinAPass(t *testing.T, m *config.Model) {
@@ -123,36 +92,6 @@ func interruptedWithinAPass(t *testing.T, m *config.Model) {
 	}
 	if within < 5 {
 		t.Errorf("only %d interrupts were within a pass", within)
-	}
-}
-
-func TestAFitKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	for _, c := range []struct {
-		name string
-		sets []string
-	}{{"nmf", nil}, {"pca", nil}, {"centres", nil}, {"nmf", holes}, {"sparse_nmf", holes}, {"pca", append([]string{"iterations=4"}, holes...)}} {
-		name, m := c.name, baseline(t, c.name, c.sets...)
-		want := trained(t, m, Options{})
-		for at := 1; ; at += 1 + len(c.sets) {
-			run := place(t)
-			_, err := Run(context.Background(), m, Options{Out: run, Disk: &faulty.Disk{DieAt: at}})
-			if err == nil {
-				if at < 15 {
-					t.Errorf("%s: a run has only %d operations on the disk: is it written at all?", name, at-1)
-				}
-				break
-			}
-			if !errors.Is(err, faulty.ErrDead) {
-				t.Fatalf("%s killed before operation %d: got %v", name, at, err)
-			}
-			if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
-				continue
-			}
-			if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
-				t.Fatalf("%s killed before operation %d: %v", name, at, err)
-			}
-			sameRun(t, run, want.Run)
-		}
 	}
 }
 

@@ -59,7 +59,3 @@ func TestAStateHoldsNoOptimizerOfFrozenParameters(t *testing.T) {
 		}
 	}
 }
-
-func TestAFrozenRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, normalised, append(projectedAll, `freeze=["encoder.*"]`, "train.epochs=2")...))
-}

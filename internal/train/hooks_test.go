@@ -103,13 +103,6 @@ func TestAUserDefinedHookChangesTheTraining(t *testing.T) {
 	}
 }
 
-func TestAUserDefinedHookResumesToTheSameBytes(t *testing.T) {
-	m := jolted(t, "train.epochs=2", "hook.prune-2.from=1")
-	interruptedEverywhere(t, m)
-	killedEverywhere(t, m)
-	killedAgain(t, m)
-}
-
 // In every epoch the hook revive re-initialises units. A moving average, a teacher and constraints apply to their weights.
 func TestARunWithReviveAndTeacherResumesToTheSameBytes(t *testing.T) {
 	m := model(t, everything, averaged, "hook.revive={every=1,threshold=0.9}", "hook.teacher.decay=0.9", "train.epochs=3")

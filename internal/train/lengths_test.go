@@ -111,7 +111,3 @@ func TestTheMaskOfTokensCountsForTheirFeatures(t *testing.T) {
 		t.Errorf("a mask of 4 tokens for a vector of 2: %v", err)
 	}
 }
-
-func TestARunOfSequencesResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, sequences(t, 0, "optimizer.kind=adam"))
-}

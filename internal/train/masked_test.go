@@ -21,12 +21,6 @@ head.hidden = { from = "encoder.3.mask", layers = [{ kind = "reshape", shape = [
 train = { epochs = 3, batch = 16, checkpoint_seconds = 0 }
 `
 
-func TestAMaskedTransformerResumesToTheSameBytes(t *testing.T) {
-	m := model(t, maskedModel)
-	interruptedEverywhere(t, m)
-	killedEverywhere(t, m)
-}
-
 // Each process draws only the masks of its own images.
 func TestAMaskedTransformerTrainsOnSeveralProcesses(t *testing.T) {
 	m := model(t, maskedModel)

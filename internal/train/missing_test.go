@@ -184,11 +184,6 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 	}
 }
 
-func TestARunWithHolesResumesToTheSameBytes(t *testing.T) {
-	holed, _ := tableOf(t, 60)
-	killedEverywhere(t, declared(t, "mse", fmt.Sprintf(`{ name = "csv", file = %q, missing = "nan", scale = "standardise", hide = 0.1, columns = { target = "y" } }`, holed), false))
-}
-
 // Parts that cannot ignore missing entries are rejected in the declaration.
 func TestWhatCannotLeaveEntriesOutIsRefused(t *testing.T) {
 	for text, want := range map[string]string{

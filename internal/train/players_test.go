@@ -43,11 +43,6 @@ func turns(t testing.TB, sets ...string) *config.Model {
 	return model(t, opposed, append([]string{"player.coder.steps=2", "player.judge.steps=1"}, sets...)...)
 }
 
-func TestPlayersResumeToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, turns(t, "train.epochs=2", "train.batch=64"))
-	interruptedEverywhere(t, model(t, opposed, "train.epochs=1", "train.batch=64"))
-}
-
 // In its turn a player updates only its own parameters. Its optimizer counts only its own steps.
 func TestOnlyThePlayerMovesWhoseTurnItIs(t *testing.T) {
 	for steps, moved := range map[int][]string{1: {"encoder", "decoder"}, 2: {"encoder", "decoder"}, 3: {"encoder", "decoder", "head"}} {

@@ -174,44 +174,8 @@ func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	}
 }
 
-func TestAPrunedRunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, phasedModel))
-}
-
-func TestAPrunedRunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, phasedModel, "train.epochs=2", "hook.prune-2.from=1"))
-}
-
 // Both phases begin with the same step. The second phase must not select among the weights that the first one has set to 0.
 var twoPhases = []string{`hook.prune={on="decoder.*.weight",fraction=0.3,from=2,until=6}`, `hook.prune-2={kind="prune",on="decoder.*.weight",fraction=0.6,from=2,until=4}`, "train.epochs=7"}
-
-func TestAPrunedRunInterruptedBetweenEpochsResumesToTheSameBytes(t *testing.T) {
-	for _, sets := range [][]string{twoPhases, append(twoPhases, averaged, movingZeros[0])} {
-		m := model(t, everything, sets...)
-		want := trained(t, m, Options{})
-		for at := 1; at < want.Epochs; at++ {
-			run := place(t)
-			ctx, cancel := context.WithCancel(context.Background())
-			o := Options{Backend: tape.Backend{}, Out: run, Report: func(p Progress) {
-				if p.EpochDone && p.Epoch == at {
-					cancel()
-				}
-			}}
-			if _, err := Run(ctx, m, o); !errors.Is(err, ErrInterrupted) {
-				t.Fatalf("interrupted after epoch %d: got %v", at, err)
-			}
-			if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-				t.Fatal(err)
-			}
-			sameRun(t, run, want.Run)
-		}
-	}
-}
-
-func TestARunOfTwoPhasesKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, everything, append(twoPhases, averaged, movingZeros[0], "train.epochs=3",
-		"hook.prune.from=1", "hook.prune.until=3", "hook.prune-2.from=1", "hook.prune-2.until=2")...))
-}
 
 // The folder of a finished run is complete: a resume does not write to it.
 func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {

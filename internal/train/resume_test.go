@@ -3,69 +3,18 @@ package train
 import (
 	"context"
 	"errors"
-	"io/fs"
-	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/graph/tape"
-	"tessera/internal/engine"
 	"tessera/internal/train/folder"
-	"tessera/internal/train/internal/faulty"
 )
 
 func TestTwoRunsGiveEqualBytes(t *testing.T) {
 	m := model(t, everything)
 	sameRun(t, trained(t, m, Options{}).Run, trained(t, m, Options{}).Run)
-}
-
-func TestARunInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, everything))
-}
-
-func TestARunInterruptedInAnyPassOfAnEpochResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, everything, "dataset.count=500", "train.epochs=2", "train.batch=96", "train.min_epoch_steps=5")) // two passes of four steps
-}
-
-// stride returns the distance between the interrupted steps: 1, or 7 with -short and under the race detector.
-func stride() int {
-	if testing.Short() {
-		return 7
-	}
-	return 1
-}
-
-// startOf returns the first of the steps that are stride apart and end with last.
-func startOf(last int) int { return 1 + (last-1)%stride() }
-
-func interruptedEverywhere(t *testing.T, m *config.Model) {
-	t.Helper()
-	want := trained(t, m, Options{Backend: engine.Backend{}})
-	for at := startOf(want.Step); at <= want.Step; at += stride() {
-		run := place(t)
-		ctx, backend := cancelledAt(at, engine.Backend{})
-		r, err := Run(ctx, m, Options{Backend: backend, Out: run, Disk: &faulty.Disk{}})
-		if at == want.Step {
-			if err != nil || r.Step != want.Step {
-				t.Errorf("interrupted in the last step: got %v, want a finished run", err)
-			}
-		} else if !errors.Is(err, ErrInterrupted) {
-			t.Fatalf("interrupted in step %d: got %v", at, err)
-		}
-		from, err := readState(run + "/" + folder.State)
-		if err != nil || from.Step != at {
-			t.Fatalf("interrupted in step %d: the checkpoint is of step %d (%v)", at, from.Step, err)
-		}
-		if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
-			t.Fatal(err)
-		}
-		sameRun(t, run, want.Run)
-	}
 }
 
 // If the new number of epochs were smaller than the checkpoint's epoch, the parameters would include later steps.
@@ -125,92 +74,4 @@ kind = "dense"`, 1))
 		}
 	}
 	interruptedEverywhere(t, m)
-}
-
-func TestARunKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, everything, "train.epochs=2"))
-}
-
-// killedEverywhere ends the process before each operation on the disk, and in the middle of each write.
-func killedEverywhere(t *testing.T, m *config.Model) {
-	t.Helper()
-	want := trained(t, m, Options{Backend: engine.Backend{}})
-	resumed := 0
-	for at := 1; ; at += stride() {
-		run := place(t)
-		_, err := Run(context.Background(), m, Options{Backend: engine.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: at}})
-		if err == nil {
-			if at < 40 {
-				t.Errorf("a run has only %d operations on the disk: is it written at all?", at-1)
-			}
-			break
-		}
-		if !errors.Is(err, faulty.ErrDead) {
-			t.Fatalf("killed before operation %d: got %v", at, err)
-		}
-		if _, err := os.Stat(run); err == nil {
-			if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
-				t.Fatalf("killed before operation %d: %v", at, err)
-			}
-			sameRun(t, run, want.Run)
-			resumed++
-		}
-	}
-	if resumed == 0 {
-		t.Error("no killed run left a checkpoint: nothing was resumed")
-	}
-}
-
-func TestARunKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
-	killedAgain(t, model(t, everything))
-}
-
-// killedAgain ends the process at random operations on the disk, also after each resume.
-func killedAgain(t *testing.T, m *config.Model) {
-	t.Helper()
-	want := trained(t, m, Options{Backend: engine.Backend{}})
-	r := rand.New(rand.NewPCG(1, 2))
-	again := 0
-	for range 5 {
-		run, kills := place(t), 0
-		_, err := Run(context.Background(), m, Options{Backend: engine.Backend{}, Out: run, Disk: &faulty.Disk{DieAt: 12 + r.IntN(20)}})
-		for ; err != nil; kills++ {
-			if !errors.Is(err, faulty.ErrDead) {
-				t.Fatal(err)
-			}
-			_, err = Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{DieAt: 4 + r.IntN(30)}})
-		}
-		if kills == 0 {
-			t.Error("the run ended before it was killed")
-		}
-		again += max(0, kills-1)
-		t.Logf("killed %d times", kills)
-		sameRun(t, run, want.Run)
-	}
-	if again == 0 {
-		t.Error("no resumption was killed")
-	}
-}
-
-func TestAFullDiskIsReportedAndTheRunResumesToTheSameBytes(t *testing.T) {
-	m := model(t, everything, "train.epochs=2")
-	want := trained(t, m, Options{Backend: engine.Backend{}})
-	for at := 1; ; at++ {
-		run := place(t)
-		_, err := Run(context.Background(), m, Options{Backend: engine.Backend{}, Out: run, Disk: &faulty.Disk{FullAt: at}})
-		if err == nil {
-			break
-		}
-		var failed *folder.WriteError
-		if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
-			t.Fatalf("full at operation %d: got %v, want a *WriteError", at, err)
-		}
-		if _, err := os.Stat(run); errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
-			t.Fatalf("full at operation %d: %v", at, err)
-		}
-		sameRun(t, run, want.Run)
-	}
 }

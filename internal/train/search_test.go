@@ -376,14 +376,6 @@ func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 	}
 }
 
-func TestASearchKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, searched, "train.epochs=4"))
-}
-
-func TestASearchKilledAgainAndAgainResumesToTheSameBytes(t *testing.T) {
-	killedAgain(t, model(t, searched))
-}
-
 // The result does not depend on checkpoints, and neither does the history of the optimizer.
 func TestCheckpointsDoNotChangeASearch(t *testing.T) {
 	often, never := trained(t, model(t, searched), Options{}), trained(t, model(t, searched, "train.checkpoint_seconds=1e9"), Options{})

@@ -71,14 +71,6 @@ func TestTheModelHasTheCodeOfItsLastEpoch(t *testing.T) {
 	}
 }
 
-func TestARunWithASparsePhaseInterruptedAtAnyStepResumesToTheSameBytes(t *testing.T) {
-	interruptedEverywhere(t, model(t, sparsePhase))
-}
-
-func TestARunWithASparsePhaseKilledAtAnyMomentResumesToTheSameBytes(t *testing.T) {
-	killedEverywhere(t, model(t, sparsePhase, averaged))
-}
-
 func TestAFinishedRunWithASparsePhaseStaysAsItIs(t *testing.T) {
 	r := trained(t, model(t, sparsePhase), Options{})
 	before := read(t, r.Run, folder.Model)

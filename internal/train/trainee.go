@@ -229,17 +229,19 @@ func (t *trainee) save(state *checkpoint.File) error {
 
 // restore implements learner.
 func (t *trainee) restore(from *stored) error {
-	if got, want := len(from.Sums), len(t.spec.Losses); got != want {
-		return checkpoint.Mismatchf(from.path, "does not match its model: got sums of %d loss terms, want %d", got, want)
-	}
-	if got, want := len(from.Counted), len(t.progress.Counted); got != want {
-		return checkpoint.Mismatchf(from.path, "does not match its model: got counts of %d loss terms, want %d", got, want)
-	}
-	if got, want := len(from.Weights), len(t.spec.Losses); got != 0 && got != want {
-		return checkpoint.Mismatchf(from.path, "does not match its model: got weights of %d loss terms, want %d", got, want)
-	}
-	if got, want := len(from.Weighed), len(t.spec.Losses); got != 0 && got != want {
-		return checkpoint.Mismatchf(from.path, "does not match its model: got sums of the weights of %d loss terms, want %d", got, want)
+	terms := len(t.spec.Losses)
+	for _, c := range []struct {
+		what     string
+		got      int
+		want     int
+		optional bool
+	}{
+		{"sums", len(from.Sums), terms, false}, {"counts", len(from.Counted), len(t.progress.Counted), false},
+		{"weights", len(from.Weights), terms, true}, {"sums of the weights", len(from.Weighed), terms, true},
+	} {
+		if c.got != c.want && (c.got != 0 || !c.optional) {
+			return checkpoint.Mismatchf(from.path, "does not match its model: got %s of %d loss terms, want %d", c.what, c.got, c.want)
+		}
 	}
 	if err := loadParameters(t.model, from.path, from.file); err != nil {
 		return err
