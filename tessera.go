@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"sync"
 
 	"tessera/config"
 	"tessera/data"
@@ -42,13 +43,19 @@ var shipped []byte
 
 // Shipped returns the models in this package's models.toml.
 func Shipped() *config.File {
+	f := parsed().Clone()
+	f.Dirs = data.SearchDirs("")
+	return f
+}
+
+// parsed reads the models of this package once.
+var parsed = sync.OnceValue(func() *config.File {
 	f, err := config.LoadValid(ShippedName, shipped)
 	if err != nil {
 		panic(fmt.Sprintf("tessera: %s: %v", ShippedName, err)) // a test reads it
 	}
-	f.Dirs = data.SearchDirs("")
 	return f
-}
+})
 
 // Load reads the models of a file, which adds to the shipped models: see [config.File.Extend]. It returns the error of the
 // operating system if the file cannot be read, and [*table.Diagnostics] for errors in its text. [config.File.Check] and

@@ -386,17 +386,21 @@ func (l *Layout) PerPlace(value string, n int) int {
 
 // countingImages lists the kinds of losses that accept a mask and compare with the images by default.
 func countingImages() []string {
-	return slices.DeleteFunc(counting(), func(name string) bool {
-		e, _ := losses.Registry.Lookup(name)
-		return e.New().Reads().Against != losses.Images
-	})
+	return kindsThat("losses", func(l losses.Loss) bool { return l.Reads().Counts && l.Reads().Against == losses.Images })
 }
 
 // counting lists the kinds of losses that accept a mask.
-func counting() (names []string) {
-	for _, e := range losses.Registry.All() {
-		if e.New().Reads().Counts {
-			names = append(names, e.Name)
+func counting() []string {
+	return kindsThat("losses", func(l losses.Loss) bool { return l.Reads().Counts })
+}
+
+// kindsThat lists the kinds of a vocabulary whose parts satisfy a condition.
+func kindsThat[T any](title string, is func(T) bool) (names []string) {
+	for _, v := range language.Vocabularies {
+		for _, name := range v.Names() {
+			if part, _ := v.New(name); v.Title == title && is(part.(T)) {
+				names = append(names, name)
+			}
 		}
 	}
 	return names

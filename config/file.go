@@ -84,6 +84,11 @@ func newFile(src *table.Source, root *table.Node) *File {
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
 }
 
+// Clone returns a file with the same declarations, without the files that f extends. The text is not parsed again.
+func (f *File) Clone() *File {
+	return &File{root: f.root, models: f.models, sweeps: f.sweeps, source: f.source, images: f.images, twice: f.twice, lineages: map[string]*lineage{}}
+}
+
 // empty reports whether f is a zero File, not made by [Load].
 func (f *File) empty() bool { return f == nil || f.root == nil }
 
@@ -389,21 +394,19 @@ type UnknownModel struct {
 // Error implements error.
 func (e *UnknownModel) Error() string {
 	text := fmt.Sprintf("unknown model %q in %s", e.Name, e.File)
-	if e.Suggests() {
-		text += ": " + table.Suggest(e.Name, e.Names)
+	if hint := table.SuggestOf(e.Name, e.Names, ""); hint != "" {
+		text += ": " + hint
 	}
 	return text
 }
 
-// mostListed is the maximum number of names in an error.
-const mostListed = 12
-
-// Suggests reports whether the error message suggests a model or lists all models. It contains neither if no name is similar
-// and the list is too long.
+// Suggests reports whether the error message suggests a model or lists all models. Otherwise it names the nearest ones.
 func (e *UnknownModel) Suggests() bool {
-	_, near := table.Nearest(e.Name, e.Names)
-	return near || len(e.Names) > 0 && len(e.Names) <= mostListed
+	return !strings.HasPrefix(table.SuggestOf(e.Name, e.Names, ""), "the nearest") && len(e.Names) > 0
 }
+
+// modelLister is the command that lists all models.
+const modelLister = "`tessera list models`"
 
 // Extend adds the declarations of base to those of f: models of f can extend models of base, sweeps of f can train
 // them, and [File.Model] and [File.Sweep] return the declarations of both. A declaration of f hides a declaration of
@@ -636,9 +639,6 @@ func (f *File) suggestParent(name, parent string) string {
 	if len(names) == 1 {
 		return "this file declares no other model"
 	}
-	if _, near := table.Nearest(parent, names); !near && len(names) > mostListed {
-		return fmt.Sprintf("`tessera list models` lists all %d", len(names))
-	}
 	return f.suggest(parent, name)
 }
 
@@ -652,5 +652,5 @@ func (f *File) suggest(name, not string) string {
 	if f.suggested++; f.suggested > mostSuggested {
 		return ""
 	}
-	return table.Suggest(name, slices.DeleteFunc(f.Names(), func(k string) bool { return k == not }))
+	return table.SuggestOf(name, slices.DeleteFunc(f.Names(), func(k string) bool { return k == not }), modelLister)
 }

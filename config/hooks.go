@@ -67,13 +67,7 @@ func (w *walk) dependsOnBatch(placed *Placed) bool {
 
 // rules lists the mini-batch optimizers.
 func rules() []string {
-	var names []string
-	for _, e := range optim.Registry.All() {
-		if _, ok := e.New().(optim.Rule); ok {
-			names = append(names, e.Name)
-		}
-	}
-	return names
+	return kindsThat("optimizers", func(o optim.Optimizer) bool { _, ok := o.(optim.Rule); return ok })
 }
 
 // decomposing reports layers that decompose images but are not the first layer. Their scaling is computed from the

@@ -264,6 +264,10 @@ var lacks = map[string]string{
 	"sae":        "a sparse auto-encoder is an auto-encoder with the layer top_k, or with a loss on the code (kl, hoyer, l1)",
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
+	"causal": causalNote, "causalattention": causalNote, "gpt": causalNote, "nexttoken": causalNote, "causalselfattention": causalNote, "decoderonly": causalNote,
+	"bert":  "a masked auto-encoder of tokens has the layers mask_patches and mask_tokens: `tessera check --fill masked-autoencoder` prints one of images",
+	"glove": wordsNote, "word2vec": wordsNote, "skipgram": wordsNote, "fasttext": wordsNote, "tokenembedding": wordsNote,
+	"clip": "CLIP compares two heads of a model by the loss contrastive (with), one for each column",
 	"lstm": "", "gru": "", "rnn": "", "conv3d": "", "separableconv2d": "",
 	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
 	// losses
@@ -281,6 +285,12 @@ var lacks = map[string]string{
 	"precision": "numbers are float32",
 }
 
+// causalNote is the advice for models that predict the next token.
+const causalNote = "attention reads all tokens; a next token is a column of classes of the data: cross_entropy with against = \"NEXT\""
+
+// wordsNote is the advice for embeddings of words.
+const wordsNote = "the layer embedding looks up vectors by whole numbers; data.md, which `tessera docs DIR` writes, shows columns of words"
+
 // rbmNote is the advice for machines that are declared as auto-encoders.
 const rbmNote = "a restricted Boltzmann machine is an auto-encoder with the layer rbm: `tessera check --fill rbm` and `tessera check --fill deep-belief` print some"
 
@@ -294,6 +304,9 @@ const vaeNote = "a variational auto-encoder is an auto-encoder whose encoder end
 const ganNote = "a GAN is a model with a drawn column of noise and two players: models.md, which `tessera docs DIR` writes, has one"
 
 func init() { language.Lacks = unsupported } // in init, because unsupported reads language
+
+// Lacking explains what to declare in place of a well-known name that no vocabulary has, "" for other names.
+func Lacking(name string) string { return unsupported("part", name) }
 
 // plainName returns a name in lower case without separators.
 func plainName(name string) string {

@@ -76,14 +76,10 @@ func (w *walk) unitInterval(part string, l Loss) {
 
 // unitActivations lists the activations whose values are in [0,1].
 func unitActivations() []string {
-	var names []string
-	for _, name := range layers.ActivationName("").Choices() {
-		a, err := layers.ActivationName(name).Activation()
-		if err == nil && a.OutputRange(layers.Everything).Within(unit) {
-			names = append(names, name)
-		}
-	}
-	return names
+	return kindsThat("layers", func(l layers.Layer) bool {
+		a, ok := l.(layers.Activation)
+		return ok && a.OutputRange(layers.Everything).Within(unit)
+	})
 }
 
 func intervalText(i layers.Interval) string {
@@ -429,13 +425,8 @@ func (w *walk) borrowed() bool {
 }
 
 // reconstructions lists the terms that compare the output with the images.
-func reconstructions() (names []string) {
-	for _, e := range losses.Registry.All() {
-		if l := e.New(); l.On() == losses.Output && l.Reads().Against == losses.Images {
-			names = append(names, e.Name)
-		}
-	}
-	return names
+func reconstructions() []string {
+	return kindsThat("losses", func(l losses.Loss) bool { return l.On() == losses.Output && l.Reads().Against == losses.Images })
 }
 
 // drawn checks the views: there must be one for both or one for each, the augmentations must accept the shape of the

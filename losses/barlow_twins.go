@@ -7,7 +7,7 @@ import (
 
 // BarlowTwins makes the cross-correlation of the values of two views the identity: a unit has the same value for both views,
 // and different units are uncorrelated. The units of each view are shifted and scaled to mean 0 and variance 1 over the n
-// images of the batch; the variance has n degrees of freedom and a floor of 0.00001. With C_jk = 1/n sum over i of z_ij z'_ik,
+// images of the batch; the variance has n degrees of freedom and 0.00001 added. With C_jk = 1/n sum over i of z_ij z'_ik,
 // the term is
 //
 //	sum over j of (1 - C_jj)² + redundancy * sum over j != k of C_jk²

@@ -26,7 +26,7 @@ import (
 type CrossEntropy struct {
 	Smoothing    float64   `toml:"label_smoothing" want:"in [0,1)" doc:"s, the share of a label that is spread evenly over all classes"`
 	ClassWeights []float64 `toml:"class_weights" optional:"true" doc:"weights of the classes in their order, one for each; without them every class has 1"`
-	Focal        float64   `toml:"focal" doc:"exponent g of the factor (1-p_c)^g of a sample; 0, or at least 1"`
+	Focal        float64   `toml:"focal" doc:"exponent g of the factor (1-p_c)^g of a sample; 0, or at least 1; not with label_smoothing"`
 }
 
 func init() {

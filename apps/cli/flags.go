@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -176,6 +177,8 @@ func findFolder(paths ...string) error {
 	for _, path := range paths {
 		info, err := os.Stat(path)
 		switch {
+		case (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && isModel(path):
+			return placeError{path, fmt.Sprintf("is a model, not the folder of a run: `tessera train %s` trains it in %s", path, filepath.Join("runs", path))}
 		case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 			return placeError{path, noSuchFolder}
 		case err == nil && !info.IsDir():
@@ -183,6 +186,12 @@ func findFolder(paths ...string) error {
 		}
 	}
 	return nil
+}
+
+// isModel reports whether a model has the given name.
+func isModel(name string) bool {
+	models, err := (&fileFlag{}).load()
+	return err == nil && models.FileOf(name) != ""
 }
 
 // outputFile returns an error for an output file whose path is a folder, one of the inputs or a file of a run. All commands that write a

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -54,8 +55,11 @@ func (f *listCommand) Help() Help {
 func (f *listCommand) Do(cmd *Call) error {
 	kinds, parts := kindsAndParts(f.Names, listTitles())
 	all, err := describe(&f.fileFlag, kinds)
-	if err != nil {
-		return err
+	if err != nil { // a file with errors must not hide the parts, which explain them
+		if !declares(all, parts) {
+			return err
+		}
+		warn(cmd, "the models and sweeps of the file are left out, because it has errors: `tessera check` shows them")
 	}
 	if len(parts) > 0 {
 		if kinds, err = only(all, kinds, parts); err != nil {
@@ -119,6 +123,9 @@ func only(all map[string]any, kinds, parts []string) (with []string, err error) 
 	}
 	for _, part := range parts {
 		if !slices.Contains(names, part) {
+			if why := config.Lacking(part); why != "" {
+				return nil, usagef("unknown %q: %s", part, why)
+			}
 			if near := table.Suggest(part, slices.Concat(kinds, names)); strings.HasPrefix(near, "did you mean") {
 				return nil, usagef("unknown %q: %s", part, near)
 			}
@@ -128,9 +135,27 @@ func only(all map[string]any, kinds, parts []string) (with []string, err error) 
 	return with, nil
 }
 
-// describe returns the entries for every title.
-func describe(f *fileFlag, titles []string) (map[string]any, error) {
-	all := map[string]any{}
+// declares reports whether all names are those of parts, of which there is at least one.
+func declares(all map[string]any, names []string) bool {
+	known := map[string]bool{}
+	for _, entries := range all {
+		switch list := entries.(type) {
+		case []table.Description:
+			for _, d := range list {
+				known[d.Name] = true
+			}
+		case []describedMetric:
+			for _, d := range list {
+				known[d.Name] = true
+			}
+		}
+	}
+	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !known[name] })
+}
+
+// describe returns the entries for every title. After an error of the file it still returns the parts.
+func describe(f *fileFlag, titles []string) (all map[string]any, failed error) {
+	all = map[string]any{}
 	for _, title := range titles {
 		if title == metricsTitle {
 			all[title] = describedMetrics()
@@ -149,14 +174,12 @@ func describe(f *fileFlag, titles []string) (map[string]any, error) {
 			continue
 		}
 		models, err := f.load()
-		if err != nil {
-			return nil, err
+		if err == nil {
+			all[title], err = declared(models, title)
 		}
-		if all[title], err = declared(models, title); err != nil {
-			return nil, err
-		}
+		failed = cmp.Or(failed, err)
 	}
-	return all, nil
+	return all, failed
 }
 
 // declaration is a model or sweep as `tessera list` shows it.

@@ -81,6 +81,7 @@ type summary struct {
 
 type layerSummary struct {
 	Path        string `json:"path"`
+	Name        string `json:"name,omitempty"`
 	Kind        string `json:"kind"`
 	OutputShape []int  `json:"output_shape"`
 	Parameters  int    `json:"parameters"`
@@ -142,7 +143,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 		return nil, err
 	}
 	for placed := range built.Layout.Layers() {
-		layer := layerSummary{Path: placed.Path, Kind: placed.Kind, OutputShape: placed.Out}
+		layer := layerSummary{Path: placed.Path, Name: placed.Name, Kind: placed.Kind, OutputShape: placed.Out}
 		for _, p := range placed.Parameters {
 			if p.Of != "" {
 				continue // counted in its layer
@@ -164,7 +165,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 func (s *summary) addBaseline() error {
 	fit := s.spec.Baseline.Describe()
 	add := func(path string, parameters int) {
-		s.Layers = append(s.Layers, layerSummary{path, s.spec.Kind, s.input, parameters, parameters})
+		s.Layers = append(s.Layers, layerSummary{Path: path, Kind: s.spec.Kind, OutputShape: s.input, Parameters: parameters, Trainable: parameters})
 	}
 	add("atoms", fit.Units*volume.Of(s.input))
 	if fit.Biased {
@@ -188,6 +189,9 @@ func (s *summary) print(cmd *Call) error {
 	t.row("layer", "kind", "output", "parameters", "trainable")
 	t.row("input", s.spec.Dataset.Name, shapeText(s.input), 0, 0)
 	for _, l := range s.Layers {
+		if l.Name != "" {
+			l.Path += " (" + l.Name + ")"
+		}
 		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters), thousands(l.Trainable))
 	}
 	if err := t.flush(); err != nil {

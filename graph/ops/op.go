@@ -46,8 +46,8 @@ var (
 // newOp returns the common fields of an op, or an error if they are invalid.
 func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivative Derivative) (op, error) {
 	o := op{spec: spec, out: out.Clone(), fixed: fixed, derivative: derivative}
-	if spec == nil {
-		return o, errors.New("ops: an op needs a Spec: a struct that identifies the op, with every attribute")
+	if spec == nil || !plain(reflect.ValueOf(spec)) {
+		return o, fmt.Errorf("ops: got the Spec %T, want a struct that identifies the op by values of its attributes, without pointers, maps and functions", spec)
 	}
 	o.name = nameOf(spec)
 	if len(in) == 0 {
@@ -64,6 +64,25 @@ func newOp(spec any, in gorgonia.Nodes, out tensor.Shape, fixed []bool, derivati
 		return o, fmt.Errorf("%s: got Fixed of %d inputs, want %d", o.name, len(fixed), len(in))
 	}
 	return o, nil
+}
+
+// plain reports whether the text of a value is the same in every run: it has no addresses, and no order of a map.
+func plain(v reflect.Value) bool {
+	switch v.Kind() {
+	case reflect.Pointer, reflect.Map, reflect.Func, reflect.Chan, reflect.UnsafePointer:
+		return false
+	case reflect.Interface:
+		return v.IsNil() || plain(v.Elem())
+	case reflect.Slice, reflect.Array:
+		return v.Len() == 0 || v.Type().Elem().Kind() < reflect.Array || plain(v.Index(0))
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if !plain(v.Field(i)) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // nameOf returns the name of an op: the type of its spec without "Op", and its attributes, as in "ramp{Above:1

@@ -146,7 +146,7 @@ func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 	} else if s.short {
 		want = "a name or a table"
 	} else if text, ok := n.Text(); ok {
-		hint = fmt.Sprintf("write { %s = NAME }, NAME one of %s", s.selector.Key, Quoted(s.Names()))
+		hint = fmt.Sprintf("write { %s = NAME }; %s", s.selector.Key, s.all())
 		if near, ok := Nearest(text, s.Names()); ok {
 			hint = fmt.Sprintf("write { %s = %s }", s.selector.Key, StringText(near))
 		}
@@ -158,24 +158,22 @@ func (d *Decoder) noTable(n *Node, fields []Field, s *slot, p spot) {
 // there is no valid part.
 func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 	key, selected := s.selector.Key, s.selector.Value
-	valid := func() []string { // computed only for an error
-		if s.or != "" {
-			return append([]string{s.or}, s.Names()...)
-		}
-		return s.Names()
+	var also []string
+	if s.or != "" {
+		also = append(also, s.or)
 	}
 	c := n.Child(key)
 	if c == nil {
 		implied := cmp.Or(s.or, selected.String())
 		if implied == "" && !d.Partial {
-			d.report(p, n.At, n, fmt.Sprintf("missing key %q", key), "valid: "+Quoted(valid()))
+			d.report(p, n.At, n, fmt.Sprintf("missing key %q", key), s.all(also...))
 		}
 		selected.SetString(implied)
 		return implied, implied != ""
 	}
 	name, isText := c.Text()
 	if !isText {
-		d.report(p, c.At, c, fmt.Sprintf("%s: got %s, want a name", key, c.Describe()), "valid: "+Quoted(valid()))
+		d.report(p, c.At, c, fmt.Sprintf("%s: got %s, want a name", key, c.Describe()), s.all(also...))
 		return "", false
 	}
 	part, ok := s.New(name)
@@ -188,7 +186,7 @@ func (d *Decoder) choose(n *Node, s *slot, p spot) (kind string, ok bool) {
 		if key != "kind" {
 			noun = s.What
 		}
-		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), d.Language.suggest(s.What, name, valid()))
+		d.report(p, c.At, c, fmt.Sprintf("unknown %s %q", noun, name), d.Language.suggest(s.What, name, append(also, s.Names()...)))
 		return "", false
 	}
 	selected.SetString(name)
@@ -352,7 +350,7 @@ func (d *Decoder) part(n *Node, f Field, p spot) {
 	}
 	p = p.key(f.Key)
 	if n = n.Named("kind"); !n.IsTable() {
-		d.report(p, n.At, n, fmt.Sprintf("got %s, want a name or a table", n.Describe()), "valid: "+Quoted(vocab.Names()))
+		d.report(p, n.At, n, fmt.Sprintf("got %s, want a name or a table", n.Describe()), vocab.all())
 		return
 	}
 	d.selected(n, v, vocab, p, "")
@@ -444,8 +442,16 @@ func (d *Decoder) list(n *Node, f Field, p spot) {
 		return
 	case !n.IsArray() && tables:
 		hint := ""
-		if n.IsTable() && n.Child("0") != nil { // a path as those of --set
+		text, isText := n.Text()
+		switch {
+		case n.IsTable() && n.Child("0") != nil: // a path as those of --set
 			hint = "a file declares an array whole; `--set` and the table `set` of a sweep change one element of it"
+		case n.IsTable() && n.header:
+			hint = "the header of an element has double brackets"
+		case n.IsTable():
+			hint = "write [{ ... }]"
+		case isText:
+			hint = fmt.Sprintf("write [{ kind = %s }]", StringText(text))
 		}
 		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array of tables: [[%s]]", n.Describe(), d.header(p.key(f.Key))), hint)
 		return

@@ -180,7 +180,25 @@ func Suggest(name string, valid []string) string {
 	return "valid: " + Quoted(valid)
 }
 
+// SuggestOf returns a suggestion for an invalid name among many: the most similar name, or else the three nearest and the command that
+// lists all, if it is not "".
+func SuggestOf(name string, valid []string, all string) string {
+	if _, near := Nearest(name, valid); near || len(valid) <= mostInline || len(name) > mostCompared {
+		return Suggest(name, valid)
+	}
+	a := plainName(name)
+	nearest := slices.SortedStableFunc(slices.Values(valid), func(v, w string) int {
+		return editDistance(a, plainName(v)) - editDistance(a, plainName(w))
+	})
+	text := "the nearest are " + Quoted(nearest[:3])
+	if all != "" {
+		text += "; " + all + " lists all"
+	}
+	return text
+}
+
 const (
+	mostInline   = 12  // maximum number of names of parts or models that a suggestion lists
 	mostListed   = 100 // maximum number of listed names
 	mostCompared = 100 // maximum length of a compared name in bytes, because the time is the product of the lengths
 )
@@ -282,7 +300,24 @@ func (l *Language) suggest(what, name string, valid []string) string {
 			return hint
 		}
 	}
+	if l != nil {
+		if i := slices.IndexFunc(l.Vocabularies, func(v *Vocabulary) bool { return v.What == what }); i >= 0 {
+			return SuggestOf(name, valid, l.Vocabularies[i].lister())
+		}
+	}
 	return Suggest(name, valid)
+}
+
+// lister returns the command that lists the names of the vocabulary.
+func (v *Vocabulary) lister() string { return "`tessera list " + v.Title + "`" }
+
+// all lists the names of the vocabulary, or the command that does if there are many. more are further valid names.
+func (v *Vocabulary) all(more ...string) string {
+	names := append(more, v.Names()...)
+	if len(names) <= mostInline {
+		return "valid: " + Quoted(names)
+	}
+	return v.lister() + " lists the valid ones"
 }
 
 // inside finds the key in the inner tables of a declaration n: "train.epochs" for epochs. It searches the keys of

@@ -75,15 +75,31 @@ func valueError(src *Source, err error) Diagnostic {
 
 var (
 	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
+	yaml         = regexp.MustCompile(`^\s*(- )?[A-Za-z_][A-Za-z0-9_-]*\s*:(\s|$)`)
 	bareWord     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 )
 
-// typo returns a suggestion for the most common errors in a value: a text without quotes, or a decimal comma.
+// foreign maps words of other languages to TOML. No key without a value is null.
+var foreign = map[string]string{"True": "write true", "False": "write false", "None": "leave the key out", "null": "leave the key out", "nil": "leave the key out",
+	"yes": "write true", "no": "write false", "NaN": "write nan", "Infinity": "write inf"}
+
+// typo returns a suggestion for the most common errors of a text: another language, a text without quotes, or a decimal comma.
 func typo(text string, at int) string {
 	line := text[strings.LastIndexByte(text[:at], '\n')+1:]
 	line, _, _ = strings.Cut(line, "\n")
-	_, value, _ := strings.Cut(line, "=")
+	name, value, set := strings.Cut(line, "=")
+	name = strings.TrimSpace(name)
 	switch value = strings.TrimSpace(value); {
+	case strings.HasPrefix(strings.TrimSpace(text), "{"):
+		return "this is JSON: in TOML a table begins with its header, [model.NAME], and keys have no quotes: key = value"
+	case strings.HasPrefix(name, "//") || strings.Contains(value, "//"):
+		return "a comment begins with #"
+	case strings.HasPrefix(name, "[") && strings.ContainsAny(strings.Trim(name, "[]"), " \t"):
+		return `put a name with a space in quotes, as in [model."my model"], or write - in place of the space`
+	case !set && yaml.MatchString(line):
+		return "this is YAML: in TOML a table begins with its header, [model.NAME], and keys are set by =: key = value"
+	case foreign[strings.TrimRight(value, " ,]}")] != "":
+		return foreign[strings.TrimRight(value, " ,]}")]
 	case decimalComma.MatchString(value):
 		return "numbers have a decimal point"
 	case bareWord.MatchString(value):

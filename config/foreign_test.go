@@ -1,0 +1,43 @@
+package config
+
+import (
+	"strings"
+	"testing"
+)
+
+// Text from other languages gets its TOML spelling.
+func TestOtherLanguagesGetTheirTOML(t *testing.T) {
+	for text, want := range map[string]string{
+		"[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\ntrain.shuffle = True\n": "write true",
+		"[model.m]\nhead = None\n":                                    "leave the key out",
+		"[model.m]\nextends = null\n":                                 "leave the key out",
+		"// my model\n[model.m]\n":                                    "a comment begins with #",
+		"[model.m]\ntrain.epochs = 3 // enough\n":                     "a comment begins with #",
+		"[model.my model]\nextends = \"parts\"\n":                     `[model."my model"]`,
+		"[[model.my model.loss]]\nkind = \"mse\"\n":                   `[model."my model"]`,
+		"model:\n  m:\n    encoder:\n      - kind: dense\n":           "this is YAML",
+		"# a comment\nmodel: m\n":                                     "this is YAML",
+		"{\n  \"model\": { \"m\": { \"extends\": \"parts\" } }\n}\n":  "this is JSON",
+		"[model.m]\nloss = \"mse\"\n":                                 `write [{ kind = "mse" }]`,
+		"[model.m]\nloss = { kind = \"mse\" }\n":                      "write [{ ... }]",
+		"[model.m]\n[model.m.encoder]\nkind = \"dense\"\nunits = 3\n": "the header of an element has double brackets",
+		"[model.m]\nencoder = [{ kind = \"qwertz\" }]\n":              "`tessera list layers` lists all",
+		"[model.m]\nextends = \"qqqqqqqq\"\n" + manyModels("zzz"):     "`tessera list models` lists all",
+	} {
+		f, err := Load("models.toml", []byte(text))
+		if err == nil {
+			err = f.Check()
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// manyModels declares more models than a suggestion lists.
+func manyModels(prefix string) (text string) {
+	for i := range 20 {
+		text += "[model." + strings.Repeat(prefix, i+2) + "]\n"
+	}
+	return text
+}
