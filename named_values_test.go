@@ -48,6 +48,10 @@ decoder = [{ kind = "token_dense", units = 4, from = "encoder.2" }, { kind = "ma
 column  = { w = { kind = "uniform" } }
 head.h  = { from = "encoder.2.mask", layers = [{ kind = "reshape", shape = [2, 2] }, { kind = "upsample", factor = 4 }] }
 loss    = [{ kind = "mse", mask = "h", sample_weight = "w" }]`,
+	"names of layers": `
+encoder = [{ kind = "dense", units = 4, name = "low" }, { kind = "gaussian", units = 4, name = "trunk" }, { kind = "dense", units = 2, from = ["low", "trunk.mean"] }]
+loss    = [{ kind = "mse" }, { kind = "l2_activity", on = "trunk.mean", weight = 0.01 }, { kind = "mse", on = "low", against = "trunk" }]
+freeze  = ["low.bias"]`,
 	"images as a mask": `
 encoder = [{ kind = "dense", units = 64, from = "w" }]
 decoder = []
@@ -96,6 +100,17 @@ func TestAValueThatIsNamedIsThereAfterTheTraining(t *testing.T) {
 			defer run.Close()
 			if _, err := run.Evaluate(t.Context(), metrics.Default()); err != nil {
 				t.Error(err)
+			}
+			for name, path := range map[string]string{"low": "encoder.0", "trunk.mean": "encoder.1.mean"} {
+				if title != "names of layers" {
+					continue
+				}
+				image := map[string][]float32{"images": make([]float32, 64)}
+				got, err := run.ValueOf(name, image)
+				want, wrong := run.ValueOf(path, image)
+				if err != nil || wrong != nil || !slices.Equal(got, want) {
+					t.Errorf("%s is %v (%v), but %s is %v (%v)", name, got, err, path, want, wrong)
+				}
 			}
 		})
 	}

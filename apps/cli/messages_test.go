@@ -51,7 +51,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		{"decode runs/small --in codes.npy --out x.npy", exitData, []string{"sample 0, value 5: got +Inf, want a finite number"}},
 		{"decode runs/small --in codes.npy --out folder.npy", exitUsage, []string{"--out: folder.npy is a folder"}},
 		{"figure atoms runs/small --out folder.png", exitUsage, []string{"--out: folder.png is a folder"}},
-		{"train xyz -f shipped", exitUsage, []string{`unknown model "xyz" in the shipped models` + "\n", "`tessera list models -f shipped` shows all"}},
+		{"train xyz -f shipped", exitUsage, []string{`unknown model "xyz" in the shipped models: the nearest are `, "`tessera list models -f shipped` shows all"}},
 		{"train shalow -f shipped", exitUsage, []string{`in the shipped models: did you mean "shallow"?`}},
 		{"train xyz", exitUsage, []string{`unknown model "xyz" in models.toml and the shipped models`, "`tessera list models` shows all"}},
 		{"list lossess", exitUsage, []string{`unknown "lossess": did you mean "losses"?`}},
