@@ -1,53 +1,91 @@
 package posthoc
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"tessera/config/part"
 )
 
-// Calibration changes the logits of a head so that its probabilities, the softmax of the logits, agree with the
-// frequencies of the classes. There are three methods.
-//
-//	temperature  z / T: one number for all classes. The order of the classes stays the same.
-//	platt        a_k z_k + b_k. For two classes this is Platt's scaling, p = sigmoid(a (z_1 - z_0) + b); for more classes it is vector scaling.
-//	isotonic     log of g_k(p_k) / sum_j g_j(p_j), where p is the softmax of z. Each g_k is piecewise linear and does not decrease.
-//
-// Sources: Guo et al., On calibration of modern neural networks, ICML 2017 (temperature and vector scaling); Platt,
-// Probabilistic outputs for support vector machines, 1999; Zadrozny and Elkan, Transforming classifier scores into
-// accurate multiclass probability estimates, KDD 2002 (isotonic regression, one class against the rest).
-type Calibration struct {
-	Method  string `json:"method"`
-	Split   string `json:"split,omitempty"` // split of the samples to which the calibration was fitted
-	Samples int    `json:"samples"`
-
-	Temperature float64   `json:"temperature,omitempty"` // T of the formula
-	Scales      []float64 `json:"scales,omitempty"`      // a of the formula, one for each class
-	Biases      []float64 `json:"biases,omitempty"`      // b of the formula, one for each class
-	Curves      []Curve   `json:"curves,omitempty"`      // g of the formula, one for each class
+// Method is a way to calibrate the logits of a head, so that its probabilities, the softmax of the logits, agree with the frequencies of
+// the classes. Its exported fields are what it fits; they are stored as JSON. Logits have one row of classes values for each sample.
+type Method interface {
+	// Fit fits the method to the logits of samples whose classes are known. The logits are finite, and at least two classes occur.
+	// It returns an error for samples that do not determine the calibration.
+	Fit(logits []float32, labels []int, classes int) error
+	// Apply changes the logits in place, each row by itself.
+	Apply(logits []float32, classes int)
+	// Check returns an error for numbers that Fit never produces, and for another number of classes.
+	Check(classes int) error
 }
 
-// The methods.
-const (
-	Temperature = "temperature"
-	Platt       = "platt"
-	Isotonic    = "isotonic"
-)
+// Linear is a [Method] that multiplies each logit by a factor of its class and adds a number of its class.
+type Linear interface {
+	Method
+	// Linear returns the factors and the summands.
+	Linear(classes int) (scales, biases []float64)
+}
 
-// Methods lists the methods, with the default first.
-func Methods() []string { return []string{Temperature, Platt, Isotonic} }
+// Registry contains every method by its name.
+var Registry = part.New[Method]("calibration")
 
-// fits maps each method to the function that fits it. [Fit] has checked the logits and classes.
-var fits = map[string]func(c *Calibration, logits []float32, labels []int, classes int) error{
-	Temperature: fitTemperature, Platt: fitPlatt, Isotonic: fitIsotonic,
+// Methods lists the names of the methods, with the default first.
+func Methods() []string {
+	others := slices.DeleteFunc(Registry.Names(), func(name string) bool { return name == Temperature })
+	return append([]string{Temperature}, others...)
+}
+
+// Calibration is a fitted [Method]. In JSON the fields of the method stand beside its own.
+type Calibration struct {
+	Method  string
+	Split   string // split of the samples to which the calibration was fitted
+	Samples int
+	Fitted  Method // nil if the method is unknown
+}
+
+// about contains the fields of a calibration that do not depend on the method.
+type about struct {
+	Method  string `json:"method"`
+	Split   string `json:"split,omitempty"`
+	Samples int    `json:"samples"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (c *Calibration) MarshalJSON() ([]byte, error) {
+	text, err := json.Marshal(about{c.Method, c.Split, c.Samples})
+	if err != nil || c.Fitted == nil {
+		return text, err
+	}
+	fitted, err := json.Marshal(c.Fitted)
+	if err != nil || string(fitted) == "{}" {
+		return text, err
+	}
+	return append(append(text[:len(text)-1], ','), fitted[1:]...), nil
+}
+
+// UnmarshalJSON implements [json.Unmarshaler]. An unknown method is an error of [Head.Check].
+func (c *Calibration) UnmarshalJSON(text []byte) error {
+	var a about
+	if err := json.Unmarshal(text, &a); err != nil {
+		return err
+	}
+	*c = Calibration{Method: a.Method, Split: a.Split, Samples: a.Samples}
+	e, ok := Registry.Lookup(a.Method)
+	if !ok {
+		return nil
+	}
+	c.Fitted = e.New()
+	return json.Unmarshal(text, c.Fitted)
 }
 
 // Fit fits a calibration to the logits of samples whose classes are known. logits has one row for each label. Samples
 // with a negative label, which means an unknown class, are left out. Fit returns an error for an unknown method, for
 // logits that are not finite, and for samples that do not determine the calibration.
 func Fit(method string, logits []float32, labels []int) (*Calibration, error) {
-	fit, ok := fits[method]
+	e, ok := Registry.Lookup(method)
 	if !ok {
 		return nil, fmt.Errorf("posthoc: unknown method %q, want one of %s", method, strings.Join(Methods(), ", "))
 	}
@@ -73,8 +111,8 @@ func Fit(method string, logits []float32, labels []int) (*Calibration, error) {
 	if occurring := slices.Compact(slices.Sorted(slices.Values(known))); len(occurring) < 2 {
 		return nil, fmt.Errorf("%s: the samples have %d classes, want at least 2: they do not determine a calibration", method, len(occurring))
 	}
-	c := &Calibration{Method: method, Samples: len(known)}
-	if err := fit(c, rows, known, classes); err != nil {
+	c := &Calibration{Method: method, Samples: len(known), Fitted: e.New()}
+	if err := c.Fitted.Fit(rows, known, classes); err != nil {
 		return nil, fmt.Errorf("%s: %w", method, err)
 	}
 	return c, c.check(classes)
@@ -83,74 +121,63 @@ func Fit(method string, logits []float32, labels []int) (*Calibration, error) {
 // Apply changes the logits in place. They have one row of classes values for each sample. A nil calibration changes
 // nothing.
 func (c *Calibration) Apply(logits []float32, classes int) {
-	if c == nil {
-		return
-	}
-	p := make([]float64, classes)
-	for at := 0; at+classes <= len(logits); at += classes {
-		row := logits[at : at+classes]
-		switch c.Method {
-		case Isotonic:
-			c.isotonic(row, p)
-		default:
-			for k, z := range row {
-				scale, bias := c.linear(k)
-				row[k] = float32(scale*float64(z) + bias)
-			}
-		}
+	if c != nil {
+		c.Fitted.Apply(logits, classes)
 	}
 }
 
-// Linear returns the factor and the summand for each logit of a sample. ok is false for isotonic calibration, which is
-// not linear in the logits.
+// Linear returns the factor and the summand for each logit of a sample. ok is false for a method that is not linear in the
+// logits.
 func (c *Calibration) Linear(classes int) (scales, biases []float32, ok bool) {
-	if c.Method == Isotonic {
+	l, ok := c.Fitted.(Linear)
+	if !ok {
 		return nil, nil, false
 	}
+	a, b := l.Linear(classes)
 	for k := range classes {
-		scale, bias := c.linear(k)
-		scales, biases = append(scales, float32(scale)), append(biases, float32(bias))
+		scales, biases = append(scales, float32(a[k])), append(biases, float32(b[k]))
 	}
 	return scales, biases, true
 }
 
-func (c *Calibration) linear(k int) (scale, bias float64) {
-	if c.Method == Temperature {
-		return 1 / c.Temperature, 0
-	}
-	return c.Scales[k], c.Biases[k]
-}
-
 // String describes the calibration, as in "temperature 1.83".
 func (c *Calibration) String() string {
-	if c.Method == Temperature {
-		return fmt.Sprintf("temperature %.4g", c.Temperature)
+	if s, ok := c.Fitted.(fmt.Stringer); ok {
+		return s.String()
 	}
 	return c.Method
 }
 
 // check returns an error for values that Fit never produces.
 func (c *Calibration) check(classes int) error {
-	numbers := slices.Concat([]float64{c.Temperature}, c.Scales, c.Biases)
-	for _, g := range c.Curves {
-		numbers = append(append(numbers, g.X...), g.Y...)
-		if len(g.X) != len(g.Y) || len(g.X) == 0 || !slices.IsSorted(g.X) || !slices.IsSorted(g.Y) {
-			return fmt.Errorf("a curve does not ascend")
-		}
+	if c.Fitted == nil {
+		return fmt.Errorf("unknown method %q", c.Method)
 	}
+	return c.Fitted.Check(classes)
+}
+
+// applyLinear changes logits as a [Linear] method does.
+func applyLinear(l Linear, logits []float32, classes int) {
+	scales, biases := l.Linear(classes)
+	for i, z := range logits {
+		logits[i] = float32(scales[i%classes]*float64(z) + biases[i%classes])
+	}
+}
+
+// checkFinite returns an error for a number that is not finite.
+func checkFinite(numbers ...float64) error {
 	for _, v := range numbers {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
 			return fmt.Errorf("got %g, want a finite number", v)
 		}
 	}
-	of := map[string]int{Temperature: classes, Platt: len(c.Scales), Isotonic: len(c.Curves)}
-	switch n, ok := of[c.Method]; {
-	case !ok:
-		return fmt.Errorf("unknown method %q", c.Method)
-	case n != classes || c.Method == Platt && len(c.Biases) != classes:
-		return fmt.Errorf("%s of %d classes, the head has %d", c.Method, n, classes)
-	case c.Method == Temperature && !(c.Temperature > 0):
-		return fmt.Errorf("temperature: got %g, want > 0", c.Temperature)
-	}
 	return nil
+}
+
+// otherClasses is the error for a method that was fitted to n classes.
+func otherClasses(method string, n, classes int) error {
+	if n == classes {
+		return nil
+	}
+	return fmt.Errorf("%s of %d classes, the head has %d", method, n, classes)
 }

@@ -43,7 +43,7 @@ func TestTheTemperatureIsSciPysOptimum(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d := math.Abs(got.Temperature - c.Temperature); !(d < 1e-6) || got.Samples != len(c.Labels) {
+		if d := math.Abs(got.Fitted.(*TemperatureScaling).Temperature - c.Temperature); !(d < 1e-6) || got.Samples != len(c.Labels) {
 			t.Errorf("case %d: got %v, want %v", i, got, c.Temperature)
 		}
 		row := slices.Clone(c.Logits[:c.Classes])
@@ -86,10 +86,11 @@ func TestIsotonicRegressionIsThatOfScikitLearn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		curves := got.Fitted.(*IsotonicCurves).Curves
 		for j, p := range c.Fresh {
 			// scikit-learn computes in the precision of the probabilities, which is float64 here.
-			if d := math.Abs(got.Curves[j%c.Classes].At(p) - c.Isotonic[j]); !(d < 1e-9) {
-				t.Fatalf("case %d, value %d: got %v, want %v", i, j, got.Curves[j%c.Classes].At(p), c.Isotonic[j])
+			if d := math.Abs(curves[j%c.Classes].At(p) - c.Isotonic[j]); !(d < 1e-9) {
+				t.Fatalf("case %d, value %d: got %v, want %v", i, j, curves[j%c.Classes].At(p), c.Isotonic[j])
 			}
 		}
 		row := slices.Clone(c.Logits[:c.Classes])
@@ -112,7 +113,7 @@ func TestSamplesThatDetermineNoCalibrationAreRefused(t *testing.T) {
 		labels []int
 		want   string
 	}{
-		"unknown method":    {"sigmoid", []float32{1, 0}, []int{0}, `unknown method "sigmoid", want one of temperature, platt, isotonic`},
+		"unknown method":    {"sigmoid", []float32{1, 0}, []int{0}, `unknown method "sigmoid", want one of temperature, isotonic, platt`},
 		"all right":         {Temperature, []float32{1, 0, 0, 1}, []int{0, 1}, "every sample is predicted right"},
 		"worse than chance": {Temperature, []float32{1, 0, 0, 1}, []int{1, 0}, "say nothing about the classes"},
 		"one class":         {Isotonic, []float32{1, 0, 0, 1}, []int{1, 1}, "1 classes, want at least 2"},
@@ -153,8 +154,8 @@ func TestWhatIsKeptIsChecked(t *testing.T) {
 			t.Errorf("%s of 2 classes passes for a head of 3", method)
 		}
 	}
-	for _, c := range []Calibration{{Method: Temperature}, {Method: Temperature, Temperature: math.NaN()}, {Method: "?"},
-		{Method: Platt, Scales: []float64{1, 1}, Biases: []float64{0}}, {Method: Isotonic, Curves: []Curve{{X: []float64{1, 0}, Y: []float64{0, 1}}, {}}}} {
+	for _, c := range []Calibration{{Fitted: &TemperatureScaling{}}, {Fitted: &TemperatureScaling{Temperature: math.NaN()}}, {Method: "?"},
+		{Fitted: &PlattScaling{Scales: []float64{1, 1}, Biases: []float64{0}}}, {Fitted: &IsotonicCurves{Curves: []Curve{{X: []float64{1, 0}, Y: []float64{0, 1}}, {}}}}} {
 		if (Head{Calibration: &c}).Check(2) == nil {
 			t.Errorf("%+v passes", c)
 		}

@@ -1,6 +1,7 @@
 package posthoc
 
 import (
+	"errors"
 	"math"
 	"slices"
 	"sort"
@@ -81,9 +82,40 @@ func IsotonicRegression(x, y []float64) Curve {
 // sum. With a probability of 0 the cross entropy could be infinite.
 const leastProbability = 1e-7
 
-// fitIsotonic fits one curve for each class. It maps the predicted probability of the class to the frequency with which
+// Isotonic is the name of [IsotonicCurves].
+const Isotonic = "isotonic"
+
+// IsotonicCurves computes log of g_k(p_k) / sum_j g_j(p_j), where p is the softmax of z. Each g_k is piecewise linear and does not
+// decrease.
+//
+// Source: Zadrozny and Elkan, Transforming classifier scores into accurate multiclass probability estimates, KDD 2002 (one class against
+// the rest).
+type IsotonicCurves struct {
+	Curves []Curve `json:"curves"` // g of the formula, one for each class
+}
+
+var _ Method = (*IsotonicCurves)(nil)
+
+func init() {
+	Registry.Register(Isotonic, "a curve that does not decrease maps the probability of each class to its frequency", func() Method { return &IsotonicCurves{} })
+}
+
+// Check implements [Method].
+func (c *IsotonicCurves) Check(classes int) error {
+	for _, g := range c.Curves {
+		if len(g.X) != len(g.Y) || len(g.X) == 0 || !slices.IsSorted(g.X) || !slices.IsSorted(g.Y) {
+			return errors.New("a curve does not ascend")
+		}
+		if err := checkFinite(slices.Concat(g.X, g.Y)...); err != nil {
+			return err
+		}
+	}
+	return otherClasses(Isotonic, len(c.Curves), classes)
+}
+
+// Fit implements [Method]. It fits one curve for each class. It maps the predicted probability of the class to the frequency with which
 // samples belong to the class.
-func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) error {
+func (c *IsotonicCurves) Fit(logits []float32, labels []int, classes int) error {
 	p := make([]float64, len(logits))
 	for i := range labels {
 		vectors.Softmax(p[i*classes:(i+1)*classes], logits[i*classes:(i+1)*classes])
@@ -101,15 +133,18 @@ func fitIsotonic(c *Calibration, logits []float32, labels []int, classes int) er
 	return nil
 }
 
-// isotonic replaces the logits of one sample by the logarithms of the calibrated probabilities. p is workspace.
-func (c *Calibration) isotonic(row []float32, p []float64) {
-	vectors.Softmax(p, row)
-	sum := 0.0
-	for k := range p {
-		p[k] = max(c.Curves[k].At(p[k]), leastProbability)
-		sum += p[k]
-	}
-	for k := range row {
-		row[k] = float32(math.Log(p[k] / sum))
+// Apply implements [Method]. It replaces logits by the logarithms of the calibrated probabilities.
+func (c *IsotonicCurves) Apply(logits []float32, classes int) {
+	p := make([]float64, classes)
+	for row := range slices.Chunk(logits, classes) {
+		vectors.Softmax(p, row)
+		sum := 0.0
+		for k := range p {
+			p[k] = max(c.Curves[k].At(p[k]), leastProbability)
+			sum += p[k]
+		}
+		for k := range row {
+			row[k] = float32(math.Log(p[k] / sum))
+		}
 	}
 }

@@ -8,11 +8,42 @@ import (
 	"gonum.org/v1/gonum/optimize"
 )
 
-// fitPlatt minimises the cross entropy of softmax(a_k z_k + b_k). For two classes, a is the same for both and b_0 is 0,
+// Platt is the name of [PlattScaling].
+const Platt = "platt"
+
+// PlattScaling computes a_k z_k + b_k. For two classes this is Platt's scaling, p = sigmoid(a (z_1 - z_0) + b); for more classes it is
+// vector scaling.
+//
+// Sources: Platt, Probabilistic outputs for support vector machines, 1999; Guo et al., On calibration of modern neural networks,
+// ICML 2017.
+type PlattScaling struct {
+	Scales []float64 `json:"scales"` // a of the formula, one for each class
+	Biases []float64 `json:"biases"` // b of the formula, one for each class
+}
+
+var _ Linear = (*PlattScaling)(nil)
+
+func init() {
+	Registry.Register(Platt, "each logit has a factor and a summand of its class", func() Method { return &PlattScaling{} })
+}
+
+// Apply implements [Method].
+func (s *PlattScaling) Apply(logits []float32, classes int) { applyLinear(s, logits, classes) }
+
+// Linear implements [Linear].
+func (s *PlattScaling) Linear(int) (scales, biases []float64) { return s.Scales, s.Biases }
+
+// Check implements [Method].
+func (s *PlattScaling) Check(classes int) error {
+	return errors.Join(otherClasses(Platt, len(s.Scales), classes), otherClasses(Platt, len(s.Biases), classes),
+		checkFinite(slices.Concat(s.Scales, s.Biases)...))
+}
+
+// Fit implements [Method]. It minimises the cross entropy of softmax(a_k z_k + b_k). For two classes, a is the same for both and b_0 is 0,
 // which is Platt's p = sigmoid(a (z_1 - z_0) + b). The targets are Platt's, too: (n_1 + 1) / (n_1 + 2) and 1 / (n_0 +
 // 2) instead of 1 and 0, where n_k is the number of samples of class k. For two classes the minimum therefore always
 // exists. For more classes it does not exist if all samples are predicted correctly, which is an error.
-func fitPlatt(c *Calibration, logits []float32, labels []int, classes int) error {
+func (s *PlattScaling) Fit(logits []float32, labels []int, classes int) error {
 	p := plattProblem{logits, labels, classes, make([]float64, classes)}
 	for _, class := range labels {
 		p.counts[class]++
@@ -27,7 +58,7 @@ func fitPlatt(c *Calibration, logits []float32, labels []int, classes int) error
 	if r == nil || r.F < separated || err != nil && norm(p.gradientAt(r.X)) > 1e-6 {
 		return errors.New("the cross entropy of these samples has no minimum that is found: every sample may be predicted right, or a class be missing; calibrate on more samples, or use temperature")
 	}
-	c.Scales, c.Biases = p.parameters(r.X)
+	s.Scales, s.Biases = p.parameters(r.X)
 	return nil
 }
 

@@ -2,14 +2,50 @@ package posthoc
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
 
-// fitTemperature minimises the mean of -log softmax(z / T)_c over the samples, where c is the class. As a function of s
+// Temperature is the name of [TemperatureScaling].
+const Temperature = "temperature"
+
+// TemperatureScaling divides the logits by one number, z / T. The order of the classes stays the same.
+//
+// Source: Guo et al., On calibration of modern neural networks, ICML 2017.
+type TemperatureScaling struct {
+	Temperature float64 `json:"temperature"` // T of the formula
+}
+
+var _ Linear = (*TemperatureScaling)(nil)
+
+func init() {
+	Registry.Register(Temperature, "all logits are divided by one number; keeps every prediction", func() Method { return &TemperatureScaling{} })
+}
+
+// Apply implements [Method].
+func (t *TemperatureScaling) Apply(logits []float32, classes int) { applyLinear(t, logits, classes) }
+
+// Linear implements [Linear].
+func (t *TemperatureScaling) Linear(classes int) (scales, biases []float64) {
+	return slices.Repeat([]float64{1 / t.Temperature}, classes), make([]float64, classes)
+}
+
+// Check implements [Method].
+func (t *TemperatureScaling) Check(int) error {
+	if !(t.Temperature > 0) {
+		return fmt.Errorf("temperature: got %g, want > 0", t.Temperature)
+	}
+	return checkFinite(t.Temperature)
+}
+
+// String returns the temperature, as in "temperature 1.83".
+func (t *TemperatureScaling) String() string { return fmt.Sprintf("temperature %.4g", t.Temperature) }
+
+// Fit implements [Method]. It minimises the mean of -log softmax(z / T)_c over the samples, where c is the class. As a function of s
 // = 1/T this is convex: its derivative, the mean of sum_j p_j z_j - z_c, increases. The root of the derivative is found
 // by bisection.
-func fitTemperature(c *Calibration, logits []float32, labels []int, classes int) error {
+func (t *TemperatureScaling) Fit(logits []float32, labels []int, classes int) error {
 	slope := func(s float64) float64 {
 		sum, p := 0.0, make([]float64, classes)
 		scaled := make([]float64, classes)
@@ -56,6 +92,6 @@ func fitTemperature(c *Calibration, logits []float32, labels []int, classes int)
 			high = middle
 		}
 	}
-	c.Temperature = 1 / ((low + high) / 2)
+	t.Temperature = 1 / ((low + high) / 2)
 	return nil
 }

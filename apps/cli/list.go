@@ -11,8 +11,10 @@ import (
 	"tessera"
 	"tessera/apps/export"
 	"tessera/config"
+	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/metrics"
+	"tessera/posthoc"
 )
 
 // Titles for the declarations of a file. The other titles are those of config.Vocabularies.
@@ -23,8 +25,9 @@ const (
 
 // Titles for parts that a file does not declare.
 const (
-	metricsTitle = "metrics"
-	formatsTitle = "formats" // of export
+	metricsTitle      = "metrics"
+	formatsTitle      = "formats" // of export
+	calibrationsTitle = "calibrations"
 )
 
 func init() {
@@ -40,7 +43,7 @@ type listCommand struct {
 
 // listTitles returns the kinds of parts that list prints.
 func listTitles() []string {
-	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, formatsTitle, sweepsTitle})
+	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, formatsTitle, calibrationsTitle, sweepsTitle})
 }
 
 // Help implements [Command].
@@ -162,11 +165,11 @@ func describe(f *fileFlag, titles []string) (all map[string]any, failed error) {
 			continue
 		}
 		if title == formatsTitle {
-			list := []table.Description{}
-			for _, e := range export.Registry.All() {
-				list = append(list, table.Description{Name: e.Name, About: e.About, Keys: []table.KeyDescription{}})
-			}
-			all[title] = list
+			all[title] = named(export.Registry)
+			continue
+		}
+		if title == calibrationsTitle {
+			all[title] = named(posthoc.Registry)
 			continue
 		}
 		if list, ok := config.Describe(title); ok {
@@ -180,6 +183,15 @@ func describe(f *fileFlag, titles []string) (all map[string]any, failed error) {
 		failed = cmp.Or(failed, err)
 	}
 	return all, failed
+}
+
+// named returns the entries of parts without keys.
+func named[T any](r *part.Registry[T]) []table.Description {
+	list := []table.Description{}
+	for _, e := range r.All() {
+		list = append(list, table.Description{Name: e.Name, About: e.About, Keys: []table.KeyDescription{}})
+	}
+	return list
 }
 
 // declaration is a model or sweep as `tessera list` shows it.

@@ -72,6 +72,8 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.must(0, "train", "stripes", "--epochs", "2", "--out", "run")
 	b.contains("config.toml", b.read("run/config.toml"), `name = "stripes"`, `kind = "centre"`, "wobble")
 	b.contains("eval", b.must(0, "eval", "run", "--json").stdout, `"mean_code"`)
+	b.contains("list calibrations", b.must(0, "list", "calibrations").stdout, "halved", "temperature")
+	b.contains("calibrate", b.must(exitUsage, "calibrate", "run", "--method", "halve").stderr, "halved")
 	b.contains("list formats", b.must(0, "list", "formats").stdout, "sizes", "onnx")
 	b.must(0, "export", "run", "--to", "sizes", "-o", "sizes.txt")
 	b.contains("an outside format", b.read("sizes.txt"), "encoder.")

@@ -7,6 +7,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/train/checkpoint"
+	"tessera/posthoc"
 )
 
 // calibrations returns the tensors of the calibrations of heads. A linear calibration, z scale + bias, has the tensors
@@ -30,9 +31,11 @@ func (r *Run) calibrations() (list []checkpoint.Tensor) {
 			add("bias", biases)
 			continue
 		}
-		for k, g := range c.Curves {
-			add(fmt.Sprint(k, "/x"), floats(g.X))
-			add(fmt.Sprint(k, "/y"), floats(g.Y))
+		if isotonic, ok := c.Fitted.(*posthoc.IsotonicCurves); ok {
+			for k, g := range isotonic.Curves {
+				add(fmt.Sprint(k, "/x"), floats(g.X))
+				add(fmt.Sprint(k, "/y"), floats(g.Y))
+			}
 		}
 	}
 	return list
@@ -46,7 +49,7 @@ func floats(values []float64) []float32 {
 	return all
 }
 
-// calibrated adds the calibrations of heads to a program. It returns an error for an isotonic calibration.
+// calibrated adds the calibrations of heads to a program. It returns an error for a calibration that is not linear.
 func (r *Run) calibrated(m *ir.Module) error {
 	for i, t := range m.Taps {
 		c := r.PostHoc[t.Name].Calibration
@@ -56,7 +59,7 @@ func (r *Run) calibrated(m *ir.Module) error {
 		z := t.Value
 		scales, biases, ok := c.Linear(z.Shape[len(z.Shape)-1])
 		if !ok {
-			return fmt.Errorf("head %q: an isotonic calibration has no ONNX form; export the run raw, or calibrate it by temperature or platt", t.Name)
+			return fmt.Errorf("head %q: an %s calibration has no ONNX form; export the run raw, or calibrate it by temperature or platt", t.Name, c.Method)
 		}
 		row := func(name string, values []float32) *ir.Value {
 			name = "calibration/" + t.Name + "/" + name

@@ -23,7 +23,7 @@ func TestCalibrationsAgreeInONNXRuntime(t *testing.T) {
 	for k := range scales {
 		scales[k], biases[k] = 0.5+0.1*float64(k), float64(k%3)
 	}
-	r.PostHoc = map[string]posthoc.Head{"class": {Calibration: &posthoc.Calibration{Method: posthoc.Platt, Scales: scales, Biases: biases}}}
+	r.PostHoc = map[string]posthoc.Head{"class": {Calibration: &posthoc.Calibration{Method: posthoc.Platt, Fitted: &posthoc.PlattScaling{Scales: scales, Biases: biases}}}}
 	var npz bytes.Buffer
 	if err := export.Write(&npz, r, "npz", ""); err != nil || !bytes.Contains(npz.Bytes(), []byte("calibration/class/scale")) {
 		t.Errorf("npz: %v, or the calibration is missing", err)

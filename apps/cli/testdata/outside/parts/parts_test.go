@@ -15,6 +15,7 @@ import (
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/optim"
+	"tessera/posthoc"
 )
 
 // TestMain is the command if the tests of package cli say so: they use this binary for both.
@@ -43,6 +44,7 @@ func TestThePartsObeyTheLaws(t *testing.T) {
 	obeys(t, "alternating", laws.Weight, func() losses.Weight { return &Alternating{From: 1} })
 	obeys(t, "shrink", laws.Hook, func() hooks.Hook { return &Shrink{By: 0.9} })
 	obeys(t, "wobble", laws.Hook, func() hooks.Hook { return &Wobble{Size: 0.5} })
+	obeys(t, "halved", laws.Calibration, func() posthoc.Method { return &Halved{} })
 	obeys(t, "stripes", laws.Source, func() data.Source { return &Stripes{Count: 30} })
 	obeys(t, "medians", laws.Baseline, func() classical.Method { return &Medians{Components: 3, Iterations: 5} })
 }
