@@ -228,14 +228,17 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	return f.inOrder(chosen, r.order)
 }
 
-// inOrder returns columns in the order of names if they are exactly the columns with these names; otherwise it returns them
-// unchanged.
+// inOrder returns the columns with these names in the order of the names, without the others; unless each name stands in the file
+// once, it returns columns unchanged.
 func (f *csvFile) inOrder(columns []int, names []string) []int {
 	at := map[string]int{}
 	for _, i := range columns {
+		if _, twice := at[f.header[i]]; twice && slices.Contains(names, f.header[i]) {
+			return columns
+		}
 		at[f.header[i]] = i
 	}
-	if len(names) != len(columns) || len(at) != len(columns) {
+	if len(names) == 0 || len(names) > len(columns) {
 		return columns
 	}
 	ordered := make([]int, len(names))
@@ -261,6 +264,9 @@ func (f *csvFile) valueNames(c csvColumns) (names []string) {
 // otherColumns returns a warning if the names of the columns differ from the known ones, so that the columns are read in the order
 // of the file. It does not warn of the names 0, 1, 2 and so on, which WriteRows writes if it knows no names.
 func (t *table) otherColumns(path string, known []string) []string {
+	if len(t.ignored) > 0 {
+		return []string{fmt.Sprintf("%s: columns that the training had not are left out: %s", path, strings.Join(t.ignored, ", "))}
+	}
 	numbered := true
 	for i, name := range t.columns {
 		numbered = numbered && name == strconv.Itoa(i)
@@ -372,6 +378,15 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	}
 	t.values.dims = []int{len(t.lines), len(c.values)}
 	t.columns = f.valueNames(c)
+	if len(r.order) > 0 && slices.Equal(t.columns, r.order) {
+		all := c
+		all.values = f.values(reading{columns: r.columns, layout: r.layout}, c)
+		for _, name := range f.valueNames(all) {
+			if !slices.Contains(t.columns, name) {
+				t.ignored = append(t.ignored, name)
+			}
+		}
+	}
 	t.countLabels()
 	return t, nil
 }

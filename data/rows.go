@@ -30,8 +30,8 @@ type reader interface {
 	pictures() pictures
 }
 
-// InOrder returns a source with the keys of s, for [ReadRows]. If a .csv file has exactly the named columns of values, each
-// once, they are read in the order of the names; other files are read in their own order. The names come from [Namer]; without
+// InOrder returns a source with the keys of s, for [ReadRows]. If a .csv file has the named columns of values, each
+// once, they are read in the order of the names, and others are left out; other files are read in their own order. The names come from [Namer]; without
 // names InOrder returns s. The entries of a sparse matrix are assigned to the columns with these names, or without names to
 // the columns with the same numbers.
 func InOrder(s Source, columns []string) Source {

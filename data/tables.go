@@ -325,6 +325,7 @@ type table struct {
 	texts   []string // labels as text, which may be names of classes; labels is nil if they are not numbers
 	classes []string // names of the classes, if the file contains them
 	further []*Values
+	ignored []string // names of columns of values that are not in the required order of names
 }
 
 // reading contains the keys of a data set for reading a file of samples.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,7 +32,7 @@ type figureKind struct {
 const many = math.MaxInt
 
 func figureKinds() []figureKind {
-	return []figureKind{
+	kinds := []figureKind{
 		{"atoms", "all atoms of one run, or the first 20 of each of several runs", 1, many, drawAtoms},
 		{"reconstructions", "images and their reconstructions", 1, many, drawReconstructions},
 		{"codes", "histograms of the codes of single images", 1, many, drawCodes},
@@ -48,6 +49,35 @@ func figureKinds() []figureKind {
 		{"attention", "images, and where each head of the last layer with attention attends in them; --atoms: in the images that use these units", 1, many, drawAttention},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
+	}
+	for _, e := range figures.Registry.All() {
+		k := e.New()
+		kinds = append(kinds, figureKind{e.Name, e.About, k.Least, cmp.Or(k.Most, many), drawOther(k)})
+	}
+	return kinds
+}
+
+// drawOther returns the function that draws a figure of another module.
+func drawOther(k figures.Kind) func(*figureCommand) (*figures.Figure, error) {
+	return func(w *figureCommand) (*figures.Figure, error) {
+		var runs []*tessera.Run
+		defer func() {
+			for _, r := range runs {
+				_ = r.Close() // it was only read
+			}
+		}()
+		shown, err := w.shown()
+		if err != nil {
+			return nil, err
+		}
+		for _, one := range shown {
+			r, err := tessera.Open(one.path, w.options)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+		return k.Draw(w.ctx, runs)
 	}
 }
 
@@ -292,6 +322,9 @@ func drawPareto(w *figureCommand) (*figures.Figure, error) {
 		}
 		return f, err
 	}
+	if x, y := measuredPair(ours); x != "" {
+		return figures.ParetoOf(x, y, ours)
+	}
 	if dataset == "" {
 		dataset = studied
 	}
@@ -300,6 +333,22 @@ func drawPareto(w *figureCommand) (*figures.Figure, error) {
 		published = figures.PublishedTables(dataset)
 	}
 	return figures.Pareto(ours, published)
+}
+
+// measuredPair returns two metrics that were measured of all points, for points without a max-approximation, such as vectors; "" if
+// there is one.
+func measuredPair(points []figures.Point) (x, y string) {
+	var found []string
+	for _, name := range []string{"max_approx", "mse", "accuracy", "hoyer_contribution", "useful_units", "hoyer", "dead_units"} {
+		without := func(p figures.Point) bool { _, ok := p.Values.Number(name); return !ok }
+		if len(points) > 0 && !slices.ContainsFunc(points, without) {
+			found = append(found, name)
+		}
+	}
+	if len(found) < 2 || found[0] == "max_approx" {
+		return "", ""
+	}
+	return found[0], found[1]
 }
 
 func drawPenalties(w *figureCommand) (*figures.Figure, error) { return figures.Penalties(w.Target) }

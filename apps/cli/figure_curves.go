@@ -10,7 +10,9 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show"
 	"tessera/apps/show/figures"
+	"tessera/config"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
@@ -40,7 +42,7 @@ func drawCurves(w *figureCommand) (*figures.Figure, error) {
 			return nil, usageError{fmt.Errorf("figure curves: %w", err)}
 		}
 	}
-	f, err := figures.Swept(strings.Join(c.x, " / "), c.metrics, c.lines())
+	f, err := figures.Swept(strings.Join(c.names(c.x), " / "), c.metrics, c.lines())
 	if err != nil && !errors.Is(err, figures.ErrNoPoints) {
 		return nil, usageError{fmt.Errorf("figure curves: %w; give another --x, or draw pareto", err)}
 	}
@@ -145,6 +147,21 @@ func over(s sweep.Setting, keys []string) (v float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// names returns the keys in words, as pages of sweeps have them.
+func (c *curves) names(keys []string) []string {
+	var models []*config.Model
+	for _, s := range c.sweeps {
+		for _, setting := range s.Settings {
+			if file, err := tessera.Load(filepath.Join(sweep.TrialPath(s.path, setting.Trials[0]), folder.Config)); err == nil {
+				if m, err := file.Model(setting.Model); err == nil {
+					models = append(models, m)
+				}
+			}
+		}
+	}
+	return show.KeyNames(keys, models)
 }
 
 // distinct counts the different numbers that a key has.

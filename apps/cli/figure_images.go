@@ -10,6 +10,7 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show"
 	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/internal/train"
@@ -35,7 +36,7 @@ func drawAtoms(w *figureCommand) (f *figures.Figure, err error) {
 			}
 		}
 		if len(runs) == 1 && len(w.Atoms) == 0 {
-			names, _ := r.ValueNames(w.ctx) // the numbers of the values do without the file
+			names := show.ValueNames(w.ctx, r)
 			var bars []float64
 			if bars, err = effects(w.ctx, r); err == nil {
 				f, err = figures.WeighedAtoms(a, bars, names...)
@@ -54,7 +55,7 @@ func drawAtoms(w *figureCommand) (f *figures.Figure, err error) {
 				row.Images = append(row.Images, a.Values[atom*a.Pixels():(atom+1)*a.Pixels()]...)
 			}
 		}
-		row.Values, _ = r.ValueNames(w.ctx)
+		row.Values = show.ValueNames(w.ctx, r)
 		if len(rows) > 0 && (len(row.Shape) == 1) != (len(rows[0].Shape) == 1) {
 			return usagef("figure atoms: the atoms of %s are of the shape %v, those of the runs before of %v: draw vectors and images one by one", label, row.Shape, rows[0].Shape)
 		}
@@ -74,7 +75,7 @@ const effectImages = 2000
 // if the images are missing or the codes do not weigh the atoms: the atoms are worth drawing without them. An error is that of ctx.
 func effects(ctx context.Context, r *tessera.Run) ([]float64, error) {
 	a := r.Atoms()
-	if len(a.Shape) == 1 || a.Indirect != "" || r.Units() != a.Count {
+	if a.Indirect != "" || r.Units() != a.Count {
 		return nil, nil
 	}
 	sample, err := r.Sample(ctx, data.TestSplit)
@@ -151,10 +152,13 @@ func (w *figureCommand) displays(do func(display) error) error {
 			d.given = all.Subset(indices).Raw()
 		}
 		d.labels = all.Subset(indices).Labels()
+		named := all.RowNames()
 		for _, i := range indices {
-			d.names = append(d.names, fmt.Sprintf("sample %d", i))
+			if d.names = append(d.names, fmt.Sprintf("sample %d", i)); i < len(named) {
+				d.names[len(d.names)-1] = named[i]
+			}
 		}
-		if d.measured, err = r.Evaluate(w.ctx, nil); err != nil {
+		if d.measured, err = r.EvaluateOn(w.ctx, evaluation.PlanOf(r.Model).First, nil); err != nil { // the numbers that eval shows first
 			return err
 		}
 		w.measures(label, r)
@@ -174,7 +178,7 @@ func drawReconstructions(w *figureCommand) (*figures.Figure, error) {
 		if rows == nil {
 			rows = append(rows, study.Originals(d.run.Shape(), d.images))
 			rows[0].Names = d.names
-			rows[0].Values, _ = d.run.ValueNames(w.ctx)
+			rows[0].Values = show.ValueNames(w.ctx, d.run)
 			if rows[0] = d.scale(rows[0]); len(rows[0].Shape) == 1 && d.scaling != nil {
 				rows[0].Caption += ", scaled"
 			}
@@ -252,7 +256,8 @@ func readCourse(shown shownRun) (figures.TrainingRun, error) {
 	if err == nil && len(epochs) == 0 {
 		err = noMetrics(shown.path)
 	}
-	return figures.TrainingRun{Label: shown.label, Epochs: epochs}, err
+	status := train.StatusOf(shown.path)
+	return figures.TrainingRun{Label: shown.label, Epochs: epochs, Noun: show.NounOf(status.Shape)}, err
 }
 
 // noMetrics returns the error for a run without metrics to draw.

@@ -110,7 +110,7 @@ func addAtoms(ctx context.Context, d *doc.Document, r *tessera.Run) error {
 	if a == nil {
 		return nil
 	}
-	names, _ := r.ValueNames(ctx) // vectors have numbers without them
+	names := show.ValueNames(ctx, r)
 	bars, err := effects(ctx, r)
 	if err != nil {
 		return err

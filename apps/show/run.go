@@ -3,6 +3,7 @@
 package show
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"slices"
@@ -66,6 +67,7 @@ func RunDocument(run *tessera.Run, report *evaluation.Report) *doc.Document {
 	facts := &doc.Facts{Facts: s.facts()}
 	d.Add(facts)
 	if report == nil {
+		d.Add(Parts(context.Background(), run))
 		return d
 	}
 	d.Data = report
@@ -81,6 +83,7 @@ func RunDocument(run *tessera.Run, report *evaluation.Report) *doc.Document {
 	for _, t := range MetricTables(report) {
 		d.Add(t)
 	}
+	d.Add(Parts(context.Background(), run))
 	return d
 }
 

@@ -2,13 +2,17 @@ package show
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/constraints"
@@ -248,3 +252,116 @@ func NounOf(shape []int) string {
 	}
 	return "image"
 }
+
+// KeyNames returns descriptions of the keys of a sweep. A key without a description that is correct for all models is returned
+// unchanged.
+func KeyNames(keys []string, models []*config.Model) []string {
+	names := slices.Clone(keys)
+	for i, key := range keys {
+		for n, m := range models {
+			name := keyName(key, m)
+			if n > 0 && name != names[i] {
+				name = key
+			}
+			names[i] = name
+			if name == key {
+				break
+			}
+		}
+	}
+	return names
+}
+
+// keyName returns a description of a key of a model: for loss.1.weight, "weight of the kl term".
+func keyName(key string, m *config.Model) string {
+	parts := strings.Split(key, ".")
+	last := strings.ReplaceAll(parts[len(parts)-1], "_", " ")
+	switch {
+	case len(parts) == 2 && parts[0] == "optimizer":
+		return last + " of the optimizer"
+	case len(parts) == 2 && parts[0] == "dataset":
+		return last + " of the data set"
+	case len(parts) != 3:
+		return key
+	}
+	i, err := strconv.Atoi(parts[1])
+	if err != nil || i < 0 {
+		return key
+	}
+	switch {
+	case parts[0] == "loss" && i < len(m.Losses):
+		return last + " of the " + m.TermName(i) + " term"
+	case parts[0] == "constraint" && i < len(m.Constraints):
+		return last + " of the constraint " + m.Constraints[i].Kind
+	case parts[0] == "encoder" && i < len(m.Encoder):
+		return fmt.Sprintf("%s of layer %d of the encoder", last, i+1)
+	case parts[0] == "decoder" && i < len(m.Decoder):
+		return fmt.Sprintf("%s of layer %d of the decoder", last, i+1)
+	}
+	return key
+}
+
+// ValueNames returns the names of the values of a run's samples, such as those of the columns of a table, for figures and tables; nil if
+// they have none, or if the file of the training is missing.
+func ValueNames(ctx context.Context, run *tessera.Run) []string {
+	if len(run.Shape()) != 1 {
+		return nil
+	}
+	names, err := run.ValueNames(ctx)
+	if err != nil || len(names) == 0 {
+		names = run.ColumnNames() // of a sparse matrix
+	}
+	if len(names) != run.Shape()[0] {
+		return nil
+	}
+	return names
+}
+
+// PartName names a part of a table by its columns with the largest values, at most three of at least half the largest one, with a minus
+// before columns of negative values.
+func PartName(atom []float32, names []string) string {
+	if len(names) != len(atom) {
+		return ""
+	}
+	size := func(i int) float64 { return math.Abs(float64(atom[i])) }
+	order := make([]int, len(atom))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+	var list []string
+	for _, i := range order[:min(3, len(order))] {
+		if size(i) == 0 || 2*size(i) < size(order[0]) {
+			break
+		}
+		name := names[i]
+		if atom[i] < 0 {
+			name = "-" + name
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Parts lists the parts of a run of named vectors, each by its largest columns; nil for other runs.
+func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
+	a := run.Atoms()
+	if a == nil {
+		return nil
+	}
+	names := ValueNames(ctx, run)
+	if names == nil {
+		return nil
+	}
+	t := &doc.Table{Key: "atoms", Title: "Parts", Columns: []doc.Column{{Key: "unit", Title: "unit"}, {Key: "columns", Title: "largest columns", Wrap: true}}}
+	for j := range min(a.Count, mostParts) {
+		t.Row(j, PartName(a.Values[j*a.Pixels():(j+1)*a.Pixels()], names))
+	}
+	if a.Count > mostParts {
+		t.Notes = []string{fmt.Sprintf("the first %d of %s", mostParts, numeral.Of(a.Count, "unit"))}
+	}
+	return t
+}
+
+// mostParts is the largest number of parts that are listed.
+const mostParts = 40

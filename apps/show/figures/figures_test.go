@@ -96,7 +96,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 			return Training(runs...)
 		},
 		"training_short": func() (*Figure, error) {
-			return Training(TrainingRun{"one epoch", []train.Epoch{{Epoch: 1, Values: numbers("loss", 0.1, "code_hoyer", 0.5, "dead_units", 0)}}})
+			return Training(TrainingRun{Label: "one epoch", Epochs: []train.Epoch{{Epoch: 1, Values: numbers("loss", 0.1, "code_hoyer", 0.5, "dead_units", 0)}}})
 		},
 		"network": func() (*Figure, error) {
 			return Network(NetworkLayer{"input x", 5}, NetworkLayer{"code h", 3}, NetworkLayer{"output", 5})

@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"tessera/internal/numeral"
 )
 
 // CodeRow contains the codes of some images by one model.
@@ -133,12 +134,12 @@ func (h *histograms) one(c draw.Canvas, left, foot vg.Length, code []float32) {
 	label.XAlign = draw.XRight
 	c.FillText(label, vg.Point{X: right, Y: foot - 2}, shortNumber(h.high))
 	label.XAlign = draw.XCenter
-	if 2*label.Width(shortNumber(h.high))+label.Width("  value") < right-left {
+	if label.Width(shortNumber(h.low))+label.Width(shortNumber(h.high))+2*label.Width("  value") < right-left {
 		c.FillText(label, vg.Point{X: (left + right) / 2, Y: foot - 2}, "value")
 	}
 }
 
-func shortNumber(v float64) string { return fmt.Sprintf("%.3g", v) }
+func shortNumber(v float64) string { return numeral.Digits(v, 3) }
 
 func corners(x0, y0, x1, y1 vg.Length) []vg.Point {
 	return []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}}

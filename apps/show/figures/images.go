@@ -11,7 +11,6 @@ import (
 	"gonum.org/v1/plot/text"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
@@ -88,7 +87,7 @@ func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) { return WeighedA
 // WeighedAtoms is like [Atoms], with a bar below the number of each unit: its length is the unit's effect, see
 // [metrics.Atoms.Effects], relative to the largest effect of any unit, which fills the width of the cell. Each atom is scaled
 // separately, so that without the bar a unit that hardly contributes looks like the others. With nil effects there are no bars;
-// heat maps never have them. It returns an error unless there is one effect for each atom, finite and not negative.
+// heat maps mark the units without effect instead. It returns an error unless there is one effect for each atom, finite and not negative.
 func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
 		return nil, errors.New("figures: no atoms to draw")
@@ -102,7 +101,7 @@ func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure
 		}
 	}
 	if isVectors(a.Shape) {
-		return vectorAtoms(a, names)
+		return vectorAtoms(a, effects, names)
 	}
 	cells, n := a.Values, a.Count
 	if a.Bias != nil {
@@ -113,11 +112,17 @@ func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure
 		return nil, err
 	}
 	numbering := newNumbering(grid, a.Count)
+	numbering.biased = a.Bias != nil
 	if effects != nil {
 		grid.strip, grid.base = grid.strip+bar-rule, bar
 	}
 	drawn := grid.image(cells, n)
 	grid.bars(drawn, effects, n)
+	for i := range effects {
+		if isDead(effects, i) { // only noise, at full brightness
+			grid.dim(drawn, i)
+		}
+	}
 	if a.Bias != nil {
 		grid.frame(drawn, a.Count)
 	}
@@ -134,10 +139,11 @@ const leastNumber = vg.Length(4)
 
 // numbering contains the layout of the numbers in the cells of a grid.
 type numbering struct {
-	grid  *raster
-	count int
-	style text.Style
-	every int // number of columns from one number to the next
+	grid   *raster
+	count  int
+	biased bool // the cell after the last unit is the bias
+	style  text.Style
+	every  int // number of columns from one number to the next
 }
 
 // newNumbering selects the largest text size at which every number fits into its cell, and reserves a strip for the numbers
@@ -156,11 +162,17 @@ func newNumbering(grid *raster, count int) numbering {
 }
 
 func (n numbering) draw(c draw.Canvas) {
+	at := func(i int, text string) {
+		left, top := i%n.grid.columns*n.grid.stepX(), i/n.grid.columns*n.grid.stepY()
+		c.FillText(n.style, vg.Point{X: c.Min.X + dots(left+rule), Y: c.Max.Y - dots(top+rule+n.grid.strip-n.grid.base-1)}, text)
+	}
 	for i := range n.count {
-		if column := i % n.grid.columns; column%n.every == 0 {
-			left, top := column*n.grid.stepX(), i/n.grid.columns*n.grid.stepY()
-			c.FillText(n.style, vg.Point{X: c.Min.X + dots(left+rule), Y: c.Max.Y - dots(top+rule+n.grid.strip-n.grid.base-1)}, fmt.Sprint(i))
+		if i%n.grid.columns%n.every == 0 {
+			at(i, fmt.Sprint(i))
 		}
+	}
+	if n.biased && n.style.Width("bias") <= dots(n.grid.width*n.grid.scale) {
+		at(n.count, "bias")
 	}
 }
 
@@ -285,6 +297,19 @@ func (r *raster) bars(picture *image.RGBA, effects []float64, n int) {
 		left, top := i%r.columns*r.stepX()+rule, i/r.columns*r.stepY()+rule+r.strip-r.base
 		length := int(math.Round(e / most * float64(r.width*r.scale)))
 		fill(picture, image.Rect(left, top, left+length, top+r.base), barColor)
+	}
+}
+
+// dim darkens an image.
+func (r *raster) dim(picture *image.RGBA, i int) {
+	left, top := i%r.columns*r.stepX()+rule, i/r.columns*r.stepY()+rule+r.strip
+	for y := top; y < top+r.height*r.scale; y++ {
+		row := picture.Pix[picture.PixOffset(left, y):picture.PixOffset(left+r.width*r.scale, y)]
+		for k := range row {
+			if k%4 < 3 {
+				row[k] /= 3
+			}
+		}
 	}
 }
 

@@ -151,6 +151,7 @@ type axis struct {
 	min, max float64   // smallest range that is shown; if both are 0, the range of the data
 	marks    []float64 // the only values with ticks; nil for round values
 	names    []string  // names of the values 0, 1, 2, ...
+	room     int       // number of names that have a place; 0 for the default of a wide panel
 }
 
 // shows reports whether the axis can show a value.
@@ -172,6 +173,9 @@ func (a axis) set(to *plot.Axis) {
 	}
 	if a.names != nil {
 		to.Tick.Marker = namedTicks(a.names)
+		if a.room > 0 {
+			to.Tick.Marker = fewTicks{namedTicks(a.names), a.room}
+		}
 		if a.inverted {
 			to.Scale = plot.InvertedScale{Normalizer: plot.LinearScale{}}
 			return
@@ -232,7 +236,7 @@ func decimal(digit float64, n int) float64 {
 type namedTicks []string
 
 const (
-	mostNames = 40
+	mostNames = 64 // of a panel as wide as the figure
 	longest   = 24 // maximum number of letters of a name
 )
 
@@ -245,8 +249,11 @@ func (n namedTicks) height() (most int) {
 }
 
 // Ticks implements [plot.Ticker].
-func (n namedTicks) Ticks(least, most float64) (ticks []plot.Tick) {
-	every := (len(n) + mostNames - 1) / mostNames
+func (n namedTicks) Ticks(least, most float64) []plot.Tick { return n.among(mostNames, least, most) }
+
+// among labels at most a number of names, evenly spaced.
+func (n namedTicks) among(number int, least, most float64) (ticks []plot.Tick) {
+	every := (len(n) + number - 1) / number
 	for i := 0; i < len(n); i += every {
 		name := []rune(n[i])
 		if len(name) > longest {
@@ -258,6 +265,15 @@ func (n namedTicks) Ticks(least, most float64) (ticks []plot.Tick) {
 	}
 	return ticks
 }
+
+// fewTicks labels only some names.
+type fewTicks struct {
+	namedTicks
+	most int
+}
+
+// Ticks implements [plot.Ticker].
+func (f fewTicks) Ticks(least, most float64) []plot.Tick { return f.among(f.most, least, most) }
 
 // linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten; fewer if only whole numbers are
 // meaningful.

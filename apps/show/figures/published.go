@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"tessera/internal/numeral"
 	"tessera/metrics"
 )
 
@@ -273,22 +274,15 @@ func (r ComparedRow) published(name string) float64 {
 }
 
 // number formats a metric with four digits, "-" if unknown.
-func number(v float64) string {
-	if math.IsNaN(v) {
-		return "-"
-	}
-	return strconv.FormatFloat(v, 'g', 4, 64)
-}
+func number(v float64) string { return numeral.Float(v) }
 
 // measuredText formats a measured metric, with its deviation if there are several seeds.
 func (r ComparedRow) measuredText(name string) string {
-	text := number(r.of(name))
+	deviation := math.NaN()
 	if r.Measured != nil {
-		if d, several := r.Measured.Deviation.Number(name); several {
-			text += fmt.Sprintf(" ± %.2g", d)
-		}
+		deviation = orNaN(r.Measured.Deviation, name)
 	}
-	return text
+	return numeral.Spread(r.of(name), deviation)
 }
 
 // Table contains rows of cells below a header row.

@@ -1,10 +1,10 @@
 package figures
 
 import (
+	"cmp"
 	"errors"
 
 	"gonum.org/v1/plot/plotter"
-
 	"tessera/internal/train"
 )
 
@@ -12,6 +12,8 @@ import (
 type TrainingRun struct {
 	Label  string
 	Epochs []train.Epoch
+	Noun   string // of a sample: "image" or "sample"; "" for image
+	Units  int    // of the code; 0 if unknown
 }
 
 // Training draws the loss, the error on the validation images, sparsity of codes and dead units over the epochs of runs.
@@ -22,6 +24,10 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	}
 	if epochs == 0 {
 		return nil, errors.New("figures: no epochs to draw")
+	}
+	noun, units := "image", 5
+	for _, run := range runs {
+		noun, units = cmp.Or(run.Noun, noun), max(units, run.Units)
 	}
 	one := func(title string, y axis, name string) panel {
 		p := panel{title: title, x: axis{label: "epoch", max: 1, whole: true}, y: y}
@@ -44,8 +50,8 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	}
 	return panels([][]panel{
 		{one("(a) loss", axis{label: "mean loss of the epoch", log: true}, "loss"),
-			one("(b) reconstruction", axis{label: "mse of validation images", log: true}, "val_mse")},
+			one("(b) reconstruction", axis{label: "mse of validation " + noun + "s", log: true}, "val_mse")},
 		{one("(c) sparsity of codes", axis{label: "mean Hoyer sparsity", max: 1}, "code_hoyer"),
-			one("(d) dead units", axis{label: "units", max: 5, whole: true}, "dead_units")},
+			one("(d) dead units", axis{label: "units", max: float64(units), whole: true}, "dead_units")},
 	}, names, 390)
 }

@@ -12,44 +12,85 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
-
 	"tessera/metrics"
 )
 
 // isVectors reports whether samples of a shape are vectors, which are drawn as heat maps and spectra.
 func isVectors(shape []int) bool { return len(shape) == 1 }
 
-// vectorAtoms draws a dictionary of vectors as a heat map, with the bias, if there is one, as the last row.
-func vectorAtoms(a *metrics.Atoms, names []string) (*Figure, error) {
+// vectorAtoms draws a dictionary of vectors as a heat map, with the bias, if there is one, as the last row. A unit without effect is
+// marked as dead.
+func vectorAtoms(a *metrics.Atoms, effects []float64, names []string) (*Figure, error) {
 	row := ImageRow{Shape: a.Shape, Images: a.Values, Caption: "atoms", Values: names}
+	for j := range a.Count {
+		name := fmt.Sprint(j)
+		if isDead(effects, j) {
+			name += " (dead)"
+		}
+		row.Names = append(row.Names, name)
+	}
 	if a.Bias != nil {
 		row.Images = append(row.Images[:len(row.Images):len(row.Images)], a.Bias...)
-		row.Caption = fmt.Sprintf("atoms, and the bias as row %d", a.Count)
+		row.Names = append(row.Names, "bias")
 	}
 	return HeatMaps(row)
 }
 
+// isDead reports whether a unit has next to no effect, compared with the unit of the largest effect.
+func isDead(effects []float64, j int) bool {
+	return effects != nil && effects[j] <= 1e-3*slices.Max(effects)
+}
+
+// Sizes of a heat map in pixels.
+const (
+	mapFrame   = 110 // title and labels
+	cellHeight = 14  // one line, so that each has its name
+	leastMap   = 260
+	largestMap = 1200
+)
+
 // HeatMaps draws one heat map for each row, for example for the atoms of each model: one line for each vector, one column for
-// each value. White is 0, red is positive, blue is negative. The largest magnitude of a map, which is part of its title, has
-// the full colour.
+// each value. White is 0, red is positive, blue is negative. All maps have the same colours; the scale stands above them.
 func HeatMaps(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("figures: no vectors to draw")
 	}
-	var all [][]panel
-	most := 0
+	var maps []*heatMap
+	most, lines, negative := 0.0, 0, false
 	for _, row := range rows {
 		m, err := newHeatMap(row)
 		if err != nil {
 			return nil, err
 		}
-		most = max(most, m.lines)
-		title := fmt.Sprintf("%s: red up to %s, blue down to %s", row.Caption, shortNumber(m.most), shortNumber(-m.most))
-		all = append(all, []panel{{title: title, extra: []plot.Plotter{m}, lines: []line{m.corners()},
-			x: valueAxis(row), y: axis{label: "unit", whole: true, inverted: true, names: row.Names}}})
+		maps = append(maps, m)
+		most, lines, negative = max(most, m.most), max(lines, m.lines), negative || slices.Min(row.Images) < 0
 	}
-	const frame, least, largest = 110, 260, 1200 // sizes in pixels
-	return panels(all, nil, min(max(frame+12*most, least), largest)+namedTicks(all[0][0].x.names).height())
+	var all [][]panel
+	for i, m := range maps {
+		m.most = most
+		names := rows[i].Names
+		if names == nil {
+			for j := range m.lines {
+				names = append(names, fmt.Sprint(j))
+			}
+		}
+		all = append(all, []panel{{title: rows[i].Caption, extra: []plot.Plotter{m}, lines: []line{m.corners()},
+			x: valueAxis(rows[i]), y: axis{label: "unit", whole: true, inverted: true, names: names}}})
+	}
+	return panels(all, colourScale(most, negative), min(max(mapFrame+cellHeight*lines, leastMap), largestMap)+namedTicks(all[0][0].x.names).height())
+}
+
+// colourScale is the legend of heat maps: the colours of five values, of three where no value is negative.
+func colourScale(most float64, negative bool) (scale legend) {
+	shares := []float64{-1, -0.5, 0, 0.5, 1}
+	if !negative {
+		shares = shares[2:]
+	}
+	for _, share := range shares {
+		c := Heat(share)
+		scale = append(scale, line{name: shortNumber(share * most), color: c, glyph: draw.BoxGlyph{}, pointsOnly: true})
+	}
+	return scale
 }
 
 // valueAxis labels the values of vectors with their names, or else with numbers.
@@ -176,14 +217,15 @@ func Spectra(rows ...ImageRow) (*Figure, error) {
 		names = append(names, style)
 		m.addTo(all, style)
 	}
+	columns := 2 - len(all)%2 // all rows are equally long
 	for j := range all {
 		all[j].x = valueAxis(rows[0])
+		all[j].x.room = mostNames / columns * 2 / 3 // beside the labels of the other axis
 		if j < len(rows[0].Names) {
 			all[j].title = rows[0].Names[j]
 		}
 	}
-	columns := 2 - len(all)%2 // all rows are equally long
-	const height = 230        // height of a panel in pixels
+	const height = 230 // height of a panel in pixels
 	return panels(slices.Collect(slices.Chunk(all, columns)), names, height+namedTicks(all[0].x.names).height())
 }
 

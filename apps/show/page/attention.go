@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/internal/volume"
 )
@@ -13,17 +14,17 @@ import (
 const shownUnits = 10
 
 // attention draws where the heads of the last layer with attention attend: in images, and in the images that use the units with the
-// largest variance. It is "" for a model without such a layer.
-func (v *view) attention() (picture, error) {
+// largest variance. It is nil for a model without such a layer.
+func (v *view) attention() ([]doc.Block, error) {
 	names := figures.AttentionValues(v.run)
 	if len(names) == 0 || len(v.run.Columns(names[len(names)-1])) > 1 { // the maps depend on more than images
-		return "", nil
+		return nil, nil
 	}
 	pixels := volume.Of(v.run.Shape())
 	n := min(v.n, figures.MostAttended)
 	a, err := figures.AttentionOf(v.run, names[len(names)-1], v.images[:n*pixels])
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	units := varying(v.codes32[:n*v.run.Units()], v.run.Units())
 	shown := *a
@@ -33,9 +34,10 @@ func (v *view) attention() (picture, error) {
 	rows := append(shown.Rows("images"), a.OfUnits(v.codes32[:n*v.run.Units()], units).Rows(fmt.Sprint("mean images of units ", units))...)
 	f, err := figures.ImageRows(rows...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return encoded(f), nil
+	return section("Attention", "Where the heads of the last layer with attention attend, in orange: first in images, then in the mean of the images that use a unit, weighted by its code. "+
+		"In a picture the brightest orange is the most attention, and no orange the least.", f), nil
 }
 
 // varying returns the units with the largest variance of their codes, ascending.

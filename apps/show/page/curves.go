@@ -101,7 +101,6 @@ var panelTexts = []Panel{
 	{Title: "Dimensions of codes", About: "Effective rank: the number of dimensions that the codes use.", Columns: []string{"effective_rank"}},
 	{Title: "Negative weights", About: "Values below 0 in the last layer of the decoder.", Columns: []string{"negative_weights"}, Whole: true},
 	{Title: "Learning rate", Columns: []string{"learning_rate"}},
-	{Title: "Samples per second", About: "Speed of the training; it depends on the machine.", Columns: []string{"images_per_second"}},
 }
 
 // commonUnit returns "iteration" if all curves are over iterations, else "epoch".
@@ -122,7 +121,7 @@ func panelsOf(curves []Curve, unit string) (list []Panel) {
 	}
 	for _, c := range curves {
 		for _, name := range c.names {
-			if known[name] || !c.positive(name) {
+			if known[name] || name == "images_per_second" || !c.positive(name) {
 				continue
 			}
 			list := &terms
@@ -144,7 +143,9 @@ func panelsOf(curves []Curve, unit string) (list []Panel) {
 		}
 	}
 	for _, name := range further {
-		list = append(list, Panel{Title: name, About: aboutFurther(name), Columns: []string{name}})
+		if slices.ContainsFunc(curves, func(c Curve) bool { return c.changes(name) }) {
+			list = append(list, Panel{Title: titleFurther(name), About: aboutFurther(name), Columns: []string{name}})
+		}
 	}
 	for i := range list {
 		p := &list[i]
@@ -157,6 +158,17 @@ func panelsOf(curves []Curve, unit string) (list []Panel) {
 // negative reports whether a column has a value below 0.
 func (c Curve) negative(name string) bool {
 	return slices.ContainsFunc(c.Columns[name], func(p *Point) bool { return p != nil && *p < 0 })
+}
+
+// titleFurther returns the title of a column with a declared name: player.forger.learning_rate is "Learning rate of forger".
+func titleFurther(name string) string {
+	rest, of := strings.TrimPrefix(name, train.PlayerKey), ""
+	if i := strings.LastIndex(rest, "."); rest != name && i > 0 {
+		rest, of = rest[i+1:], " of "+rest[:i]
+	} else if held, ok := strings.CutPrefix(name, "val_"); ok {
+		rest, of = held, " on the validation set"
+	}
+	return strings.ToUpper(rest[:1]) + strings.ReplaceAll(rest[1:], "_", " ") + of
 }
 
 // aboutFurther returns a description of a column with a declared name, such as a term.

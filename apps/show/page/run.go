@@ -51,8 +51,7 @@ type Run struct {
 	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
-	Mixture  picture // components of a mixture; "" for other models
-	Attends  picture // where heads and units attend; "" for models without attention over parts of the images
+	Sections []doc.Block // mixture, attention, and those of [Sections]
 	Heads    []HeadPlots
 	Attacks  []AttackPlots
 	Resists  string // why no head was attacked; "" if one was, or if none should be
@@ -81,6 +80,11 @@ func (r *Run) part(top bool) (list []doc.Block) {
 				list = append(list, b)
 			}
 		default:
+			if t, ok := b.(*doc.Table); ok { // each table is a section
+				inside := *t
+				inside.Title = ""
+				b = &doc.Group{Title: t.Title, Blocks: []doc.Block{&inside}}
+			}
 			if !top {
 				list = append(list, b)
 			}
@@ -188,11 +192,13 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if r.Units, err = v.units(); err != nil {
 		return err
 	}
-	if r.Mixture, err = v.mixture(r.Path); err != nil {
-		return err
-	}
-	if r.Attends, err = v.attention(); err != nil {
-		return err
+	for _, make := range []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.mixture(r.Path) }, v.attention,
+		func() ([]doc.Block, error) { return v.sections(ctx) }} {
+		blocks, err := make()
+		if err != nil {
+			return err
+		}
+		r.Sections = append(r.Sections, blocks...)
 	}
 	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
 	return nil
@@ -241,7 +247,7 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
-	if len(run.Columns(metrics.CodeName)) > 1 { // the code reads other columns too
+	if read := run.Columns(metrics.CodeName); len(read) != 1 || read[0].Name != data.ImagesColumn { // other columns, too or alone
 		columns := images.Scaled(nil).All() // the run scales columns of images itself
 		columns[data.ImagesColumn] = given
 		v.codes32, err = run.ValueOf(metrics.CodeName, columns)

@@ -10,7 +10,6 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tessera"
@@ -111,7 +110,7 @@ func ReadSweep(ctx context.Context, path string, o Options) (*Sweep, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.Names = keyNames(results.Keys, models)
+	s.Names = show.KeyNames(results.Keys, models)
 	s.facts(results, models)
 	s.selected(results, names)
 	s.group(results)
@@ -331,54 +330,6 @@ func (s *Sweep) measuredText(r *sweep.Results, models []*config.Model) string {
 		state += ", on " + strings.Join(images, ", ")
 	}
 	return state
-}
-
-// keyNames returns descriptions of the keys of a sweep. A key without a description that is correct for all models is returned
-// unchanged.
-func keyNames(keys []string, models []*config.Model) []string {
-	names := slices.Clone(keys)
-	for i, key := range keys {
-		for n, m := range models {
-			name := keyName(key, m)
-			if n > 0 && name != names[i] {
-				name = key
-			}
-			names[i] = name
-			if name == key {
-				break
-			}
-		}
-	}
-	return names
-}
-
-// keyName returns a description of a key of a model: for loss.1.weight, "weight of the kl term".
-func keyName(key string, m *config.Model) string {
-	parts := strings.Split(key, ".")
-	last := strings.ReplaceAll(parts[len(parts)-1], "_", " ")
-	switch {
-	case len(parts) == 2 && parts[0] == "optimizer":
-		return last + " of the optimizer"
-	case len(parts) == 2 && parts[0] == "dataset":
-		return last + " of the data set"
-	case len(parts) != 3:
-		return key
-	}
-	i, err := strconv.Atoi(parts[1])
-	if err != nil || i < 0 {
-		return key
-	}
-	switch {
-	case parts[0] == "loss" && i < len(m.Losses):
-		return last + " of the " + m.TermName(i) + " term"
-	case parts[0] == "constraint" && i < len(m.Constraints):
-		return last + " of the constraint " + m.Constraints[i].Kind
-	case parts[0] == "encoder" && i < len(m.Encoder):
-		return fmt.Sprintf("%s of layer %d of the encoder", last, i+1)
-	case parts[0] == "decoder" && i < len(m.Decoder):
-		return fmt.Sprintf("%s of layer %d of the decoder", last, i+1)
-	}
-	return key
 }
 
 // compare compares the settings by their results. The reference is the first one with several seeds, unless one is given.
