@@ -11,9 +11,11 @@ import (
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
+	"tessera/classical/generate"
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/metrics"
 )
 
 // Section makes a part of the page of a run: usually one [doc.Group] with its title. images are those on which the run was measured.
@@ -51,11 +53,15 @@ func drawn(ctx context.Context, run *tessera.Run, _ *data.Images) ([]doc.Block, 
 	if !generates(run) {
 		return nil, nil
 	}
-	samples, err := run.Draw(ctx, drawnCount, 1)
-	if has(run.Model.Encoder, "diffuse") {
-		samples, err = run.DrawInSteps(ctx, drawnCount, 1, drawnSteps, 0)
+	g := generate.New(run)
+	var samples []float32
+	var err error
+	if has(run.Model.Encoder, "diffuse") { // a thousand steps would take minutes
+		samples, err = g.DrawInSteps(ctx, drawnCount, 1, drawnSteps, 0)
+	} else {
+		samples, err = g.Draw(ctx, drawnCount, 1)
 	}
-	if errors.Is(err, tessera.ErrNoSampler) {
+	if errors.Is(err, metrics.ErrNoSampler) {
 		return nil, nil
 	} else if err != nil {
 		return nil, err
