@@ -2,19 +2,22 @@ package tessera_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera"
+	"tessera/apps/serve"
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph/ops"
-	"tessera/internal/train"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -41,7 +44,7 @@ func Example() {
 	ctx := context.Background() // cancel it, and training ends with a checkpoint
 	run, err := tessera.Train(ctx, model, tessera.Options{
 		Out: filepath.Join(runs, "swimmer"),
-		Report: func(p train.Progress) {
+		Report: func(p tessera.Progress) {
 			if p.EpochDone && p.Epoch%50 == 0 {
 				fmt.Printf("epoch %d of %d\n", p.Epoch, p.Epochs)
 			}
@@ -79,16 +82,7 @@ func Example() {
 
 // The example trains a model that is declared in Go on images in memory, and encodes images from several goroutines.
 func ExampleDeclare() {
-	values := make([]float32, 40*6*6) // 40 images of 6x6 pixels, each with one bright row
-	for i := range 40 {
-		for j := range 6 {
-			values[i*36+i%6*6+j] = 1
-		}
-	}
-	images, err := data.FromFloats(values, []int{6, 6}, nil)
-	if err != nil {
-		log.Fatal(err)
-	}
+	values, images := bright()
 	model, err := tessera.Declare(config.Model{
 		Name:    "rows",
 		Dataset: config.Dataset{Source: images},
@@ -166,6 +160,137 @@ encoder = [{ kind = "dense", units = 16, activation = "sigmoid" }]
 	atoms := run.Atoms()
 	fmt.Println(run.Model.Name, "after epoch", run.Epoch, "has", atoms.Count, "atoms of shape", atoms.Shape)
 	// Output: tiny after epoch 2 has 16 atoms of shape [8 8]
+}
+
+// bright returns 40 images of 6x6 pixels, each with one bright row.
+func bright() (values []float32, images *data.Memory) {
+	values = make([]float32, 40*6*6)
+	for i := range 40 {
+		for j := range 6 {
+			values[i*36+i%6*6+j] = 1
+		}
+	}
+	images, err := data.FromFloats(values, []int{6, 6}, nil)
+	if err != nil {
+		log.Fatal(err)
+	}
+	return values, images
+}
+
+// The example trains a model by a loop of its own, without a folder, until the loss is small, and saves it as a run.
+func ExampleNewTrainer() {
+	_, images := bright()
+	model, err := tessera.Declare(config.Model{
+		Dataset: config.Dataset{Source: images},
+		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "sigmoid"}}},
+		Train:   config.Train{Epochs: 1000, Batch: 8},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx := context.Background()
+	trainer, err := tessera.NewTrainer(ctx, model, tessera.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer trainer.Close()
+	for !trainer.Done() {
+		step, err := trainer.Step(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		if step.Step == 1 {
+			gradient, err := trainer.Gradient("encoder.0.weight")
+			if err != nil {
+				log.Fatal(err)
+			}
+			fmt.Println(len(trainer.Batch()), "samples,", len(gradient), "derivatives")
+		}
+		if step.Loss < 0.05 {
+			break
+		}
+	}
+	run, err := trainer.Run() // in memory
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	codes, err := run.Encode(make([]float32, 36))
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := trainer.Save(filepath.Join(runs, "own-loop"), false); err != nil { // `tessera resume` continues it
+		log.Fatal(err)
+	}
+	saved, err := tessera.Open(filepath.Join(runs, "own-loop"), tessera.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer saved.Close()
+	fmt.Println(len(codes), "activations; saved:", saved.Step == run.Step)
+	// Output:
+	// 8 samples, 216 derivatives
+	// 6 activations; saved: true
+}
+
+// The example stops a training and uses the run of its checkpoint.
+func ExampleTrain_interrupted() {
+	model := small(1000)
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	run, err := tessera.Train(ctx, model, tessera.Options{Out: filepath.Join(runs, "stopped"), Report: func(p tessera.Progress) {
+		if p.EpochDone && p.Epoch == 3 {
+			stop()
+		}
+	}})
+	if !errors.Is(err, tessera.ErrInterrupted) {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	codes, err := run.Encode(make([]float32, 36))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(codes), "activations after epoch", run.Epoch)
+	// Output: 6 activations after epoch 3
+}
+
+// The example serves a run next to a handler of the program.
+func Example_serve() {
+	run, err := tessera.Train(context.Background(), small(2), tessera.Options{Out: filepath.Join(runs, "served")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	models, err := serve.New([]serve.Model{{Name: "rows", Run: run}}, serve.Options{}) // closes the run
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer models.Close()
+	mux := http.NewServeMux()
+	mux.Handle("/v2/", models)
+	mux.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
+	for _, path := range []string{"/v2/models/rows/ready", "/hello"} {
+		answer := httptest.NewRecorder()
+		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		fmt.Println(path, answer.Code)
+	}
+	// Output:
+	// /v2/models/rows/ready 200
+	// /hello 200
+}
+
+// small returns a model of bright rows.
+func small(epochs int) *config.Model {
+	_, images := bright()
+	model, err := tessera.Declare(config.Model{
+		Dataset: config.Dataset{Source: images},
+		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "sigmoid"}}},
+		Train:   config.Train{Epochs: epochs, Batch: 8},
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return model
 }
 
 // Charbonnier is the mean over pixels and batch of sqrt((output - target)² + epsilon²): it approximates the absolute error and

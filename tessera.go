@@ -23,7 +23,6 @@ import (
 	"tessera/internal/coder"
 	"tessera/internal/engine"
 	"tessera/internal/machine"
-	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 	"tessera/internal/regular"
 	"tessera/internal/train"
@@ -115,16 +114,16 @@ type Options struct {
 	// Group contains the processes that train a run together (package mpi); nil for a single process; see [train.Options].
 	// Threads is the number for each process. Processes other than rank 0 may pass a nil model and any folder; their Run has a
 	// Result and no model.
-	Group          collective.Group
+	Group          Group
 	ShardOptimizer bool // each process stores a part of the optimizer's state
 	CheckWeights   int  // steps between two comparisons of the weights; 0 for [train.DefaultCheckWeights], negative for never
 
-	Warn   func(text string)    // called for problems that do not prevent a training or the opening of a run; may be nil
-	Report func(train.Progress) // called after every epoch, and about ten times per second within one; may be nil
+	Warn   func(text string) // called for problems that do not prevent a training or the opening of a run; may be nil
+	Report func(Progress)    // called after every epoch, and about ten times per second within one; may be nil
 }
 
 // Train trains a new run of a model, saves it in its folder and returns it. If ctx is done, Train finishes the batch, writes
-// a checkpoint, and returns the run of that checkpoint and [train.ErrInterrupted]; [Resume] continues it. The run is nil if no data were
+// a checkpoint, and returns the run of that checkpoint and [ErrInterrupted]; [Resume] continues it. The run is nil if no data were
 // read yet, and next to every other error. The other errors are the errors of [train.Run].
 func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if ctx == nil {
@@ -133,10 +132,16 @@ func Train(ctx context.Context, m *config.Model, o Options) (*Run, error) {
 	if o.Epochs != 0 {
 		return nil, fmt.Errorf("tessera: Epochs: got %d, want 0 for a new run; set Train.Epochs of the model", o.Epochs)
 	}
+	o = o.withImages(m)
+	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
+}
+
+// withImages returns the options with the images in memory of a model, if it has any.
+func (o Options) withImages(m *config.Model) Options {
 	if m != nil && o.Images == nil {
 		o.Images, _ = m.Dataset.Source.(*data.Memory)
 	}
-	return o.train(func(t train.Options) (*train.Result, error) { return train.Run(ctx, m, t) })
+	return o
 }
 
 // Resume continues the run in a folder exactly from its last checkpoint; a finished run is not changed. By default, Threads
@@ -228,11 +233,9 @@ func (o Options) open(path string, read func() (*train.Trained, error)) (*Run, e
 	return o.newRun(c, t, path), nil
 }
 
-func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, error) {
+// training returns the options of package train, and the goroutines that a training shares.
+func (o Options) training() (train.Options, *team.Team, error) {
 	backend, team, err := coder.Backend(o.Backend, o.Threads)
-	if err != nil {
-		return nil, err
-	}
 	t := train.Options{Backend: backend, Team: team, Dirs: data.SearchDirs(o.Data), Out: o.Out, Force: o.Force,
 		Epochs: o.Epochs, Warn: o.Warn, Report: o.Report, Group: o.Group, ShardOptimizer: o.ShardOptimizer, CheckWeights: o.CheckWeights}
 	if o.Images != nil {
@@ -244,6 +247,14 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 			return data.Load(ctx, source, t.Dirs, d.Need())
 		}
 	}
+	return t, team, err
+}
+
+func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, error) {
+	t, team, err := o.training()
+	if err != nil {
+		return nil, err
+	}
 	result, err := work(t)
 	if stop, ok := errors.AsType[*train.Interruption](err); ok && (o.Group == nil || o.Group.Rank() == 0) {
 		if trained, other := train.Open(stop.Run); other == nil {
@@ -254,7 +265,7 @@ func (o Options) train(work func(train.Options) (*train.Result, error)) (*Run, e
 		team.Close()
 		return nil, err
 	}
-	of := coder.Options{Path: result.Run, Backend: backend, BackendName: o.Backend, Team: team}
+	of := coder.Options{Path: result.Run, Backend: t.Backend, BackendName: o.Backend, Team: team}
 	r := o.newRun(coder.New(result.Trained, of), result.Trained, result.Run)
 	if r.Result = result; r.Model != nil { // rank 0 has it
 		r.Origin = train.Origin(result.Run, r.Model.Dataset.Source, nil)

@@ -296,3 +296,172 @@ func TestAModelThatWasChangedIsRefusedBeforeTheFirstStep(t *testing.T) {
 		t.Error("the refused training left a folder")
 	}
 }
+
+// trainable are models of all kinds of trainings.
+var trainable = map[string]string{
+	"hooks, constraints, schedule, clipping": `
+encoder    = [{ kind = "dense", units = 8, activation = "sigmoid" }]
+loss       = [{ kind = "mse" }, { kind = "kl", target = 0.3 }]
+constraint = [{ kind = "nonneg" }]
+optimizer  = { kind = "adam", learning_rate = 0.01, clip_norm = 0.1, schedule = { kind = "cosine" } }
+hook       = { early_stopping = { patience = 2 }, average = {} }
+train      = { epochs = 4, batch = 30 }
+`,
+	"a full batch": `
+encoder   = [{ kind = "dense", units = 4, activation = "sigmoid" }]
+optimizer = { kind = "lbfgs" }
+train     = { epochs = 3 }
+`,
+	"a method of package classical": `
+kind       = "nmf"
+components = 4
+iterations = 5
+`,
+}
+
+// declare returns a model of bars.
+func declare(t *testing.T, text string) *config.Model {
+	t.Helper()
+	models, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 100, validation = 0.2 }\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	models.Extend(nil)
+	m, err := models.Model("m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// modelFiles returns the files of the parameters of a run.
+func modelFiles(t *testing.T, run string) (files string) {
+	t.Helper()
+	for _, name := range []string{folder.Config, folder.Model, folder.Best} {
+		b, err := os.ReadFile(filepath.Join(run, name))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		files += name + ":" + string(b)
+	}
+	return files
+}
+
+// A loop of the caller gives the bytes of Train, and a trainer that was saved in the middle of an epoch is resumed to the same bytes.
+func TestATrainerGivesTheBytesOfTrain(t *testing.T) {
+	for name, text := range trainable {
+		t.Run(name, func(t *testing.T) {
+			m, dir := declare(t, text), t.TempDir()
+			run, err := tessera.Train(t.Context(), m, tessera.Options{Out: dir + "/train", Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Close()
+			trainer, err := tessera.NewTrainer(t.Context(), m, tessera.Options{Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer trainer.Close()
+			epochs := 0
+			for !trainer.Done() {
+				step, err := trainer.Step(t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				if step.EpochDone {
+					epochs++
+				}
+				if step.Epoch != epochs || step.EpochDone && step.Metrics.Epoch != epochs {
+					t.Errorf("after %d epochs: %+v", epochs, step)
+				}
+				if step.Step == 2 {
+					if err := trainer.Save(dir+"/middle", false); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			if _, err := trainer.Step(t.Context()); !errors.Is(err, tessera.ErrTrained) {
+				t.Errorf("a step after the last: %v", err)
+			}
+			if err := trainer.Save(dir+"/own", false); err != nil {
+				t.Fatal(err)
+			}
+			resumed, err := tessera.Resume(t.Context(), dir+"/middle", tessera.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resumed.Close()
+			want := modelFiles(t, run.Path)
+			for _, name := range []string{"own", "middle"} {
+				if modelFiles(t, dir+"/"+name) != want {
+					t.Errorf("%s: other bytes than Train", name)
+				}
+			}
+			inMemory, err := trainer.Run()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer inMemory.Close()
+			x := slices.Repeat([]float32{0.5}, 64)
+			a, errA := run.Encode(x)
+			b, errB := inMemory.Encode(x)
+			if err := errors.Join(errA, errB); err != nil || !slices.Equal(a, b) {
+				t.Errorf("the run in memory: %v, other codes than the run of Train", err)
+			}
+			if result, err := inMemory.Evaluate(t.Context(), nil); err != nil || len(result.Values) == 0 {
+				t.Errorf("the run in memory: %v", err)
+			}
+		})
+	}
+}
+
+// Values and gradients of a trainer are those of the step: plain gradient descent subtracts the rate times the gradient.
+func TestATrainerShowsItsGradients(t *testing.T) {
+	trainer, err := tessera.NewTrainer(t.Context(), declare(t, `
+encoder   = [{ kind = "dense", units = 3, activation = "tanh" }]
+optimizer = { kind = "sgd", learning_rate = 0.5 }
+train     = { epochs = 2, batch = 16 }
+`), tessera.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer trainer.Close()
+	if _, err := trainer.Gradient("encoder.0.weight"); err == nil {
+		t.Error("there is a gradient before the first step")
+	}
+	for range 3 {
+		before := map[string][]float32{}
+		for _, path := range trainer.Parameters() {
+			if before[path], _, err = trainer.Parameter(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+		step, err := trainer.Step(t.Context())
+		if err != nil || len(trainer.Batch()) != 16 || !(step.Loss > 0) || step.Terms["mse"] != step.Loss {
+			t.Fatalf("%v, %d samples, %+v", err, len(trainer.Batch()), step)
+		}
+		for path, old := range before {
+			now, shape, err := trainer.Parameter(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := trainer.Gradient(path)
+			if err != nil || len(shape) == 0 {
+				t.Fatal(err)
+			}
+			for i := range old {
+				if d := float64(now[i] - (old[i] - 0.5*g[i])); d > 1e-6 || d < -1e-6 {
+					t.Fatalf("%s[%d]: %v became %v by the gradient %v", path, i, old[i], now[i], g[i])
+				}
+			}
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := trainer.Step(ctx); !errors.Is(err, tessera.ErrInterrupted) {
+		t.Errorf("a cancelled step: %v", err)
+	}
+	if _, err := trainer.Gradient("no.weight"); err == nil {
+		t.Error("there is a gradient of no.weight")
+	}
+}

@@ -72,8 +72,15 @@ func withOptions(t *testing.T) map[string]func() error {
 	t.Chdir(t.TempDir()) // a run without Out goes to runs/
 	run := &tessera.Run{Coder: coder.New(nil, coder.Options{})}
 	return map[string]func() error{
-		"tessera.Train":              func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
-		"tessera.Resume":             func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
+		"tessera.Train":  func() error { r, err := tessera.Train(ctx, m, tessera.Options{}); return closed(r, err) },
+		"tessera.Resume": func() error { r, err := tessera.Resume(ctx, "", tessera.Options{}); return closed(r, err) },
+		"tessera.NewTrainer": func() error {
+			tr, err := tessera.NewTrainer(ctx, nil, tessera.Options{})
+			if err == nil {
+				tr.Close()
+			}
+			return err
+		},
 		"tessera.Open":               func() error { r, err := tessera.Open("", tessera.Options{}); return closed(r, err) },
 		"tessera.OpenFS":             func() error { r, err := tessera.OpenFS(nil, "", tessera.Options{}); return closed(r, err) },
 		"tessera.ReadModel":          func() error { r, err := tessera.ReadModel(nil, tessera.Options{}); return closed(r, err) },
@@ -381,8 +388,15 @@ func entries(t *testing.T, run string) map[string]func() error {
 	var none tessera.Options
 	alone := train.Options{Backend: tape.Backend{}, Out: t.TempDir() + "/new"}
 	return map[string]func() error{
-		"tessera.Train":     func() error { r, err := tessera.Train(ctx, m, none); return closed(r, err) },
-		"tessera.Resume":    func() error { r, err := tessera.Resume(ctx, run, none); return closed(r, err) },
+		"tessera.Train":  func() error { r, err := tessera.Train(ctx, m, none); return closed(r, err) },
+		"tessera.Resume": func() error { r, err := tessera.Resume(ctx, run, none); return closed(r, err) },
+		"tessera.NewTrainer": func() error {
+			tr, err := tessera.NewTrainer(ctx, nil, tessera.Options{})
+			if err == nil {
+				tr.Close()
+			}
+			return err
+		},
 		"tessera.Open":      func() error { r, err := tessera.Open(run, none); return closed(r, err) },
 		"tessera.OpenFS":    func() error { r, err := tessera.OpenFS(files, ".", none); return closed(r, err) },
 		"tessera.ReadModel": func() error { r, err := tessera.ReadModel(file, none); return closed(r, err) },

@@ -22,6 +22,8 @@ type network struct {
 	programs  []compiled // training programs, by batch size: one set per player that takes turns, or one for all players
 	loader    *loader
 	distorted bool       // a hook changes the images that the encoder reads
+	last      *program   // program of the last step; nil before the first
+	taken     *batch     // its batch
 	here      hooks.Step // the current step, as the hooks see it
 	between   hooks.Gradients
 	before    [][]float32 // the gradients before a hook may have replaced them
@@ -137,34 +139,37 @@ func (n *network) close() {
 // epoch implements learner: all steps, then the metrics of the epoch.
 func (n *network) epoch(ctx context.Context, report func(measure func() Metrics)) (m Metrics, err error) {
 	for n.progress.Position < n.epochImages() {
-		halted, err := n.processes.answer(ctx)
-		if err != nil {
+		if err := n.advance(ctx); err != nil {
 			return m, err
-		}
-		if halted {
-			return m, errHalted
-		}
-		if n.progress.Position == 0 { // a state between two epochs belongs to the completed one
-			if err := n.hooks.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
-				return m, n.failed(err)
-			}
-		}
-		if err := n.processes.ask(ctx); err != nil {
-			return m, err
-		}
-		if err := n.step(); err != nil {
-			return m, err
-		}
-		if n.processes.due(n.progress.Step) {
-			if err := n.processes.compareWeights(n.stepper.views, n.progress.Step); err != nil {
-				return m, err
-			}
 		}
 		if n.progress.Position < n.epochImages() {
 			report(n.measured)
 		}
 	}
 	return n.finish()
+}
+
+// advance performs the next step of the epoch, unless ctx has ended in a process: the error is then errHalted.
+func (n *network) advance(ctx context.Context) error {
+	halted, err := n.processes.answer(ctx)
+	if err != nil {
+		return err
+	}
+	if halted {
+		return errHalted
+	}
+	if n.progress.Position == 0 { // a state between two epochs belongs to the completed one
+		if err := n.hooks.each(func(a *attached) error { return a.BeginEpoch() }); err != nil {
+			return n.failed(err)
+		}
+	}
+	if err := n.processes.ask(ctx); err != nil {
+		return err
+	}
+	if err := n.step(); err != nil || !n.processes.due(n.progress.Step) {
+		return err
+	}
+	return n.processes.compareWeights(n.stepper.views, n.progress.Step)
 }
 
 // step performs one training step: forward, backward, optimizer, projection. The team prepares the next batch while it
@@ -192,6 +197,7 @@ func (n *network) step() error {
 		return n.failed(err)
 	}
 	p := n.turn(step, factor)[b.size]
+	n.last, n.taken = p, b
 	n.rate = n.stepper.players[0].rate
 	n.weigh(p, b.values)
 	if err := p.Run(b.values); err != nil {

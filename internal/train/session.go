@@ -271,6 +271,9 @@ func (s *session) trained() (*Trained, error) {
 	}
 	first := all[0] // the best epoch, if a hook selects one
 	s.samples.add(first.file)
+	if s.folder == nil { // of a trainer
+		return open(s.spec, first.name, first.file)
+	}
 	t, err := open(s.spec, s.folder.Join(first.name), first.file)
 	if err == nil {
 		t.folder = s.run
@@ -471,9 +474,7 @@ func (s *session) endEpoch(m Metrics) error {
 	if !s.processes.leads() {
 		return nil
 	}
-	m.Seconds = before + time.Since(s.epochFrom).Seconds()
-	m.ImagesPerSecond = float64(s.epochImages()) / m.Seconds
-	line, err := m.MarshalJSON()
+	line, err := s.line(&m, before)
 	if err != nil {
 		return err
 	}
@@ -493,6 +494,13 @@ func (s *session) endEpoch(m Metrics) error {
 		s.diagnose(m)
 	}
 	return nil
+}
+
+// line sets the times of an epoch, of which before were spent by earlier processes, and returns its line of metrics.
+func (s *session) line(m *Metrics, before float64) ([]byte, error) {
+	m.Seconds = before + time.Since(s.epochFrom).Seconds()
+	m.ImagesPerSecond = float64(s.epochImages()) / m.Seconds
+	return m.MarshalJSON()
 }
 
 // write starts to write a checkpoint. For a baseline it also waits until the checkpoint is written: the next iteration changes
