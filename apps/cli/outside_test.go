@@ -34,6 +34,9 @@ var outsideFolder string
 // outside returns a bench for the command of the module in testdata/outside, which registers parts of its own.
 func outside(t *testing.T) *bench {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("compiles the command of another module")
+	}
 	b := newBench(t)
 	path, err := outsideBinary()
 	if err != nil {
