@@ -690,13 +690,7 @@ func (l *Layout) unchanged(names []string, inside map[string][]string) (columns 
 }
 
 // rearranges reports whether a layer only rearranges the values of its input, or leaves some out.
-func rearranges(l layers.Layer) bool {
-	switch l.(type) {
-	case *layers.Flatten, *layers.Reshape, *layers.Patches, *layers.Unpatch, *layers.Upsample, *layers.MaxPool, *layers.MaskPatches:
-		return true
-	}
-	return false
-}
+func rearranges(l layers.Layer) bool { _, ok := l.(layers.Rearranging); return ok }
 
 // ReadsLabels reports whether a part of the model reads the labels of the training images.
 func (m *Model) ReadsLabels() bool {

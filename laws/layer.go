@@ -36,6 +36,7 @@ var layerLaws = []law[layerTrial]{
 	{"says whether it is noisy", layerTrial.saysNoisy},
 	{"draws new noise for every image and run", layerTrial.freshNoise},
 	{"keeps its outputs in the range it declares", layerTrial.outputRange},
+	{"gives values of its input, unchanged, if it rearranges them", layerTrial.rearranges},
 	{"is finite for large inputs, gradients included", layerTrial.finite},
 	{"has the right gradients", layerTrial.gradients},
 	{"can be differentiated twice", layerTrial.curvature},
@@ -351,6 +352,25 @@ func (t layerTrial) outputRange() error {
 				if err != nil {
 					return fmt.Errorf("run %d, of inputs in %v: %w", i+1, within, err)
 				}
+			}
+		}
+		return nil
+	})
+}
+
+func (t layerTrial) rearranges() error {
+	if _, ok := t.layer.(layers.Rearranging); !ok {
+		return nil
+	}
+	return t.inBoth(func(r *rig) error {
+		given := r.given(0)
+		got, err := r.run(given)
+		if err != nil {
+			return err
+		}
+		for i, v := range got["output"] {
+			if !slices.ContainsFunc(given["input"], func(x float64) bool { return math.Abs(x-v) <= r.epsilon*math.Abs(x) }) {
+				return fmt.Errorf("output %d is %v, which is no value of the input", i, v)
 			}
 		}
 		return nil

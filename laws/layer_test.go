@@ -52,6 +52,11 @@ func (w wrongLayer) OutputRange(layers.Interval) layers.Interval {
 	return w.within
 }
 
+// moving is a layer that says that it only rearranges values.
+type moving struct{ wrongLayer }
+
+func (moving) Rearranges() {}
+
 type sampler func(dst []float32, r *rand.Rand)
 
 func (s sampler) Sample(dst []float32, r *rand.Rand) { s(dst, r) }
@@ -115,6 +120,9 @@ func TestWrongLayersBreakTheirLaw(t *testing.T) {
 			return x
 		}},
 		"keeps its outputs in the range it declares": wrongLayer{within: layers.Interval{Low: 0, High: 1}},
+		"gives values of its input, unchanged, if it rearranges them": moving{wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
+			return c.Shift(x, 1)
+		}}},
 		"has the right gradients": wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 			return wrongly(c, x, meddling{name: "steep", slope: doubled})
 		}},

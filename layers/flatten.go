@@ -13,6 +13,9 @@ func init() {
 	Registry.Register("flatten", "an image as the vector of its values", func() Layer { return &Flatten{} })
 }
 
+// Rearranges implements [Rearranging].
+func (Flatten) Rearranges() {}
+
 // OutputShape implements [Layer].
 func (Flatten) OutputShape(in []int) ([]int, error) { return []int{volume.Of(in)}, nil }
 

@@ -174,6 +174,14 @@ type Indexing interface {
 	Indices() int
 }
 
+// Rearranging is implemented by layers whose outputs are values of their input, unchanged: they only move values, or leave some out.
+// A column of whole numbers can be looked up behind them.
+type Rearranging interface {
+	Layer
+	// Rearranges marks such a layer.
+	Rearranges()
+}
+
 // Averaging is implemented by layers that use running averages at inference.
 type Averaging interface {
 	Layer

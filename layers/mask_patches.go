@@ -31,6 +31,9 @@ func (m *MaskPatches) hidden(tokens int) int {
 	return min(tokens-1, int(math.Round(m.Ratio*float64(tokens))))
 }
 
+// Rearranges implements [Rearranging].
+func (*MaskPatches) Rearranges() {}
+
 // OutputShape implements [Layer].
 func (*MaskPatches) OutputShape(in []int) ([]int, error) {
 	_, _, err := sequenceOf(in)

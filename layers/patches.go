@@ -33,6 +33,9 @@ func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	return g, nil
 }
 
+// Rearranges implements [Rearranging].
+func (*Patches) Rearranges() {}
+
 // OutputShape implements [Layer].
 func (p *Patches) OutputShape(in []int) ([]int, error) {
 	g, err := p.geometry(in)

@@ -18,6 +18,9 @@ func init() {
 	Registry.Register("reshape", "the same values in another shape", func() Layer { return &Reshape{} })
 }
 
+// Rearranges implements [Rearranging].
+func (*Reshape) Rearranges() {}
+
 // OutputShape implements [Layer].
 func (r *Reshape) OutputShape(in []int) ([]int, error) {
 	if len(r.Shape) == 0 {

@@ -39,6 +39,9 @@ func (u *Unpatch) geometry(in []int) (ops.Patching, error) {
 	return ops.Patching{Height: rows * u.Size, Width: tokens / rows * u.Size, Channels: features / (u.Size * u.Size), Size: u.Size}, nil
 }
 
+// Rearranges implements [Rearranging].
+func (*Unpatch) Rearranges() {}
+
 // OutputShape implements [Layer].
 func (u *Unpatch) OutputShape(in []int) ([]int, error) {
 	g, err := u.geometry(in)

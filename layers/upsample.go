@@ -40,6 +40,9 @@ func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	return g, nil
 }
 
+// Rearranges implements [Rearranging].
+func (*Upsample) Rearranges() {}
+
 // OutputShape implements [Layer].
 func (u *Upsample) OutputShape(in []int) ([]int, error) {
 	g, err := u.geometry(in)
