@@ -305,7 +305,7 @@ func (s *Sweep) timeOne(ctx context.Context, t *Trial, dir string, o PlanOptions
 		return p, 0, err
 	}
 	run := s.Standalone(t)
-	run.Path = dir
+	run.Out = dir
 	from := o.Now()
 	_, err = run.evaluate(ctx, backend, s.split)
 	return p, o.Now().Sub(from), err

@@ -494,8 +494,8 @@ func (s *Sweep) ready() error {
 
 // Standalone returns the trial without its sweep.
 func (s *Sweep) Standalone(t *Trial) *StandaloneTrial {
-	return &StandaloneTrial{ID: t.ID, Model: t.Model, Path: t.Path, Fitted: t.fitted, Tested: t.tested, Split: s.split, Metrics: s.options.Metrics,
-		Dirs: s.options.Dirs, Disk: s.options.Disk, Rows: s.rows}
+	return &StandaloneTrial{Options: train.Options{Out: t.Path, Dirs: s.options.Dirs, Disk: s.options.Disk}, ID: t.ID, Model: t.Model, Fitted: t.fitted,
+		Tested: t.tested, Split: s.split, Metrics: s.options.Metrics, Rows: s.rows}
 }
 
 // ReadsFiles reports whether the images of a trial come from files.

@@ -30,30 +30,28 @@ import (
 // StandaloneTrial is one trial without its sweep, with all data that its training and evaluation read. [Sweep.Run] and
 // other machines train trials through it. Equal fields give equal bytes.
 type StandaloneTrial struct {
+	train.Options // Out is the folder of the run; Do sets Backend, Team and Load
+
 	ID      string
 	Model   *config.Model
-	Path    string            // folder of the run
 	Fitted  *data.Set         // data set on which the trial is trained
 	Tested  *data.Set         // data set on which the trial is evaluated
 	Split   data.Split        // split of Tested or Fitted on which the trial is measured
 	Metrics metrics.Selection // metrics to measure; nil for [metrics.Default]
 
-	Start  string                     // folder of the run with the initial parameters; "": the folder that the model declares
-	Dirs   data.Dirs                  // for the run's env.json
-	Disk   folder.Disk                // disk of the run's folder; nil: that of the operating system
-	Report func(train.Progress)       // called with the progress of the training; may be nil
-	Rows   map[*data.Images][]float32 // rows of values of images, shared by several trials; may be nil
+	Rows map[*data.Images][]float32 // rows of values of images, shared by several trials; may be nil
 }
 
 // Do trains the trial, or resumes it from the checkpoint in its folder. Then it measures the trial and stores the
 // metrics in eval.json. The errors are those of [train.Run], [train.Resume] and [evaluation.Measure].
 func (o *StandaloneTrial) Do(ctx context.Context, team *team.Team) (*metrics.Result, error) {
 	backend := engine.Backend{Team: team}
-	options := train.Options{Backend: backend, Team: team, Dirs: o.Dirs, Out: o.Path, Disk: o.Disk, Report: o.Report, Start: o.Start,
-		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return o.Fitted, nil }}
+	options := o.Options
+	options.Backend, options.Team = backend, team
+	options.Load = func(context.Context, *config.Dataset) (*data.Set, error) { return o.Fitted, nil }
 	var err error
-	if begun(o.Path) {
-		_, err = train.Resume(ctx, o.Path, options)
+	if begun(o.Out) {
+		_, err = train.Resume(ctx, o.Out, options)
 	} else {
 		_, err = train.Run(ctx, o.Model, options)
 	}
@@ -97,7 +95,7 @@ func identity(m *config.Model, files []data.File) string {
 
 // measure measures the trained trial on a split and writes the metrics to a file in the trial's folder.
 func (o *StandaloneTrial) measure(ctx context.Context, backend ir.Backend, split data.Split, file string) (*metrics.Result, error) {
-	parameters, err := train.ParametersOf(o.Path)
+	parameters, err := train.ParametersOf(o.Out)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +116,7 @@ func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
 	if disk == nil {
 		disk = folder.OS{}
 	}
-	held, err := folder.Open(o.Path, disk)
+	held, err := folder.Open(o.Out, disk)
 	if err != nil {
 		return err
 	}
@@ -128,7 +126,7 @@ func (o *StandaloneTrial) keep(file string, kept keptMetrics) error {
 
 // evaluate measures the trained trial on a split of its data set.
 func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, split data.Split) (measured *metrics.Result, err error) {
-	trained, err := train.Open(o.Path)
+	trained, err := train.Open(o.Out)
 	if err != nil {
 		return nil, err
 	}

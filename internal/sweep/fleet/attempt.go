@@ -200,8 +200,8 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 	if err != nil {
 		return nil, err
 	}
-	one := &sweep.StandaloneTrial{ID: a.task.Trial, Model: spec, Path: a.dir, Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics,
-		Dirs: a.options.Dirs, Disk: a.options.Disk, Report: a.show, Rows: tested.rows}
+	one := &sweep.StandaloneTrial{Options: train.Options{Out: a.dir, Dirs: a.options.Dirs, Disk: a.options.Disk, Report: a.show}, ID: a.task.Trial, Model: spec,
+		Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics, Rows: tested.rows}
 	if a.task.Start != "" {
 		if one.Start, err = a.start(ctx); err != nil {
 			return nil, err

@@ -45,7 +45,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	started := fmt.Sprintf(startedFrom, images, fmt.Sprintf("start = { run = %q }\n", first))
 	other := sweepOf(t, fmt.Sprintf(startedFrom, images, ""), filepath.Join(dir, "other"), nil)
 	one := other.Standalone(other.Trials[0])
-	one.Path = first
+	one.Out = first
 	threads := team.New(1)
 	defer threads.Close()
 	if _, err := one.Do(context.Background(), threads); err != nil {
