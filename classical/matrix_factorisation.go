@@ -424,6 +424,14 @@ func (m *matrixFactorisation) Infer(images []float32) ([]float32, error) {
 	return codes, errors.Join(errs...)
 }
 
+// Reconstructs returns an error with confidence > 0: the model predicts preferences in [0,1] then, and not the counts.
+func (m *matrixFactorisation) Reconstructs() error {
+	if m.settings.Confidence > 0 {
+		return errors.New("the entries are implicit feedback: the model predicts preferences, not counts")
+	}
+	return nil
+}
+
 // MatrixPredictor is a model that predicts the entries of a matrix. [MatrixFactorisation] returns one.
 type MatrixPredictor interface {
 	// Rows returns the number of fitted rows.

@@ -15,21 +15,23 @@ import (
 // ObjectiveMetric is the entry of train.metrics that stands for the objective and its terms.
 const ObjectiveMetric = "loss"
 
-// ValidatedTerms returns the indices of the loss terms that can be measured on validation images; see
-// [losses.Reads.Validates].
+// ValidatedTerms returns the indices of the loss terms that can be measured on validation images; see [Model.Watches].
 func (m *Model) ValidatedTerms() (list []int) {
 	for i, l := range m.Losses {
-		if l.Loss != nil && m.Validates(l) {
+		if l.Loss != nil && m.Watches(l) {
 			list = append(list, i)
 		}
 	}
 	return list
 }
 
-// Validates reports whether a term can be measured on images outside of a training step; see [losses.Reads.Validates].
-// It cannot if a layer draws the mask or the sample weights of the term in training; see [layers.Drawing].
-func (m *Model) Validates(l Loss) bool {
-	return l.Reads().Validates() && !m.drawnInTraining(l.Mask, map[string]bool{}) && !m.drawnInTraining(l.SampleWeight, map[string]bool{})
+// Validates reports whether a term can be measured on images alone; see [losses.Reads.Validates] and [Model.Watches].
+func (m *Model) Validates(l Loss) bool { return l.Reads().Validates() && m.Watches(l) }
+
+// Watches reports whether a term can be measured on validation images between epochs. It cannot if a layer draws the mask or the
+// sample weights of the term in training; see [layers.Drawing].
+func (m *Model) Watches(l Loss) bool {
+	return !m.drawnInTraining(l.Mask, map[string]bool{}) && !m.drawnInTraining(l.SampleWeight, map[string]bool{})
 }
 
 // Reconstructs returns an error if the output does not reconstruct the images. This is so if the model has no decoder, or if
@@ -144,8 +146,12 @@ func (w *walk) watched() {
 			}
 			continue
 		}
-		if _, err := metrics.Select(name); err != nil {
+		chosen, err := metrics.Select(name)
+		if err != nil {
 			w.report("train", "", key, fmt.Sprintf("%s: unknown metric %q", key, name), table.Suggest(name, append(metrics.Names(), ObjectiveMetric)))
+		}
+		for _, value := range metrics.ValuesOf(chosen) { // none after an error
+			w.named("train", "", key, value)
 		}
 	}
 	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {

@@ -66,6 +66,10 @@ type Request struct {
 	// the gradient of its own terms. Programs of all players have the same inputs.
 	Player int
 
+	// Compared adds to [Terms] the terms that compare the samples of a batch, read the views or a teacher. The caller draws the
+	// views, and the hook of the teacher lends its parameters ([Model.Lent]).
+	Compared bool
+
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // precision; the zero value means tensor.Float32

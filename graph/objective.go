@@ -25,6 +25,8 @@ func (b *builder) terms() (list []int) {
 		switch {
 		case slices.Contains(b.request.Want, InputGradient):
 			take = r.Against == losses.Images && l.On == losses.Output
+		case slices.Contains(b.request.Want, Terms) && b.request.Compared:
+			take = b.model.Spec.Watches(l)
 		case slices.Contains(b.request.Want, Terms), slices.ContainsFunc(b.request.Want, isGradient):
 			take = b.model.Spec.Validates(l)
 		case !slices.Contains(b.request.Want, Loss):

@@ -3,6 +3,7 @@ package hooks
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"tessera/config/part"
@@ -15,6 +16,10 @@ import (
 //	encoder weight of the unit   <-  v times the mean norm of the living units' encoder weights
 //	decoder weight of the unit   <-  v times the mean norm of the living units' decoder weights
 //	bias of the unit             <-  0
+//
+// A whole image on top of a sum that already fits would overshoot. If the sum of the squared errors of the sample rises, the new
+// encoder weights are halved until it does not, at most 10 times; then the scale with the least error is kept. This needs
+// reconstructions of the pixels. With `residuals` the scale is not changed.
 //
 // With `residuals` the direction is that of the largest residual: v = r / ||r||, with r = max(0, x - y) of the image with the
 // largest ||r||. Before the next unit is set, max(0, v·r) v is subtracted from all residuals, so that no two units get the
@@ -178,8 +183,51 @@ func (h *reviving) beginEpoch() error {
 	if err != nil {
 		return err
 	}
-	h.draw(dead, next)
+	if h.Residuals {
+		h.draw(dead, next)
+		return nil
+	}
+	before, err := h.squaredError()
+	if err != nil {
+		return err
+	}
+	return h.fitScale(h.draw(dead, next), before)
+}
+
+// mostHalvings is the maximum number of times that the encoder weights of re-initialised units are halved.
+const mostHalvings = 10
+
+// fitScale halves the encoder weights of re-initialised units until the squared error of the sample is at most what it was
+// before. If that is not reached, it returns to the scale with the least error.
+func (h *reviving) fitScale(units []int, before float64) error {
+	best, least := 0, math.Inf(1)
+	for halvings := 0; len(units) > 0; halvings++ {
+		now, err := h.squaredError()
+		if err != nil || now <= before {
+			return err
+		}
+		if now < least {
+			best, least = halvings, now
+		}
+		if halvings == mostHalvings {
+			if best < halvings {
+				h.scaleEncoder(units, float32(math.Exp2(float64(halvings-best))))
+			}
+			return nil
+		}
+		h.scaleEncoder(units, 0.5)
+	}
 	return nil
+}
+
+// squaredError returns the sum of the squared errors of the reconstructions of the sample.
+func (h *reviving) squaredError() (sum float64, err error) {
+	err = h.run(Output, h.decode, h.sample, func(x, y []float32) {
+		for i, v := range x {
+			sum += (float64(v) - float64(y[i])) * (float64(v) - float64(y[i]))
+		}
+	})
+	return sum, err
 }
 
 // directions returns a function that returns the direction for the next dead unit, not normalised; ok is false if there are

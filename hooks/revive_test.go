@@ -286,3 +286,25 @@ func TestCommonOfTooManyUnitsIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// A whole image on top of reconstructions that fit must not raise the error: without the search for a scale it rose from 0.04 to 19.
+func TestAReinitialisedUnitDoesNotRaiseTheError(t *testing.T) {
+	f := newFake(t, []float32{1, 0.2, 0, 0}, []float32{0.1, 1, 0, 0}, []float32{1, 1, 0, 0})
+	w, b, d := f.parameters[0].Data, f.parameters[1].Data, f.parameters[2].Data
+	w[0*3+0], d[0*4+0], w[1*3+1], d[1*4+1] = 1, 1, 1, 1 // the pixels 0 and 1
+	d[0*4+2] = 0.1                                      // a small error
+	b[2] = -9
+	error := func() float64 {
+		h := &reviving{unitWeights: &unitWeights{training: f}, sample: 3, decode: linear{f, Output}}
+		sum, err := h.squaredError()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return sum
+	}
+	before := error()
+	begun(t, f, &Revive{Every: 1, Threshold: 0.01, Sample: 100}, 1)
+	if after := error(); after > 1.02*before || w[2] == 0 {
+		t.Errorf("the error rose from %g to %g; the unit's first weight is %g", before, after, w[2])
+	}
+}

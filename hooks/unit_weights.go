@@ -78,8 +78,8 @@ func reviveable(weights []*Parameter) (*Parameter, error) {
 	return weights[0], nil
 }
 
-// draw sets the weights of the dead units to the directions, in order.
-func (u *unitWeights) draw(dead []bool, next func() ([]float32, bool)) {
+// draw sets the weights of the dead units to the directions, in order, and lists the units that have got one.
+func (u *unitWeights) draw(dead []bool, next func() ([]float32, bool)) (drawn []int) {
 	columns, rows := u.norm(u.encoder, dead), u.norm(u.decoder, dead)
 	for unit, is := range dead {
 		if !is {
@@ -93,6 +93,7 @@ func (u *unitWeights) draw(dead []bool, next func() ([]float32, bool)) {
 		if length == 0 {
 			continue
 		}
+		drawn = append(drawn, unit)
 		u.set(u.encoder, unit, func(i int) float32 { return float32(columns * float64(x[i]) / length) })
 		u.set(u.bias, unit, func(int) float32 { return 0 })
 		u.set(u.decoder, unit, func(i int) float32 { return float32(rows * float64(x[i]) / length) })
@@ -106,6 +107,16 @@ func (u *unitWeights) draw(dead []bool, next func() ([]float32, bool)) {
 			u.training.Project(p)
 		}
 	}
+	return drawn
+}
+
+// scaleEncoder multiplies the encoder weights of units by a factor.
+func (u *unitWeights) scaleEncoder(units []int, by float32) {
+	for _, unit := range units {
+		first, stride, _ := u.values(u.encoder, unit)
+		u.set(u.encoder, unit, func(i int) float32 { return by * u.encoder.Data[first+i*stride] })
+	}
+	u.training.Project(u.encoder)
 }
 
 // values returns the location of a unit's values in p: n values, starting at index first, stride apart.

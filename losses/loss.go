@@ -103,8 +103,8 @@ func (r Reads) Alone(on string, values ...string) bool {
 	return !slices.ContainsFunc(r.Values, func(name string) bool { return !slices.Contains(values, name) })
 }
 
-// Validates reports whether the term can be measured on images outside a training step: it neither compares the images of a
-// batch with each other nor reads views or a teacher, which exist only in training.
+// Validates reports whether the term can be measured on images alone: it neither compares the images of a batch with each other
+// nor reads views or a teacher. Training measures other terms too, on fixed batches of the validation images.
 func (r Reads) Validates() bool { return r.Per != Batch && !r.Views && !r.Teacher }
 
 // UnitsChecker is implemented by terms that restrict the number of units of the value `on`.

@@ -164,17 +164,17 @@ func hasOutput(c Coder, columns map[string][]float32) bool { return lacksOutput(
 
 // lacksOutput returns the reason why a coder cannot reconstruct images, "" if it can.
 func lacksOutput(c Coder, columns map[string][]float32) string {
-	v, ok := c.(ValueCoder)
-	if !ok {
-		return ""
-	}
-	if !slices.Contains(v.Values(), OutputName) {
+	v, named := c.(ValueCoder)
+	if named && !slices.Contains(v.Values(), OutputName) {
 		return "the model has no decoder"
 	}
-	if r, ok := c.(interface{ Reconstructs() error }); ok {
+	if r, ok := As[interface{ Reconstructs() error }](c); ok {
 		if err := r.Reconstructs(); err != nil {
 			return err.Error()
 		}
+	}
+	if !named {
+		return ""
 	}
 	if name := lackedColumn(c, OutputName, columns); name != "" {
 		return fmt.Sprintf("the output is computed from the column %q too", name)
@@ -277,4 +277,19 @@ func headValue(b *Batch, head string, n int) (logits []float32, err error) {
 		return nil, fmt.Errorf("metrics: %s: got %d values of %d images, want as many of each", head, len(logits), n)
 	}
 	return logits, nil
+}
+
+// lackedValue returns the first of the named values that the coder cannot compute, "" if there is none.
+func lackedValue(c Coder, names []string) string {
+	of, named := c.(interface {
+		ColumnCoder
+		Values() []string
+		Named() []string
+	})
+	for _, name := range names {
+		if !named || !slices.Contains(of.Values(), name) && !slices.Contains(of.Named(), name) {
+			return name
+		}
+	}
+	return ""
 }

@@ -6,6 +6,9 @@ import (
 	"tessera/internal/volume"
 )
 
+// AllEqual is the reason why explained_variance is not applicable.
+const AllEqual = "the samples are all equal"
+
 // The metric explained_variance is 1 - sum |x - y|^2 / sum |x - m|^2 with sums over samples, where m is the mean of the
 // measured samples: 1 for perfect reconstructions, 0 for reconstructions as good as the mean sample, below 0 for worse ones.
 func init() {
@@ -57,7 +60,7 @@ func (m *varianceMeter) Values(context.Context) ([]Value, error) {
 	}
 	total := m.squares.sum - between
 	if !(total > 1e-12*m.squares.sum) { // equal samples, up to rounding; also without any
-		return []Value{NotApplicable("the samples are all equal")}, nil
+		return []Value{NotApplicable(AllEqual)}, nil
 	}
 	return []Value{Number(1 - m.residual.sum/total)}, nil
 }

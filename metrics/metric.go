@@ -67,6 +67,7 @@ type Description struct {
 	Partial   bool      // a number may be not applicable even if all inputs are available
 	OnRequest bool      // slow: measured only if selected by name
 	Masked    bool      // ignores missing or hidden entries of images; other metrics that read images are not applicable if entries are missing or hidden
+	Values    []string  // names of the values of the model that the meter reads by [Batch.Value]; not applicable to a model without them
 	InPlaceOf Reads     // if > 0, the metric is measured by default only for models that have none of these inputs
 }
 
@@ -243,6 +244,14 @@ type ColumnReader interface {
 	Metric
 	// Columns lists the names of the columns.
 	Columns() []string
+}
+
+// ValuesOf lists the values of the model that the metrics of a selection read by name.
+func ValuesOf(s Selection) (names []string) {
+	for _, c := range s {
+		names = append(names, c.Metric.Describe().Values...)
+	}
+	return names
 }
 
 // ColumnsOf lists the further columns that the metrics of a selection read.

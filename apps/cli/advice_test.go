@@ -162,3 +162,28 @@ func TestSummaryListsEveryHook(t *testing.T) {
 		"--set", "hook.plateau.patience=2", "--set", "hook.slow={kind=\"teacher\",decay=0.9}").stdout
 	b.contains("summary", text, "averaged weights: decay 0.9", "pruned: ", "early stopping: after 3 epochs", "hook plateau: ", "hook slow: ")
 }
+
+// A report of a dead run shows the warning of train and eval, and no praise of what atoms add.
+func TestReportsOfDeadRunsShowTheWarning(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("models.toml", `
+[model.dead]
+dataset    = { name = "bars", count = 60 }
+encoder    = [{ kind = "dense", units = 6, activation = "relu" }]
+decoder    = [{ kind = "dense", bias = false }]
+loss       = [{ kind = "mse" }, { kind = "l1" }]
+constraint = [{ kind = "nonneg" }, { kind = "unit_norm" }]
+optimizer  = { learning_rate = 2.0 }
+train      = { epochs = 2, batch = 20 }
+`)
+	const warning = "all 6 units are dead: no sample activates any of them"
+	b.contains("train", b.must(0, "train", "dead", "--quiet").stderr, "warning: epoch 1: "+warning, "lower optimizer.learning_rate")
+	b.contains("eval", b.must(0, "eval", "runs/dead").stderr, "warning: "+warning)
+	b.must(0, "report", "runs/dead", "-o", "dead.html")
+	page := b.read("dead.html")
+	b.contains("report", page, warning)
+	if strings.Contains(page, "of what atoms add remains") {
+		t.Error("the report praises atoms that add nothing")
+	}
+}

@@ -9,14 +9,11 @@ import (
 	"strings"
 
 	"tessera"
-	"tessera/config"
 	"tessera/data"
 	"tessera/data/morph"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
-	"tessera/layers"
 	"tessera/metrics"
-	"tessera/optim"
 )
 
 func init() {
@@ -81,7 +78,7 @@ func (f *evalCommand) Do(cmd *Call) error {
 	if measured.Unread != nil {
 		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
 	}
-	warnUseless(cmd, r, measured)
+	warnOf(cmd, r, measured)
 	if f.Metrics != nil && !anyApplies(measured) {
 		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
 	}
@@ -336,86 +333,9 @@ func reportRow(t *columns, title, name string, r *evaluation.Report) {
 	t.row(row...)
 }
 
-// warnUseless warns if most units of a model could be replaced by constants, and suggests a change.
-func warnUseless(cmd *Call, r *tessera.Run, measured *evaluation.Report) {
-	useful, ok := measured.Number("useful_units")
-	units := r.Units()
-	if !ok || 2*int(useful) >= units {
-		return
+// warnOf warns of the weaknesses that the measured values of a run show.
+func warnOf(cmd *Call, r *tessera.Run, measured *evaluation.Report) {
+	for _, f := range train.Findings(r.Model, r.Path, r.Shape(), r.Units(), measured) {
+		warn(cmd, f.String())
 	}
-	warn(cmd, fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less\n  what helps: %s",
-		units-int(useful), units, moreUseful(r, measured)))
-}
-
-// moreUseful suggests a change that makes more units useful.
-func moreUseful(r *tessera.Run, measured *evaluation.Report) string {
-	m := r.Model
-	if m.Baseline != nil {
-		return "lower components"
-	}
-	if slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" }) {
-		// Its rates are not those of other objectives, and a difference of energies that rises means nothing.
-		return "raise train.epochs, or lower the units of the encoder"
-	}
-	mse, _ := measured.Number("mse")
-	kept, known := measured.Number("explained_variance")
-	worse := known && kept < 0 // than the mean of the samples
-	rate, usual := rates(m)
-	switch n := fittedImages(measured); {
-	case usual > 0 && rate > farAbove*usual:
-		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g", rate, m.Optimizer.Kind, usual)
-	case worse && len(r.Shape()) == 1 && mse > unscaled:
-		return `write scale = "standardise" in the dataset table: the values of the samples are large`
-	case rate >= usual && rose(r.Path):
-		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the loss rose", rate)
-	case n > 0 && m.Train.Batch >= 2*n && m.Train.Batch > 128: // the default is no choice
-		return fmt.Sprintf("lower train.batch: it is %d, and there are %d fitted %s, so that an epoch is one step", m.Train.Batch, n, measured.Counted())
-	case worse && rate >= usual:
-		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
-	case known && kept > explained:
-		return fmt.Sprintf("fewer units, if at all: %.1f %% of the variance is explained, so these are units to spare", 100*kept)
-	}
-	relu := ""
-	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
-		relu = `, set activation = "relu" in the last layer of the encoder`
-	}
-	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
-}
-
-const (
-	explained = 0.99 // share of the variance above which useless units are units to spare
-	farAbove  = 20   // factor of the optimizer's default above which a learning rate is probably too large
-	unscaled  = 100  // mean squared error above which vectors are probably not scaled
-)
-
-// rates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
-func rates(m *config.Model) (rate, usual float64) {
-	if rule, ok := m.Optimizer.Optimizer.(optim.Rule); ok {
-		rate = rule.LearningRate()
-	}
-	if e, ok := optim.Registry.Lookup(m.Optimizer.Kind); ok {
-		if rule, ok := e.New().(optim.Rule); ok {
-			usual = rule.LearningRate()
-		}
-	}
-	return rate, usual
-}
-
-// rose reports whether the loss of a run was larger in its last epoch than in its first.
-func rose(run string) bool {
-	epochs, err := train.ReadHistory(run)
-	if err != nil || len(epochs) < 2 {
-		return false
-	}
-	first, _ := epochs[0].Values.Number("loss")
-	last, ok := epochs[len(epochs)-1].Values.Number("loss")
-	return ok && last > first
-}
-
-// fittedImages returns the number of images to which a measured model was fitted, 0 if unknown.
-func fittedImages(r *evaluation.Report) int {
-	if r.HeldOut {
-		return r.FittedImages
-	}
-	return r.Images
 }

@@ -38,15 +38,11 @@ func results(cmd *Call, r *tessera.Run) error {
 	if err := addAtoms(ctx, d, r); err != nil {
 		return err
 	}
-	if err := answer(cmd, d, false); err != nil || measured == nil {
-		return err
-	}
-	warnUseless(cmd, r, measured)
-	return nil
+	return answer(cmd, d, false)
 }
 
 // summarised lists the metrics that a training reports.
-var summarised = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights"}
+var summarised = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights", "elbo", "elbo_divergence", "loss"}
 
 // measure measures a trained run. It returns nil if the images are missing, which is not an error: the run is complete.
 func measure(ctx context.Context, to streams, r *tessera.Run) (*evaluation.Report, error) {

@@ -11,6 +11,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/data"
 	"tessera/internal/numeral"
+	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -162,10 +163,10 @@ func MetricTables(r *evaluation.Report) (list []*doc.Table) {
 
 // remarks lists what a reader of the numbers should know.
 func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
-	fitted, units, noun := r.FittedImages, run.Units(), NounOf(run.Shape())
-	if r.Split == string(data.TrainSplit) || r.Split == string(data.AllSplit) {
-		fitted = r.Images
+	for _, f := range train.Findings(run.Model, run.Path, run.Shape(), run.Units(), r) {
+		list = append(list, doc.Warning("%s", f))
 	}
+	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())
 	_, sparse := run.Model.Dataset.Source.(*data.Triples) // whose atoms are not parts, and of which some rows are measured
 	if fitted > 0 && 5*units > fitted && run.Atoms() != nil && !sparse {
 		key := "encoder.N.units"

@@ -125,9 +125,14 @@ const (
 	leastRank   = 1.5
 )
 
-// watchCodes returns a warning, once in a run, if the codes of a model that compares views have collapsed at the end of an epoch:
-// almost equal codes of all images, or codes along one direction, make the views alike but say little of the image.
+// watchCodes returns a warning, once in a run, if the codes have collapsed at the end of an epoch: all codes are 0, or, for a
+// model that compares views, almost equal codes of all images, or codes along one direction, which make the views alike but
+// say little of the image.
 func (s *job) watchCodes(m Metrics) string {
+	if m.silent > 0 && !s.progress.Collapsed {
+		s.progress.Collapsed = true
+		return fmt.Sprintf("epoch %d: %v", m.Epoch, allDead(s.spec, m.silent))
+	}
 	spread, measured := m.Measured.Number(spreadKey)
 	rank, ranked := m.Measured.Number(rankKey)
 	var what string

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"syscall"
 
@@ -16,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/parallel/team"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/internal/train/checkpoint"
@@ -39,6 +41,7 @@ type Metrics struct {
 	Seconds         float64        // wall time of this epoch alone, validation and checkpoint included
 
 	unweighted []float64 // by term: see [job.unweighted]; nil without adaptive weights
+	silent     int       // number of units if all codes of the watched images are 0, else 0
 }
 
 // PlayerKey is the prefix of the keys for players in metrics.jsonl: player.NAME.loss, player.NAME.learning_rate.
@@ -117,14 +120,21 @@ type watcher struct {
 	coder      *graph.Coder     // coder for the metrics of train.metrics; nil if there are none
 	units      int              // length of a code
 	last       *graph.Parameter // weight of the decoder's last layer with weights; nil if there is none
+	active     bool             // a code of the last measurement is not 0
 }
 
 // objective is the objective on validation images: the mean of each term over the batches, weighted by their numbers of
-// images.
+// images. Terms that compare samples, read views or a teacher depend on the batch: if the model has one, all terms are measured
+// on the same batches after every epoch, of the size of the training batches and with the same views; a last smaller batch is
+// left out.
 type objective struct {
-	spec  *config.Model
-	terms []int     // indices of the measured terms
-	sums  []float64 // sums of the terms over the images
+	spec    *config.Model
+	terms   []int     // indices of the measured terms
+	sums    []float64 // sums of the terms over the images
+	counted int       // number of these images
+
+	loader   *loader  // makes the fixed batches; nil if the terms are means over images
+	programs compiled // for these batches
 }
 
 // newObjective returns the objective of a model, nil if it is not measured.
@@ -133,7 +143,55 @@ func newObjective(spec *config.Model) *objective {
 		return nil
 	}
 	terms := spec.ValidatedTerms()
-	return &objective{spec, terms, make([]float64, len(terms))}
+	return &objective{spec: spec, terms: terms, sums: make([]float64, len(terms))}
+}
+
+// compares reports whether a term depends on the batch.
+func (o *objective) compares() bool {
+	return slices.ContainsFunc(o.terms, func(i int) bool { return !o.spec.Validates(o.spec.Losses[i]) })
+}
+
+// begin compiles the programs for fixed batches of the images.
+func (o *objective) begin(m *graph.Model, h hookList, backend ir.Backend, images *data.Images) (err error) {
+	size := min(o.spec.Train.Batch, images.Len())
+	r := graph.Request{Want: []string{graph.Terms}, Compared: true, Prepared: h.prepares()}
+	if o.programs, err = compileAll(m, backend, r, size, size); err != nil {
+		return err
+	}
+	o.loader = &loader{images: images, seed: o.spec.Train.Seed, size: size, epochs: 1, threads: runtime.GOMAXPROCS(0), inputs: map[int][]graph.Input{size: o.programs[size].Inputs}}
+	if o.loader.views, err = viewsOf(o.spec, images.Shape); err == nil {
+		o.loader.prepared, err = h.prepare(images, o.programs)
+	}
+	return err
+}
+
+// measure adds the terms of the fixed batches.
+func (o *objective) measure() error {
+	l := *o.loader
+	l.Start(0, 0, 0)
+	for range l.images.Len() / l.size {
+		err := guard("making a batch of validation images", func() error {
+			team.For(l.threads, 1, func(from, to int) {
+				for thread := from; thread < to; thread++ {
+					l.Fill(thread)
+				}
+			})
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		b, err := l.Take()
+		if err != nil {
+			return err
+		}
+		p := o.programs[b.size]
+		if err := p.Run(b.values); err != nil {
+			return err
+		}
+		o.add(p, b.size)
+	}
+	return nil
 }
 
 // add adds the terms from a program's last run, on n images.
@@ -141,15 +199,16 @@ func (o *objective) add(p *program, n int) {
 	for k, i := range o.terms {
 		o.sums[k] += p.scalar(p.terms[i]) * float64(n)
 	}
+	o.counted += n
 }
 
-// values returns the means over n images as val_loss and val_loss.TERM. It omits val_loss if some terms cannot be measured,
+// values returns the means over the images as val_loss and val_loss.TERM. It omits val_loss if some terms cannot be measured,
 // because the sum of the others is not the objective.
-func (o *objective) values(n int) metrics.Values {
+func (o *objective) values() metrics.Values {
 	sum := 0.0
 	all := metrics.Values{{}}
 	for k, i := range o.terms {
-		v := metrics.Number(o.sums[k] / float64(n))
+		v := metrics.Number(o.sums[k] / float64(o.counted))
 		v.Name = ObjectiveKey + "." + o.spec.TermName(i)
 		sum += v.Number
 		all = append(all, v)
@@ -159,6 +218,7 @@ func (o *objective) values(n int) metrics.Values {
 	}
 	all[0].Name = ObjectiveKey
 	clear(o.sums)
+	o.counted = 0
 	return all
 }
 
@@ -188,7 +248,11 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 	if w.validation && w.labelled(m.Spec) {
 		w.objective = newObjective(m.Spec)
 	}
-	if w.objective != nil {
+	if w.objective != nil && w.objective.compares() {
+		if err := w.objective.begin(m, h, backend, w.images); err != nil {
+			return nil, err
+		}
+	} else if w.objective != nil {
 		r.Want = append(r.Want, graph.Terms)
 	}
 	if len(m.Spec.Train.Metrics) > 0 {
@@ -286,6 +350,7 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, meters.Close()) }()
+	w.active = false
 	for from := 0; from < subject.Images; from += w.size {
 		if err := w.batch(meters, from, min(from+w.size, subject.Images)); err != nil {
 			return nil, err
@@ -295,8 +360,13 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 		return nil, err
 	}
 	values = watchedKeys(values)
+	if w.objective != nil && w.objective.loader != nil {
+		if err := w.objective.measure(); err != nil {
+			return nil, err
+		}
+	}
 	if w.objective != nil {
-		values = append(values, w.objective.values(subject.Images)...)
+		values = append(values, w.objective.values()...)
 	}
 	return values, nil
 }
@@ -304,6 +374,9 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 // Close frees the programs.
 func (w *watcher) Close() error {
 	err := w.programs.Close()
+	if w.objective != nil {
+		err = errors.Join(err, w.objective.programs.Close())
+	}
 	if w.coder != nil {
 		err = errors.Join(err, w.coder.Close())
 	}
@@ -333,7 +406,8 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 		return err
 	}
 	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
-	if w.images.Holed() {
+	w.active = w.active || slices.ContainsFunc(b.Codes, func(v float32) bool { return v != 0 })
+	if w.images.Holed() || w.coder != nil {
 		b.Columns = w.columns(from, to)
 	}
 	if w.labels != nil {
@@ -347,7 +421,7 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 		}
 		heads = append(heads, one)
 	}
-	if w.objective != nil {
+	if w.objective != nil && w.objective.loader == nil {
 		w.objective.add(p, to-from)
 	}
 	return meters.Add(b, heads)

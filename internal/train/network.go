@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 
+	"tessera/config"
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/graph"
@@ -72,12 +73,8 @@ func (n *network) begin(_ context.Context, splits data.Splits, fresh bool) (err 
 	if n.loader.prepared, err = n.hooks.prepare(n.images, n.programs...); err != nil {
 		return err
 	}
-	for _, v := range n.spec.Views {
-		chain, err := augment.NewChain(v.Augment, n.images.Shape)
-		if err != nil {
-			return fmt.Errorf("model %q: %w", n.spec.Name, err)
-		}
-		n.loader.views = append(n.loader.views, chain)
+	if n.loader.views, err = viewsOf(n.spec, n.images.Shape); err != nil {
+		return err
 	}
 	n.stepper.beside = n.loader.Fill
 	if err := n.ready(splits, fresh); err != nil {
@@ -359,4 +356,16 @@ func (n *network) adapt(p *program) (b bad) {
 		n.progress.Weights[a.term] = next
 	}
 	return b
+}
+
+// viewsOf returns the augmentations of the views of a model.
+func viewsOf(spec *config.Model, shape []int) (chains []*augment.Chain, err error) {
+	for _, v := range spec.Views {
+		chain, err := augment.NewChain(v.Augment, shape)
+		if err != nil {
+			return nil, fmt.Errorf("model %q: %w", spec.Name, err)
+		}
+		chains = append(chains, chain)
+	}
+	return chains, nil
 }

@@ -67,7 +67,7 @@ type progress struct {
 	Weights  []float64 `json:"weights,omitempty"`  // weights of the loss terms for the next step, if a weight is adaptive; 0 for others
 	Stopped  bool      `json:"stopped,omitempty"`  // stopped early
 
-	Collapsed bool `json:"collapsed,omitempty"` // the codes of the views have collapsed, see [job.watchCodes]
+	Collapsed bool `json:"collapsed,omitempty"` // the codes have collapsed, see [job.watchCodes]
 
 	Search *optim.SearchState `json:"search,omitempty"` // scalar state of a full-batch optimizer
 	Begun  bool               `json:"begun,omitempty"`  // BeginEpoch was called for the current epoch; only with a full-batch optimizer

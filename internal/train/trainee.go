@@ -84,6 +84,9 @@ func (t *trainee) attach() (err error) {
 	if t.model.Lent, err = t.hooks.lent(); err != nil {
 		return err
 	}
+	if t.twin != nil {
+		t.twin.Lent = t.model.Lent
+	}
 	return t.stepper.surround(t.hooks)
 }
 
@@ -143,6 +146,9 @@ func (t *trainee) finish() (m Metrics, err error) {
 	}
 	if err != nil {
 		return m, err
+	}
+	if !t.watcher.active {
+		m.silent = t.watcher.units
 	}
 	if bad := t.badEnd(m); bad.tensor != "" {
 		return m, t.diverged(t.progress.Step, bad)

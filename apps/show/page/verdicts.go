@@ -2,6 +2,7 @@ package page
 
 import (
 	"fmt"
+	"slices"
 
 	"tessera/apps/show"
 	"tessera/internal/numeral"
@@ -31,7 +32,7 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	} else if dead, ok := r.Number("dead_units"); ok {
 		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no " + v.noun() + " activates."})
 	}
-	if lost, ok := r.Number("additivity_lost"); ok && !negative(v.codes32) && !negative(v.atoms.Values) { // else atoms cancel by design
+	if lost, ok := r.Number("additivity_lost"); ok && len(v.codes32) > 0 && slices.Max(v.codes32) != 0 && !negative(v.codes32) && !negative(v.atoms.Values) { // else atoms cancel by design
 		list = append(list, Verdict{numeral.Percent(1 - lost), "of what atoms add remains",
 			"100 % says that " + v.noun() + "s are sums of parts: nothing that an atom adds is taken away by another one."})
 	}

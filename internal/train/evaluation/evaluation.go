@@ -204,6 +204,14 @@ type Report struct {
 	Unread          error           // why the fitted images could not be read; nil if they were
 }
 
+// CountFitted returns the number of samples to which the measured model was fitted, 0 if unknown.
+func (r *Report) CountFitted() int {
+	if r.HeldOut {
+		return r.FittedImages
+	}
+	return r.Images
+}
+
 // amongThem is the note for a split that contains some of the fitted images.
 const amongThem = "the fitted images among them"
 

@@ -1,0 +1,160 @@
+package train
+
+import (
+	"fmt"
+	"slices"
+
+	"tessera/config"
+	"tessera/internal/train/evaluation"
+	"tessera/internal/volume"
+	"tessera/layers"
+	"tessera/metrics"
+	"tessera/optim"
+)
+
+// Finding is a weakness of a trained model that its measured values show.
+type Finding struct {
+	Problem string
+	Remedy  string // "" if none is known
+}
+
+// String returns the problem and what helps.
+func (f Finding) String() string {
+	if f.Remedy == "" {
+		return f.Problem
+	}
+	return f.Problem + "\n  what helps: " + f.Remedy
+}
+
+// Thresholds of [Findings].
+const (
+	explained   = 0.99 // share of the variance above which useless units are units to spare
+	unexplained = 0.1  // share of the variance below which a model hardly explains more than the mean sample
+	farAbove    = 20   // factor of the optimizer's default above which a learning rate is probably too large
+	unscaled    = 100  // mean squared error above which vectors are probably not scaled
+	uninformed  = 0.1  // nats per sample: codes with a smaller divergence from the prior say next to nothing about their samples
+)
+
+// Findings lists what is wrong with a trained model according to its measured values, most important first. It is the only
+// place that judges a model: train and eval print the list, and reports show it. shape is the shape of one sample; run is the
+// folder of the run, whose history tells whether the loss rose.
+func Findings(m *config.Model, run string, shape []int, units int, r *evaluation.Report) (list []Finding) {
+	values := volume.Of(shape)
+	chance := min(1, float64(units)/float64(values)) // share of the variance of noise that random directions keep
+	if v, ok := r.Find("explained_variance"); ok && v.Missing == metrics.AllEqual {
+		return []Finding{{"all measured " + r.Counted() + " are equal: a model has nothing to learn from them", "check the files of the data set"}}
+	}
+	useful, counted := r.Number("useful_units")
+	dead, _ := r.Number("dead_units")
+	kept, known := r.Number("explained_variance")
+	switch {
+	case counted && useful == 0 && int(dead) == units:
+		list = append(list, allDead(m, units))
+	case counted && 2*int(useful) < units:
+		list = append(list, Finding{fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less", units-int(useful), units),
+			moreUseful(m, run, shape, r)})
+	case known && kept < max(unexplained, min(0.5, 1.1*chance)):
+		problem := fmt.Sprintf("hardly anything is explained: the reconstructions keep %.1f %% of the variance; of noise, %d units of random directions keep about %.1f %%", 100*kept, units, 100*chance)
+		if kept < 0 {
+			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %.2g", kept)
+		}
+		list = append(list, Finding{problem, longer(m) + ", or check whether the " + r.Counted() + " have any structure"})
+	}
+	if divergence, ok := r.Number("elbo_divergence"); ok && divergence < uninformed {
+		list = append(list, collapsedPosterior(m, divergence, values))
+	}
+	return list
+}
+
+// allDead returns the finding that no sample activates any unit, with the remedy for the model.
+func allDead(m *config.Model, units int) Finding {
+	f := Finding{Problem: fmt.Sprintf("all %d units are dead: no sample activates any of them, so that no gradient reaches the encoder and further epochs change nothing", units)}
+	if m.Baseline != nil {
+		f.Problem = fmt.Sprintf("all %d units are dead: no sample activates any of them", units)
+		f.Remedy = "check the scale of the samples, and lower the penalties"
+		return f
+	}
+	f.Remedy = `train again with activation = "leaky_relu" in the last layer of the encoder, or with smaller weights of the terms that make codes sparse`
+	if rate, usual := rates(m); rate > usual {
+		f.Remedy = fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g; then train again", rate, m.Optimizer.Kind, usual)
+	}
+	return f
+}
+
+// collapsedPosterior returns the finding that the codes of a variational model equal the prior.
+func collapsedPosterior(m *config.Model, divergence float64, pixels int) Finding {
+	f := Finding{Problem: fmt.Sprintf("the codes have collapsed to the prior: their divergence is %.2g nats, so that they say next to nothing about their samples", divergence),
+		Remedy: `let the weight of the divergence rise from 0: weight = { kind = "linear", from = 0.0, to = 1.0, epochs = 10 }`}
+	for i, l := range m.Losses {
+		if l.Kind == "bce" && l.On == "output" {
+			f.Remedy = fmt.Sprintf("for the evidence lower bound write weight = %d in loss[%d] (bce), which is a mean over the values of a sample while the divergence is a sum over units; or ", pixels, i) + f.Remedy
+		}
+	}
+	return f
+}
+
+// moreUseful suggests a change that makes more units useful.
+func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) string {
+	if m.Baseline != nil {
+		return "lower components"
+	}
+	if slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" }) {
+		// Its rates are not those of other objectives, and a difference of energies that rises means nothing.
+		return "raise train.epochs, or lower the units of the encoder"
+	}
+	mse, _ := r.Number("mse")
+	kept, known := r.Number("explained_variance")
+	worse := known && kept < 0 // than the mean of the samples
+	rate, usual := rates(m)
+	switch n := r.CountFitted(); {
+	case usual > 0 && rate > farAbove*usual:
+		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g", rate, m.Optimizer.Kind, usual)
+	case worse && len(shape) == 1 && mse > unscaled:
+		return `write scale = "standardise" in the dataset table: the values of the samples are large`
+	case rate >= usual && rose(run):
+		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the loss rose", rate)
+	case n > 0 && m.Train.Batch >= 2*n && m.Train.Batch > 128: // the default is no choice
+		return fmt.Sprintf("lower train.batch: it is %d, and there are %d fitted %s, so that an epoch is one step", m.Train.Batch, n, r.Counted())
+	case worse && rate >= usual:
+		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
+	case known && kept > explained:
+		return fmt.Sprintf("fewer units, if at all: %.1f %% of the variance is explained, so these are units to spare", 100*kept)
+	}
+	relu := ""
+	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
+		relu = `, set activation = "relu" in the last layer of the encoder`
+	}
+	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
+}
+
+// longer names the key that makes a training longer.
+func longer(m *config.Model) string {
+	if m.Baseline != nil {
+		return "raise iterations"
+	}
+	return "raise train.epochs"
+}
+
+// rates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
+func rates(m *config.Model) (rate, usual float64) {
+	if rule, ok := m.Optimizer.Optimizer.(optim.Rule); ok {
+		rate = rule.LearningRate()
+	}
+	if e, ok := optim.Registry.Lookup(m.Optimizer.Kind); ok {
+		if rule, ok := e.New().(optim.Rule); ok {
+			usual = rule.LearningRate()
+		}
+	}
+	return rate, usual
+}
+
+// rose reports whether the loss of a run was larger in its last epoch than in its first.
+func rose(run string) bool {
+	epochs, err := ReadHistory(run)
+	if err != nil || len(epochs) < 2 {
+		return false
+	}
+	first, _ := epochs[0].Values.Number("loss")
+	last, ok := epochs[len(epochs)-1].Values.Number("loss")
+	return ok && last > first
+}

@@ -1,0 +1,85 @@
+package train
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"tessera/graph/tape"
+	"tessera/internal/train/evaluation"
+	"tessera/metrics"
+)
+
+// Adam moves a bias by about the learning rate in a step: with a rate of 2 the first step turns off every unit of positive
+// weights, and the warning comes at the end of the first epoch, once.
+func TestUnitsThatAreAllDeadAreReportedAtTheirEpoch(t *testing.T) {
+	const text = `[model.m]
+dataset    = { name = "bars", count = 60 }
+encoder    = [{ kind = "dense", units = 6, activation = "relu" }]
+decoder    = [{ kind = "dense", bias = false }]
+loss       = [{ kind = "mse" }, { kind = "l1", weight = 1.0 }]
+constraint = [{ kind = "nonneg" }, { kind = "unit_norm" }]
+optimizer  = { learning_rate = 2.0 }
+train      = { epochs = 4, batch = 20 }
+`
+	var warnings []string
+	var at []int
+	epoch := 0
+	_, err := Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t),
+		Report: func(p Progress) { epoch = p.Epoch },
+		Warn:   func(text string) { warnings, at = append(warnings, text), append(at, epoch) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(warnings) != 1 || at[0] > 1 {
+		t.Fatalf("got %q in the epochs %d, want one warning at the first epoch", warnings, at)
+	}
+	for _, want := range []string{"epoch 1: all 6 units are dead", "lower optimizer.learning_rate: it is 2, and the default of adam is 0.001"} {
+		if !strings.Contains(warnings[0], want) {
+			t.Errorf("%q lacks %q", warnings[0], want)
+		}
+	}
+}
+
+func TestFindingsOfMeasuredValues(t *testing.T) {
+	const auto = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 6, activation = \"relu\" }]\n"
+	const vae = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"gaussian\", units = 6 }]\ndecoder = [{ kind = \"dense\", activation = \"sigmoid\" }]\n" +
+		"loss = [{ kind = \"bce\" }, { kind = \"gaussian_kl\" }]\n"
+	const nmf = "[model.m]\nkind = \"nmf\"\ndataset = \"bars\"\ncomponents = 6\n"
+	for name, c := range map[string]struct {
+		model  string
+		values map[string]float64
+		equal  bool
+		want   []string // parts of the findings; none if empty
+	}{
+		"healthy":             {auto, map[string]float64{"useful_units": 6, "dead_units": 0, "explained_variance": 0.9}, false, nil},
+		"dead":                {auto, map[string]float64{"useful_units": 0, "dead_units": 6, "explained_variance": -0.8}, false, []string{"all 6 units are dead", "leaky_relu"}},
+		"a single sign":       {auto, map[string]float64{"useful_units": 6, "dead_units": 6, "explained_variance": 0.9}, false, nil},
+		"noise":               {nmf, map[string]float64{"useful_units": 6, "explained_variance": 0.07}, false, []string{"keep 7.0 % of the variance", "raise iterations"}},
+		"worse than the mean": {auto, map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, []string{"worse than the mean", "raise train.epochs"}},
+		"equal images":        {auto, map[string]float64{"useful_units": 0, "dead_units": 3}, true, []string{"are equal", "check the files"}},
+		"collapsed":           {vae, map[string]float64{"elbo_divergence": 0.0147, "explained_variance": 0.5}, false, []string{"collapsed to the prior", "0.015 nats", "write weight = 64 in loss[0] (bce)"}},
+		"informative":         {vae, map[string]float64{"elbo_divergence": 12, "explained_variance": 0.5}, false, nil},
+	} {
+		r := &evaluation.Report{Result: &metrics.Result{Images: 60}}
+		for key, v := range c.values {
+			r.Values.Set(key, v)
+		}
+		if c.equal {
+			r.Values = append(r.Values, metrics.Value{Name: "explained_variance", Missing: metrics.AllEqual})
+		}
+		var texts []string
+		for _, f := range Findings(model(t, c.model), "no folder", []int{8, 8}, 6, r) {
+			texts = append(texts, f.String())
+		}
+		all := strings.Join(texts, "\n")
+		if (len(texts) == 0) != (len(c.want) == 0) || len(texts) > 1 {
+			t.Errorf("%s: got %q, want %q", name, texts, c.want)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(all, want) {
+				t.Errorf("%s: %q lacks %q", name, all, want)
+			}
+		}
+	}
+}
