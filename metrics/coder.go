@@ -278,18 +278,3 @@ func headValue(b *Batch, head string, n int) (logits []float32, err error) {
 	}
 	return logits, nil
 }
-
-// lackedValue returns the first of the named values that the coder cannot compute, "" if there is none.
-func lackedValue(c Coder, names []string) string {
-	of, named := c.(interface {
-		ColumnCoder
-		Values() []string
-		Named() []string
-	})
-	for _, name := range names {
-		if !named || !slices.Contains(of.Values(), name) && !slices.Contains(of.Named(), name) {
-			return name
-		}
-	}
-	return ""
-}

@@ -221,7 +221,6 @@ func finite(values Values) error {
 type Meters struct {
 	coder   Coder // of the values that metrics read by name
 	reads   Reads // union over all meters
-	coder   Coder // computes values by name; nil if unknown
 	running []running
 }
 
@@ -284,10 +283,6 @@ func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
 		}
 		m.running = append(m.running, running{choice: c, missing: lacks.missing(&s)})
-		return nil
-	}
-	if name := lackedValue(s.Coder, d.Values); name != "" {
-		m.running = append(m.running, running{choice: c, missing: fmt.Sprintf("the model has no value %q", name)})
 		return nil
 	}
 	if s.Holed && d.Reads.Has(ReadsImages) && !d.Masked {

@@ -67,7 +67,7 @@ type Description struct {
 	Partial   bool      // a number may be not applicable even if all inputs are available
 	OnRequest bool      // slow: measured only if selected by name
 	Masked    bool      // ignores missing or hidden entries of images; other metrics that read images are not applicable if entries are missing or hidden
-	Values    []string  // names of the values of the model that the meter reads by [Batch.Value]; not applicable to a model without them
+	Values    []string  // names of the values of the model that the meter reads by [Batch.Value]; check refuses train.metrics of a model without them
 	InPlaceOf Reads     // if > 0, the metric is measured by default only for models that have none of these inputs
 }
 
