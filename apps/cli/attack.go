@@ -16,7 +16,7 @@ import (
 func init() {
 	Commands.Register("attack", "Measure a run on adversarial examples", func() Command {
 		usual := attack.Default()
-		c := &attackCommand{runFlags: forRuns(), Steps: usual.Steps, Seed: 1, Queries: 1000, Samples: 20, Estimator: attack.NES, Objectives: []attack.Objective{attack.CrossEntropy}}
+		c := &attackCommand{runFlags: forRuns(), Steps: usual.Steps, Seed: 1, Queries: 1000, Samples: 20, Estimator: attack.NES, Objectives: []attackObjective{attackObjective(attack.CrossEntropy)}}
 		for _, m := range usual.Method.Choices() {
 			c.Methods = append(c.Methods, attackMethod(m))
 		}
@@ -35,6 +35,14 @@ func (attackMethod) Choices() []string {
 	return append(attack.PGD.Choices(), string(attack.Square), string(attack.Score), string(attack.Decision))
 }
 
+// attackObjective is the name of what an attack on a head maximises.
+type attackObjective string
+
+// Choices lists the objectives.
+func (attackObjective) Choices() []string {
+	return []string{string(attack.CrossEntropy), string(attack.Margin)}
+}
+
 // attackCommand is the command attack. Its flags select the attacks: each method in each norm with each epsilon.
 type attackCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
@@ -49,15 +57,15 @@ type attackCommand struct {
 	Seed     uint64         `flag:"seed" doc:"seed of these points"`
 	Limit    int            `flag:"limit" want:">= 0" doc:"number of images to attack, from the first; 0 attacks all"`
 
-	On          string             `flag:"on" doc:"head whose predictions are attacked: class; without it reconstructions are, or the only head of a run without a decoder"`
-	Objectives  []attack.Objective `flag:"objective" doc:"what attacks on a head maximise; margin is the largest other logit minus that of the class"`
-	RandomStart bool               `flag:"random-start" doc:"on a head, the first start of pgd is a random point of the ball too"`
-	Early       bool               `flag:"stop-early" doc:"on a head, pgd leaves an image at its first misclassification: faster, with smaller risks"`
-	Queries     int                `flag:"queries" want:"> 0" doc:"number of queries of square, score and decision for one image of a head"`
-	Estimator   attack.Estimator   `flag:"estimator" doc:"how score estimates gradients"`
-	Samples     int                `flag:"samples" want:"> 0" doc:"number of directions of one estimate of nes and spsa"`
-	From        string             `flag:"from" is:"folder" doc:"run that the adversarial examples of a head are computed on; they are measured on RUN"`
-	FromHead    string             `flag:"from-head" needs:"from" doc:"head of the run --from that the examples are computed on" default:"the head with the name --on, or the only head"`
+	On          string            `flag:"on" doc:"head whose predictions are attacked: class; without it reconstructions are, or the only head of a run without a decoder"`
+	Objectives  []attackObjective `flag:"objective" doc:"what attacks on a head maximise; margin is the largest other logit minus that of the class"`
+	RandomStart bool              `flag:"random-start" doc:"on a head, the first start of pgd is a random point of the ball too"`
+	Early       bool              `flag:"stop-early" doc:"on a head, pgd leaves an image at its first misclassification: faster, with smaller risks"`
+	Queries     int               `flag:"queries" want:"> 0" doc:"number of queries of square, score and decision for one image of a head"`
+	Estimator   attack.Estimator  `flag:"estimator" doc:"how score estimates gradients"`
+	Samples     int               `flag:"samples" want:"> 0" doc:"number of directions of one estimate of nes and spsa"`
+	From        string            `flag:"from" is:"folder" doc:"run that the adversarial examples of a head are computed on; they are measured on RUN"`
+	FromHead    string            `flag:"from-head" needs:"from" doc:"head of the run --from that the examples are computed on" default:"the head with the name --on, or the only head"`
 }
 
 // ofHeads lists the flags that apply only to attacks on heads.
@@ -145,14 +153,14 @@ func (f *attackCommand) trials(cmd *Call) (list []attack.Trial, err error) {
 	for _, a := range attacks {
 		for _, objective := range f.Objectives {
 			pgd := a.Method == attack.PGD
-			list = append(list, attack.Trial{Attack: a, Objective: objective, RandomStart: f.RandomStart && pgd, Early: f.Early && pgd})
+			list = append(list, attack.Trial{Attack: a, Objective: attack.Objective(objective), RandomStart: f.RandomStart && pgd, Early: f.Early && pgd})
 		}
 	}
 	for _, a := range black.each() {
 		t := attack.Trial{Attack: a, Queries: f.Queries}
 		t.Seed = f.Seed
 		if t.Method == attack.Score {
-			t.Estimator, t.Samples, t.Objective = f.Estimator, f.Samples, f.Objectives[0]
+			t.Estimator, t.Samples, t.Objective = f.Estimator, f.Samples, attack.Objective(f.Objectives[0])
 		}
 		list = append(list, t)
 	}

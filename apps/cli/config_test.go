@@ -92,7 +92,6 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		"summary smal":                    `did you mean "small"?`,
 		"check --fill smal":               `did you mean "small"?`,
 		"trian small":                     "train",
-		"train small --seed -1":           `--seed: got "-1", want a whole number >= 0`,
 		"train small --out .":             "--out .: is the current directory or contains it",
 		"train small --frob":              "unknown flag",
 		"train small -f none.toml":        "none.toml",

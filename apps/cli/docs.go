@@ -2,6 +2,7 @@ package cli
 
 import (
 	_ "embed"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/spf13/pflag"
 	"tessera/docs"
 	"tessera/internal/atomicfile"
 	"tessera/internal/machine"
@@ -81,6 +83,13 @@ func manPages(cmd *cobra.Command, files map[string]func(io.Writer) error) {
 	if strings.Contains("\n"+cmd.Long, "\n  ") { // Markdown would join the lines of a table
 		cmd.Long = "    " + strings.ReplaceAll(cmd.Long, "\n", "\n    ")
 	}
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) { // the library shows the default in place of the value
+		kind, usage := pflag.UnquoteUsage(flag)
+		if v, ok := flag.Value.(*flagValue); ok && flag.DefValue != "" && kind != "" {
+			flag.Usage = fmt.Sprintf("%s (default %s)", usage, strings.Join(texts(v.Field), ","))
+		}
+		flag.DefValue = strings.ToUpper(kind)
+	})
 	name := strings.ReplaceAll(cmd.CommandPath(), " ", "-")
 	files["man1/"+name+".1"] = func(w io.Writer) error {
 		return doc.GenMan(cmd, &doc.GenManHeader{Section: "1", Source: "tessera " + machine.Release, Manual: "Tessera", Date: commitTime()}, w)

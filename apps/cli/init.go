@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/internal/train/folder"
@@ -23,25 +25,54 @@ func init() {
 
 // initCommand is the command init.
 type initCommand struct {
-	Dir string `arg:"DIR" optional:"true" is:"place" doc:"the folder of the file"`
+	Dir string `arg:"DIR" usage:"[DIR | TABLE.csv | PICTURES]" optional:"true" is:"file" doc:"the folder of the file, or a table or a folder of pictures to declare models of"`
 }
 
 // Help implements [Command].
 func (f *initCommand) Help() Help {
 	return Help{
-		Long:     "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nAn existing file is never replaced.",
-		Examples: []string{"tessera init", "tessera train my-bars"},
+		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a .csv table, or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
+			"a sweep of the number of units and a comparison; the names of samples and the labels are guessed from the table.\nAn existing file is never replaced.",
+		Examples: []string{"tessera init", "tessera init genes.csv", "tessera train my-bars"},
 	}
 }
 
 // Do implements [Command].
 func (f *initCommand) Do(cmd *Call) error {
+	if isData(f.Dir) {
+		text, said, err := modelsOf(f.Dir)
+		if err != nil {
+			return err
+		}
+		if err := writeNew(tessera.ModelsFile, text); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n\nnext: tessera check && tessera train %s\n", tessera.ModelsFile, strings.Join(said, "\n"), modelName(f.Dir))
+		return err
+	}
 	path := filepath.Join(f.Dir, tessera.ModelsFile)
 	if err := writeNew(path, firstModels); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nnext: %stessera train my-bars\n", path, enter(f.Dir))
 	return err
+}
+
+// isData reports whether a path is a file, or a folder that has pictures, itself or in the folders of its classes.
+func isData(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return filepath.Ext(path) == ".csv"
+	}
+	for _, below := range []string{"*", "*/*"} {
+		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
+		if slices.ContainsFunc(found, func(name string) bool {
+			return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif"}, strings.ToLower(filepath.Ext(name)))
+		}) && filepath.Clean(path) != "." {
+			return true
+		}
+	}
+	return !info.IsDir()
 }
 
 // enter returns the shell command that changes to a folder, "" for the current one.

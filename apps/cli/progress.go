@@ -156,8 +156,25 @@ func cut(line string, width int) string {
 	return string([]rune(line)[:min(utf8.RuneCountInString(line), width-1)])
 }
 
-// pace returns the number of samples that are fitted per second, in words.
+// counting returns a function that shows how many of all steps are done: a live line on a terminal, elsewhere a line for each.
+func counting(out io.Writer, what string, all int) func(done int) {
+	begin, end, to := "", "\n", out
+	if screen := file(out); screen != nil && term.IsTerminal(int(screen.Fd())) {
+		begin, end, to = "\r", "\x1b[K", screen
+	}
+	return func(done int) {
+		fmt.Fprintf(to, "%stessera: %s %d of %d%s", begin, what, done, all, end)
+		if done == all && begin != "" {
+			fmt.Fprintln(to)
+		}
+	}
+}
+
+// pace returns the number of samples that are fitted per second, in words. Iterations below a second say nothing of it.
 func pace(r train.Progress) string {
+	if r.Iterates && r.Seconds < 1 {
+		return ""
+	}
 	unit := "images"
 	if r.Vectors {
 		unit = "samples"

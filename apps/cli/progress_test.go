@@ -94,3 +94,18 @@ func TestEpochsThatCannotBeAreAnErrorOfUsage(t *testing.T) {
 	b.contains("a baseline", b.must(exitUsage, "resume", "runs/factors", "--epochs", "2").stderr, "--epochs: runs/factors: a baseline (nmf) has no epochs")
 	b.contains("a baseline", b.must(exitUsage, "train", "factors", "--epochs", "2").stderr, "--epochs: factors is a baseline")
 }
+
+func TestShortIterationsShowNoSpeed(t *testing.T) {
+	for _, c := range []struct {
+		r    train.Progress
+		want string
+	}{
+		{train.Progress{Iterates: true, Metrics: train.Metrics{Seconds: 0.1, ImagesPerSecond: 2e7}}, ""},
+		{train.Progress{Iterates: true, Metrics: train.Metrics{Seconds: 2, ImagesPerSecond: 30}}, "  30 images/s"},
+		{train.Progress{Metrics: train.Metrics{Seconds: 0.1, ImagesPerSecond: 30}}, "  30 images/s"},
+	} {
+		if got := pace(c.r); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+}

@@ -25,7 +25,7 @@ type rankCommand struct {
 	threadFlags
 	jsonFlag
 	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs of an auto-encoder; short for --set train.epochs=N"`
-	Ranks  []int  `flag:"ranks" want:"> 0" doc:"numbers of components to compare"`
+	Ranks  []int  `flag:"ranks" want:"> 0" doc:"numbers of components to compare" default:"from a quarter of the declared number to twice as many"`
 	Folds  int    `flag:"folds" want:">= 2" doc:"folds of the images, and of the pixels or entries"`
 	Figure string `flag:"figure" is:"file" doc:"also draw the numbers: a .png, .svg or .pdf file"`
 }
@@ -75,6 +75,14 @@ func (f *rankCommand) Do(cmd *Call) error {
 	return measured.draw(f.Figure) // after the table, which no problem of the figure takes away
 }
 
+// ladder returns numbers of components from a quarter of the declared one to twice as many, up to most.
+func ladder(declared, most int) (list []int) {
+	for _, quarters := range []int{1, 2, 3, 4, 6, 8} {
+		list = append(list, max(1, min(most, declared*quarters/4)))
+	}
+	return slices.Compact(list)
+}
+
 // training returns the settings of the flags.
 func (f *rankCommand) training() []string {
 	if f.Epochs == 0 {
@@ -100,9 +108,6 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 			return nil, f.noEpochs(name, f.Epochs, err)
 		}
 	}
-	if len(f.Ranks) == 0 {
-		return nil, usagef("rank: --ranks is missing: give numbers of components, such as --ranks 5,10,20")
-	}
 	if m.Baseline == nil {
 		list, err := f.measureUnits(cmd, m, options)
 		return rankedUnits(list), err
@@ -116,9 +121,14 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 	if err != nil {
 		return nil, err
 	}
-	report := func(what string, all int) func(int) {
-		return func(done int) { fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s %d of %d\n", what, done, all) }
+	if held := func(n int) int { return n - (n+f.Folds-1)/f.Folds }; len(f.Ranks) == 0 {
+		most := held(images.Len())
+		if m.Kind == "pca" || m.Kind == "nmf" || m.Kind == "matrix_factorisation" {
+			most = min(most, held(images.Pixels()))
+		}
+		f.Ranks = ladder(m.Baseline.Describe().Units, most)
 	}
+	report := func(what string, all int) func(int) { return counting(cmd.ErrOrStderr(), what, all) }
 	ctx, seed, each := cmd.Context(), m.Train.Seed, len(f.Ranks)
 	var measured *ranking
 	switch {

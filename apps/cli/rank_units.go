@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"gonum.org/v1/gonum/stat"
@@ -40,6 +42,13 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 	if len(keys) == 0 {
 		return nil, usagef("rank: %s: no layer of the encoder has the key units; want a layer whose number of units can be set, such as dense", m.Name)
 	}
+	if len(f.Ranks) == 0 {
+		for key, value := range m.Settings() {
+			if units, err := strconv.Atoi(value); err == nil && key == keys[0] {
+				f.Ranks = ladder(units, math.MaxInt)
+			}
+		}
+	}
 	temporary, err := os.MkdirTemp("", "tessera-rank-")
 	if err != nil {
 		return nil, err
@@ -51,6 +60,7 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 		return nil, err
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %d trainings: %d numbers of units, %d folds\n", len(f.Ranks)*f.Folds, len(f.Ranks), f.Folds)
+	report := counting(cmd.ErrOrStderr(), "training", len(f.Ranks)*f.Folds)
 	for _, units := range f.Ranks {
 		r := rankUnits{Components: units}
 		var missed []float64
@@ -87,7 +97,7 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 			missed = append(missed, hidden)
 			r.Fitted += fitted / float64(f.Folds)
 			r.Used += (float64(units) - dead) / float64(f.Folds)
-			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: training %d of %d\n", len(list)*f.Folds+fold+1, len(f.Ranks)*f.Folds)
+			report(len(list)*f.Folds + fold + 1)
 		}
 		mean, deviation := stat.MeanStdDev(missed, nil)
 		r.HeldOut, r.Deviation = mean, stat.StdErr(deviation, float64(f.Folds))

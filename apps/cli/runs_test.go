@@ -147,3 +147,23 @@ func TestRunsShowsAccuracies(t *testing.T) {
 		t.Errorf("got\n%s", out.String())
 	}
 }
+
+// A run that was killed after an epoch without a checkpoint shows the loss of the epoch that it continues from.
+func TestRunsShowsTheEpochThatIsKept(t *testing.T) {
+	b := newBench(t)
+	b.must(0, "train", "small", "--epochs", "2", "--out", "runs/killed")
+	b.must(0, "train", "small", "--epochs", "3", "--out", "further")
+	loss := func() any {
+		runs := b.runs()
+		if len(runs) != 1 || runs[0].Epoch != 2 || runs[0].Metrics["epoch"] != 2.0 {
+			t.Fatalf("%+v", runs)
+		}
+		return runs[0].Metrics["loss"]
+	}
+	kept := loss()
+	b.write("runs/killed/config.toml", strings.Replace(b.read("runs/killed/config.toml"), "epochs = 2", "epochs = 3", 1))
+	b.write("runs/killed/metrics.jsonl", b.read("further/metrics.jsonl"))
+	if got := loss(); got != kept {
+		t.Errorf("got the loss %v, want %v", got, kept)
+	}
+}

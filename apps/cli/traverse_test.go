@@ -109,15 +109,13 @@ train     = { epochs = 1 }
 		t.Error("two.png is not the grid of the interpolation")
 	}
 	for text, want := range map[string]string{
-		"traverse runs/pca --units 5 -o y.npy":      "--units: got 5, want 0 to 4",
-		"traverse runs/pca --steps 1 -o y.npy":      "--steps: got 1",
-		"traverse runs/pca --most 0 -o y.npy":       "--most: got 0",
-		"traverse runs/pca --image 1,2 -o y.npy":    "--image: got 2 images",
-		"traverse runs/pca --image 120 -o y.npy":    "--image: got 120, want 0 to 119",
-		"interpolate runs/pca --images 1 -o y.npy":  "got one image",
-		"interpolate runs/pca --images 0,-1 -o y.x": "the name must end in",
-		"interpolate runs/blind -o y.npy":           "runs/blind: the model has no decoder",
-		"traverse runs/blind -o y.npy":              "runs/blind: the model has no decoder",
+		"traverse runs/pca --units 5 -o y.npy":     "--units: got 5, want 0 to 4",
+		"traverse runs/pca --image 1,2 -o y.npy":   "--image: got 2 images",
+		"traverse runs/pca --image 120 -o y.npy":   "--image: got 120, want 0 to 119",
+		"interpolate runs/pca --images 1 -o y.npy": "got one image",
+		"interpolate runs/pca --images 0,1 -o y.x": "the name must end in",
+		"interpolate runs/blind -o y.npy":          "runs/blind: the model has no decoder",
+		"traverse runs/blind -o y.npy":             "runs/blind: the model has no decoder",
 	} {
 		b.contains(text, b.must(exitUsage, strings.Fields(text)...).stderr, want)
 	}

@@ -11,15 +11,10 @@ func TestWrongFlagsOfSweepsOnSeveralMachinesSayWhatToDo(t *testing.T) {
 	b.write("token", "a secret of this test")
 	for args, says := range map[string]string{
 		"sweep targets --listen 127.0.0.1:0 --nats nats://h":       "--listen and --nats cannot be given together",
-		"sweep targets --token-file token":                         "--token-file: needs --listen or --nats",
-		"sweep targets --same-kernels":                             "--same-kernels: needs --listen or --nats",
-		"sweep targets --lease 10s":                                "--lease: needs --listen or --nats",
-		"sweep targets --tls-ca token":                             "--tls-ca: needs --listen or --nats",
-		"sweep targets --collect nowhere --token-file token":       "--token-file: needs --listen or --nats",
+		"sweep targets --token-file token":                         "need --listen or --nats",
+		"sweep targets --tls-ca token":                             "need --listen or --nats",
 		"sweep targets --collect nowhere":                          "nowhere: no such folder; give the folder of a sweep",
 		"sweep targets --listen 127.0.0.1:0 --tls-cert server.pem": "--tls-key is missing: --tls-cert and --tls-key are given together",
-		"worker nats://127.0.0.1 --wait 3":                         "want a number with a unit, as in 30s or 10m",
-		"sweep targets --listen 127.0.0.1:0 --lease soon":          "want a number with a unit, as in 30s or 10m",
 	} {
 		r := b.must(exitUsage, strings.Fields(args)...)
 		b.contains("tessera "+args, r.stderr, says)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -54,7 +55,7 @@ func StatusOf(run string) Status {
 		s.Problem = err.Error()
 		return s
 	}
-	s.history()
+	s.history(math.MaxInt)
 	if err := s.stored(); err != nil {
 		s.Problem = err.Error()
 		return s
@@ -112,7 +113,8 @@ func (s *Status) stored() error {
 			s.Epoch = max(s.Epoch, int(epoch))
 		}
 	default:
-		s.State = Interrupted
+		s.State, s.Metrics = Interrupted, nil
+		s.history(s.Epoch) // later epochs are not kept
 	}
 	return nil
 }
@@ -132,8 +134,8 @@ func (s *Status) length() (int, error) {
 // mostLine is the maximum length in bytes of the last line of metrics.jsonl.
 const mostLine = 1 << 16
 
-// history reads the last complete line of metrics.jsonl. Damaged or missing lines do not count as damage of the run.
-func (s *Status) history() {
+// history reads the last complete line of metrics.jsonl up to an epoch. Damaged or missing lines do not count as damage of the run.
+func (s *Status) history(most int) {
 	path := filepath.Join(s.Run, folder.Metrics)
 	s.touched(path)
 	f, err := regular.OpenUnlinked(path)
@@ -149,10 +151,17 @@ func (s *Status) history() {
 	if err != nil {
 		return
 	}
-	whole, _, _ := cutLast(end)
-	_, line, _ := cutLast(whole)
-	if sealed.CheckLine(line) == nil {
-		_ = json.Unmarshal(line, &s.Metrics)
+	rest, _, more := cutLast(end)
+	for line := []byte(nil); more; {
+		rest, line, more = cutLast(rest)
+		var at struct{ Epoch int }
+		if sealed.CheckLine(line) == nil && json.Unmarshal(line, &at) == nil && at.Epoch <= most {
+			_ = json.Unmarshal(line, &s.Metrics)
+			return
+		}
+		if most == math.MaxInt {
+			return
+		}
 	}
 }
 
