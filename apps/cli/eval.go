@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"cmp"
 	"fmt"
-	"io"
-	"math"
 	"slices"
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/data"
 	"tessera/data/morph"
 	"tessera/internal/train"
@@ -82,12 +80,7 @@ func (f *evalCommand) Do(cmd *Call) error {
 	if f.Metrics != nil && !anyApplies(measured) {
 		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
 	}
-	if f.JSON {
-		err = printJSON(cmd.OutOrStdout(), measured)
-	} else {
-		err = printReport(cmd.OutOrStdout(), measured, f.Metrics != nil)
-	}
-	if err != nil {
+	if err := cmd.Show(show.RunDocument(r, measured), f.JSON); err != nil {
 		return err
 	}
 	if f.Metrics != nil { // JSON has null for them
@@ -172,71 +165,6 @@ func (f *evalCommand) chosen() (metrics.Selection, error) {
 	return chosen, nil
 }
 
-// printReport prints metrics as a table, with one column for held-out images and one for fitted images. Metrics that do not
-// apply are omitted unless they were selected by name.
-func printReport(out io.Writer, r *evaluation.Report, named bool) error {
-	t := newTable(out)
-	t.row("model", r.Model)
-	t.row("dataset", r.Dataset)
-	if r.PostHoc != "" {
-		t.row("post-hoc", r.PostHoc)
-	}
-	sampleRows(t, r)
-	settings := map[string]any{}
-	var keys []string
-	r.Each(func(key string, value any) {
-		if !slices.ContainsFunc(r.Values, func(v metrics.Value) bool { return v.Name == key }) {
-			settings[key] = value
-		}
-		keys = append(keys, key)
-	})
-	for _, key := range inOrder(keys, r) {
-		if value, ok := settings[key]; ok {
-			t.row(key, value)
-		} else if named || applies(key, r) {
-			reportRow(t, key, key, r)
-		}
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	return printTables(out, r.Tables)
-}
-
-// printTables prints the tables of metrics, each after an empty line, with its notes.
-func printTables(out io.Writer, tables []*metrics.Table) error {
-	for _, table := range tables {
-		fmt.Fprintln(out)
-		t := newTable(out)
-		heads := []any{table.Of}
-		for _, c := range table.Columns {
-			heads = append(heads, c)
-		}
-		t.row(heads...)
-		for _, r := range table.Rows {
-			row := []any{r.Name}
-			for _, v := range r.Numbers {
-				switch {
-				case math.IsNaN(v):
-					row = append(row, "-")
-				case v == math.Trunc(v):
-					row = append(row, int(v))
-				default:
-					row = append(row, v)
-				}
-			}
-			t.row(row...)
-		}
-		if err := t.flush(); err != nil {
-			return err
-		}
-		for _, note := range table.Notes {
-			fmt.Fprintln(out, "note: "+note)
-		}
-	}
-	return nil
-}
-
 // noteMissing explains why metrics that were requested by name have no value.
 func noteMissing(cmd *Call, r *evaluation.Report) {
 	for _, line := range withoutValue(r) {
@@ -268,24 +196,6 @@ func anyApplies(r *evaluation.Report) bool {
 	return len(r.Values) == 0 || len(r.Tables) > 0 || slices.ContainsFunc(r.Values, func(v metrics.Value) bool { return v.Missing == "" || applies(v.Name, r) })
 }
 
-// inOrder sorts metrics: first those that a classifier without a decoder optimises; useful_units comes after dead_units,
-// because the two are read together.
-func inOrder(keys []string, r *evaluation.Report) []string {
-	place := map[string]int{}
-	for i, key := range keys {
-		place[key] = 2 * (i + 1)
-	}
-	for _, key := range keys {
-		if m, _ := metrics.MeasureOf(key); isClassification(m.Name) && !reconstructs(r) {
-			place[key] = 0
-		}
-	}
-	if dead, ok := place["dead_units"]; ok && place["useful_units"] > 0 {
-		place["useful_units"] = dead + 1
-	}
-	return slices.SortedStableFunc(slices.Values(keys), func(a, b string) int { return cmp.Compare(place[a], place[b]) })
-}
-
 // applies reports whether a metric has a value.
 func applies(name string, r *evaluation.Report) bool {
 	_, ok := r.Number(name)
@@ -293,44 +203,6 @@ func applies(name string, r *evaluation.Report) bool {
 		_, ok = r.Fitted.Number(name)
 	}
 	return ok
-}
-
-// reconstructs reports whether a measured model has a decoder.
-func reconstructs(r *evaluation.Report) bool { _, ok := r.Number("mse"); return ok }
-
-// isClassification reports whether a metric measures a head that a loss compares with labels.
-func isClassification(metric string) bool {
-	return slices.Contains([]string{"accuracy", "nll", "ece", "brier", "macro_precision", "macro_recall", "least_recall"}, metric)
-}
-
-// sampleRows names the measured images: first the held-out ones, next to them the fitted ones.
-func sampleRows(t *columns, r *evaluation.Report) {
-	split := r.Split
-	if r.Note != "" {
-		split += " (" + r.Note + ")"
-	}
-	if r.Fitted == nil {
-		t.row("split", split)
-		t.row(r.Counted(), r.Images)
-		return
-	}
-	t.row("split", split, r.Fitted.Split+" (fitted)")
-	fitted := fmt.Sprint(r.Fitted.Images)
-	if r.Fitted.Images < r.FittedImages {
-		fitted += fmt.Sprintf(" of %d", r.FittedImages)
-	}
-	t.row(r.Counted(), r.Images, fitted)
-}
-
-// reportRow prints one metric of both samples; metrics that do not depend on images have one value.
-func reportRow(t *columns, title, name string, r *evaluation.Report) {
-	row := []any{title, valueText(r.Values, name)}
-	if r.Fitted != nil {
-		if _, ok := r.Fitted.Find(name); ok {
-			row = append(row, valueText(r.Fitted.Values, name))
-		}
-	}
-	t.row(row...)
 }
 
 // warnOf warns of the weaknesses that the measured values of a run show.

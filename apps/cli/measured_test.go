@@ -67,7 +67,7 @@ func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.contains("the table", spaced(b.must(0, "eval", "runs/small", "--in", "a.npy").stdout), "\ndataset a.npy\nsplit given (not of the data set)\nimages 128\n")
+	b.contains("the table", spaced(b.must(0, "eval", "runs/small", "--in", "a.npy").stdout), "\ndataset a.npy\n", "\nsplit given (not of the data set)\nimages 128\n")
 	if got, want := b.eval("runs/small", "--in", "a.npy", "--in", "b.npy"), b.eval("runs/small"); got.MSE != want.MSE || got.Dataset != "a.npy b.npy" || *got.KL != *want.KL {
 		t.Errorf("got %+v, want the numbers of %+v", got, want)
 	}

@@ -45,7 +45,7 @@ func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
 	b.must(0, "train", "own", "--epochs", "1", "--out", "longer")
 	here := b.must(0, "eval", "whole").stdout
 	b.write("elsewhere/pics/x.npy", "other data of the same name")
-	if there := b.elsewhere(0, "eval", "../whole").stdout; there != here {
+	if there := strings.ReplaceAll(b.elsewhere(0, "eval", "../whole").stdout, "../whole", "whole"); there != here {
 		t.Errorf("from another folder:\n%s\nwant\n%s", there, here)
 	}
 	b.elsewhere(0, "figure", "reconstructions", "../whole", "--images", "0,1", "--out", "r.png")

@@ -45,6 +45,7 @@ var runFacts = []runFact{
 	{"heads", "heads", true, func(s *subject) any { return headTexts(s.model) }},
 	{"objective", "objective", true, func(s *subject) any { return objectiveText(s.model, true) }},
 	{"constraints", "constraints", true, func(s *subject) any { return constraintText(s.model) }},
+	{"dataset", "dataset", false, func(s *subject) any { return s.given() }},
 	{"data", "data", false, func(s *subject) any { return DataText(s.model, NounOf(s.status.Shape)) }},
 	{"training", "training", false, func(s *subject) any { return trainingText(s.model) }},
 	{"state", "state", false, func(s *subject) any { return doc.Shown{Value: s.status.State, Text: stateText(s)} }},
@@ -147,6 +148,14 @@ func (s *subject) seconds() any {
 		return nil
 	}
 	return sum
+}
+
+// given names the samples of a measurement that are not of the data set.
+func (s *subject) given() any {
+	if s.report == nil || s.report.Split != string(evaluation.Given) {
+		return nil
+	}
+	return s.report.Dataset
 }
 
 func (s *subject) postHoc() any {
