@@ -76,7 +76,6 @@ func (f *evalCommand) Do(cmd *Call) error {
 	if measured.Unread != nil {
 		warn(cmd, "the fitted images are not measured: "+measured.Unread.Error())
 	}
-	warnOf(cmd, r, measured)
 	if f.Metrics != nil && !anyApplies(measured) {
 		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
 	}
@@ -203,11 +202,4 @@ func applies(name string, r *evaluation.Report) bool {
 		_, ok = r.Fitted.Number(name)
 	}
 	return ok
-}
-
-// warnOf warns of the weaknesses that the measured values of a run show.
-func warnOf(cmd *Call, r *tessera.Run, measured *evaluation.Report) {
-	for _, f := range train.Findings(r.Model, r.Path, r.Shape(), r.Units(), measured) {
-		warn(cmd, f.String())
-	}
 }
