@@ -69,6 +69,16 @@ func (f *evalCommand) Do(cmd *Call) error {
 	if s := train.StatusOf(run); s.State == train.Interrupted {
 		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, s.Epoch, s.Epochs, r.Path)
 	}
+	if len(f.Metrics) == 0 {
+		judged, err := selected(r.Model.FirstMeasures()...)
+		if err != nil {
+			return err
+		}
+		for i := range judged {
+			judged[i].Optional = true
+		}
+		chosen = chosen.Add(judged)
+	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {
 		return err

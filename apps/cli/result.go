@@ -41,12 +41,9 @@ func results(cmd *Call, r *tessera.Run) error {
 	return answer(cmd, d, false)
 }
 
-// summarised lists the metrics that a training reports.
-var summarised = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights", "elbo", "elbo_divergence", "loss"}
-
 // measure measures a trained run. It returns nil if the images are missing, which is not an error: the run is complete.
 func measure(ctx context.Context, to streams, r *tessera.Run) (*evaluation.Report, error) {
-	chosen, err := metrics.Select(summarised...)
+	chosen, err := metrics.Select(r.Model.Measures()...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,58 @@
+package config
+
+import (
+	"slices"
+
+	"tessera/losses"
+)
+
+// Measured is implemented by a [Baseline] that names the metrics by which it is judged, in order of importance. It has no others
+// in the table of a training.
+type Measured interface {
+	Baseline
+	Measures() []string
+}
+
+// usual are the metrics in the table of a training of any other model.
+var usual = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights"}
+
+// FirstMeasures lists the metrics by which the model is judged, most important first: those that its kind declares, or the error of
+// a model that reconstructs its samples, and those that its loss terms declare. It is the only such list: train and eval
+// measure these metrics in addition to the usual ones.
+func (m *Model) FirstMeasures() (names []string) {
+	if b, ok := m.Baseline.(Measured); ok {
+		return b.Measures()
+	}
+	if m.Baseline != nil {
+		return []string{"mse"}
+	}
+	latent := false
+	for _, l := range m.Losses {
+		if declared, ok := l.Loss.(losses.Measured); ok {
+			names = append(names, declared.Measures()...)
+			_, diverges := l.Loss.(losses.Divergence)
+			latent = latent || diverges
+		}
+	}
+	if m.Reconstructs() == nil && !latent {
+		names = append([]string{"mse"}, names...)
+	}
+	return slices.Compact(names)
+}
+
+// Measures lists the metrics in the table of a training: [Model.FirstMeasures], and those of every model.
+func (m *Model) Measures() []string {
+	names := slices.Clone(m.FirstMeasures())
+	if _, whole := m.Baseline.(Measured); whole {
+		return names
+	}
+	for _, name := range usual {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if m.Reconstructs() != nil && len(m.ClassHeads()) == 0 {
+		names = append(names, "loss")
+	}
+	return names
+}

@@ -1,0 +1,22 @@
+package config
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
+	const auto = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 4 }]\n"
+	const vae = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"gaussian\", units = 4 }]\nloss = [{ kind = \"mse\" }, { kind = \"gaussian_kl\" }]\n"
+	const classes = "[model.m]\ndataset = \"fashion-mnist\"\nencoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\n" +
+		"head.class = { layers = [{ kind = \"dense\" }] }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n"
+	for text, want := range map[string][]string{auto: {"mse", "accuracy"}, vae: {"elbo", "elbo_likelihood"}, classes: {"accuracy", "nll"}} {
+		m, err := load(t, text).Model("m")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := m.Measures()[:2]; !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
