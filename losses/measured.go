@@ -7,7 +7,7 @@ type Measured interface {
 }
 
 // ofClasses are the metrics of a head that is compared with classes.
-var ofClasses = []string{"accuracy", "nll", "ece", "brier", "macro_precision", "macro_recall", "least_recall"}
+var ofClasses = []string{"accuracy", "nll"}
 
 // Measures implements [Measured].
 func (*CrossEntropy) Measures() []string { return ofClasses }
