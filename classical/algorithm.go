@@ -36,7 +36,7 @@ type Algorithm interface {
 // shape. of returns the algorithm of one fit, with the given base; it is called once per fit.
 func NewModel(m Method, shape []int, seed uint64, of func(b Base) Algorithm) (Model, error) {
 	if m == nil || of == nil {
-		return nil, errors.New("baselines.NewModel: want a method and an algorithm, got nil")
+		return nil, errors.New("classical.NewModel: want a method and an algorithm, got nil")
 	}
 	b := Base{fit: m.Describe(), shape: slices.Clone(shape), pixels: volume.Of(shape)}
 	b.units = b.fit.Units

@@ -31,9 +31,16 @@ func TestAHeadNamedInputIsAWarning(t *testing.T) {
 }
 
 func TestEarlyStoppingOnTestImagesOrByTheTrainingLossIsAWarning(t *testing.T) {
-	for text, want := range map[string]string{headed: "on the test images",
-		strings.NewReplacer(`{ kind = "cross_entropy", on = "class" }`, `{ kind = "nt_xent", on = "class" }`,
-			"encoder = [", "view = [{ augment = [] }]\nencoder = [").Replace(headed): "by the training loss"} {
+	const masked = `[model.m]
+dataset = "fashion-mnist"
+encoder = [{ kind = "patches", size = 7 }, { kind = "mask_patches", ratio = 0.5 }, { kind = "take_token", mean = true }]
+decoder = [{ kind = "dense" }]
+loss = [{ kind = "mse", mask = "hidden" }]
+[model.m.head.hidden]
+from = "encoder.1.mask"
+layers = [{ kind = "reshape", shape = [4, 4] }, { kind = "upsample", factor = 7 }]
+`
+	for text, want := range map[string]string{headed: "on the test images", masked: "by the training loss"} {
 		text = strings.Replace(text, `layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 10 }]`, 1)
 		if got := model(t, load(t, text), "m", "hook.early_stopping.patience=3", "dataset.validation=test").Warnings(); len(got) != 1 || !strings.Contains(got[0], want) {
 			t.Errorf("got %q, want %q", got, want)

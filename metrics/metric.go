@@ -249,7 +249,9 @@ type ColumnReader interface {
 // ValuesOf lists the values of the model that the metrics of a selection read by name.
 func ValuesOf(s Selection) (names []string) {
 	for _, c := range s {
-		names = append(names, c.Metric.Describe().Values...)
+		if c.Metric != nil {
+			names = append(names, c.Metric.Describe().Values...)
+		}
 	}
 	return names
 }

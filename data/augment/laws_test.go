@@ -25,7 +25,7 @@ func TestAugmentationsObeyTheLawsWithOtherSettings(t *testing.T) {
 		"crop of a strip":       &augment.Crop{Scale: []float64{0.1, 0.9}, Ratio: []float64{1e-3, 1e3}},
 		"flip both ways":        &augment.Flip{Horizontal: true, Vertical: true, Probability: 1},
 		"rotate in any way":     &augment.Rotate{Degrees: 180, Fill: 1},
-		"shift out of sight":    &augment.Shift{Pixels: math.MaxInt, Fill: 0.5},
+		"shift out of sight":    &augment.Shift{Pixels: math.MaxInt32, Fill: 0.5},
 		"erase by the mean":     &augment.Erase{Probability: 1, Scale: []float64{0.1, 1}, Ratio: []float64{0.1, 10}, Fill: "mean"},
 		"erase to black":        &augment.Erase{Probability: 1, Scale: []float64{0.1, 1}, Ratio: []float64{1, 1}, Fill: "black"},
 		"erase to white":        &augment.Erase{Probability: 1, Scale: []float64{1, 1}, Ratio: []float64{1, 1}, Fill: "white"},

@@ -123,6 +123,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"evaluation.OnFitted":   func() error { evaluation.OnFitted(nil); evaluation.OnFitted(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
+		"metrics.ValuesOf":      func() error { metrics.ValuesOf(nil); metrics.ValuesOf(metrics.Selection{{}}); return nil },
 		"metrics.ColumnsOf":     func() error { metrics.ColumnsOf(nil); metrics.ColumnsOf(metrics.Selection{{}}); return nil },
 		"refit.Thresholds": func() error {
 			_, err := refit.Thresholds(ctx, run, refit.ThresholdOptions{})
