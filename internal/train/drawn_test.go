@@ -209,14 +209,19 @@ func TestTheFullBatchDrawsOnceForEachSample(t *testing.T) {
 
 func TestWhatADrawnColumnGivesMustSuitItsTerm(t *testing.T) {
 	for set, want := range map[string]string{
-		"column.mask.kind=uniform":       `the drawn column "mask": got`,
-		"column.weight.low=-1":           `reads the column as sample_weight and wants a number >= 0`,
-		"head.class_of.layers.0.units=2": "a class less than 2",
+		`column.mask={kind="uniform",like="target",high=4}`:       `reads the column as mask and wants a number in [0,1]`,
+		`column.mask={kind="normal",like="target"}`:               `the drawn column "mask": got`,
+		`column.mask={kind="whole",like="target",from=2,below=4}`: `reads the column as mask and wants 0 or 1`,
+		"column.weight.low=-1":                                    `reads the column as sample_weight and wants a number >= 0`,
+		"head.class_of.layers.0.units=2":                          "a class less than 2",
 	} {
 		_, err := Run(t.Context(), denoised(t, 20, set), Options{Backend: tape.Backend{}, Out: place(t)})
 		if err == nil || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%s: got %v, want %q", set, err, want)
 		}
+	}
+	if _, err := Run(t.Context(), denoised(t, 20, "column.mask.kind=uniform"), Options{Backend: tape.Backend{}, Out: place(t)}); err != nil {
+		t.Errorf("weights in [0,1] as a mask: %v", err)
 	}
 	if _, err := denoised(t, 20).With(parsedSets(t, `head.y.from=["noise","negative"]`)...); err == nil || !strings.Contains(err.Error(), `nothing reads the drawn column "level"`) {
 		t.Errorf("a column that nothing reads: %v", err)

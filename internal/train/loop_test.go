@@ -344,7 +344,7 @@ func TestTheTimeLeftOfAnEndlessRunIsNotNegative(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	reports := 0
-	_, err := Run(ctx, model(t, everything, "train.epochs=9223372036854775807"), Options{Out: place(t), Report: func(p Progress) {
+	_, err := Run(ctx, model(t, everything, "train.epochs=2147483647"), Options{Out: place(t), Report: func(p Progress) {
 		if reports++; p.Left < 0 || p.Steps < p.Step {
 			t.Errorf("%v left, step %d of %d", p.Left, p.Step, p.Steps)
 		}
