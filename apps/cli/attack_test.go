@@ -130,7 +130,7 @@ func TestBlackBoxesShowTheirQueries(t *testing.T) {
 		"--queries", "60", "--estimator", "coordinates", "--limit", "10").stdout
 	b.contains("attack by queries", text, "score     cross_entropy coordinates", "60 ", "square linf 3, accuracy after queries:  1: ", "  50: ", "  60: ")
 	b.contains("--queries with pgd", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "pgd", "--queries", "5").stderr, "--queries: only square, score and decision have it")
-	b.contains("--queries without --on", b.must(exitUsage, "attack", "runs/flowers", "--queries", "5").stderr, "--queries: only attacks on heads have it")
-	b.contains("--method without --on", b.must(exitUsage, "attack", "runs/flowers", "--method", "square").stderr, "--method: got square")
-	b.contains("--estimator", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "score", "--estimator", "guess").stderr, "--estimator: got guess")
+	b.contains("--queries without --on", b.must(exitUsage, "attack", "runs/flowers", "--queries", "5").stderr, "--queries: only square, score and decision have it")
+	b.contains("--method without --on", b.must(exitUsage, "attack", "runs/flowers", "--method", "square").stderr, "square needs images of at least 5 x 5 pixels")
+	b.contains("--estimator", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "score", "--estimator", "guess").stderr, `--estimator: got "guess", want one of`)
 }

@@ -191,6 +191,12 @@ func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error 
 	switch {
 	case len(texts) == 0:
 		return nil
+	case len(args) == 0 && cmd.HasSubCommands():
+		var names []string
+		for _, sub := range cmd.Commands() {
+			names = append(names, sub.Name())
+		}
+		return fmt.Errorf("%s: unknown command %q: %s", pathOf(cmd), all[0], table.Suggest(all[0], names))
 	case len(args) == 0:
 		return fmt.Errorf("%s: got %q, want no argument", pathOf(cmd), all)
 	}

@@ -99,8 +99,8 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 		"resume nothing":                  "nothing: no such folder",
 		"eval .":                          ".: is not a run",
 		"data frob":                       `unknown command "frob"`,
-		"data get swimmer":                `unknown "swimmer", want fashion-mnist, mnist`,
-		"summary small --plan --json":     "leave out --json",
+		"data get swimmer":                `got "swimmer", want one of fashion-mnist, mnist`,
+		"summary small --plan --json":     "--json and --plan cannot be given together",
 		"check models.toml -f other.toml": "which file, models.toml or --file other.toml?",
 		"list frobs":                      `unknown "frobs", want models, layers`,
 	} {

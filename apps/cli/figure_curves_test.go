@@ -65,9 +65,9 @@ func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
 		b.must(0, append(args, "--out", "f.svg")...)
 		return b.texts("f.svg")
 	}
-	b.contains("units", draw("figure", "curves", "sweeps/units"), "encoder.2.units", "mse of all images", "hoyer_contribution")
+	b.contains("units", draw("figure", "curves", "sweeps/units"), "units of layer 3 of the encoder", "mse of all images", "hoyer_contribution")
 	b.contains("kinds", draw("figure", "curves", "sweeps/kinds", "--x", "encoder.2.units,components", "--metrics", "mse"), "encoder.2.units / components", "small", "factors")
-	b.contains("search", draw("figure", "curves", "sweeps/search", "--metrics", "mse,l0"), "loss.1.weight", "adam", "rmsprop", "l0")
+	b.contains("search", draw("figure", "curves", "sweeps/search", "--metrics", "mse,l0"), "weight of the kl term", "adam", "rmsprop", "l0")
 
 	for problem, args := range map[string][]string{
 		`no swept key has two numbers to draw over (got optimizer.kind)`: {"sweeps/optimizers"},

@@ -58,7 +58,7 @@ dataset = { name = "bars", count = 40 }
 	for _, run := range []string{"rows", "pictures"} {
 		b.must(0, "figure", "mixture", "runs/"+run, "-o", run+".png")
 		b.must(0, "report", "runs/"+run, "-o", run+".html")
-		b.contains("report", b.read(run+".html"), `aria-label="mixture"`)
+		b.contains("report", b.read(run+".html"), `aria-label="Mixture"`)
 	}
 	b.contains("figure", b.must(exitUsage, "figure", "mixture", "runs/other").stderr, "other is no mixture")
 	for text, want := range map[string]string{
