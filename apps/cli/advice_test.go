@@ -135,7 +135,7 @@ func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
 			t.Errorf("%s:\n%s", what, text)
 		}
 	}
-	b.contains("a metric that was named", b.must(0, "eval", "runs/flowers", "--metrics", "mse,accuracy").stdout, "mse")
+	b.contains("a metric that was named", b.must(0, "eval", "runs/flowers", "--metrics", "mse,accuracy").stdout, "\nmse ", "\naccuracy ")
 }
 
 // A training that a hook has ended is finished, although it has fewer epochs than the declaration.

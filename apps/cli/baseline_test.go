@@ -152,7 +152,8 @@ func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
 		"check --fill components":                                                        "", // a sound file
 		"summary factors --set components=10000000":                                      "components: got 10000000, whose atoms take 2.56 GB",
 		"train factors --set components=10000000":                                        "components: got 10000000, whose atoms take 2.56 GB",
-		"train sparse --set components=4000000000":                                       "components: got 4000000000, whose atoms take",
+		"train sparse --set components=2000000000":                                       "components: got 2000000000, whose atoms take 512 GB",
+		"train sparse --set components=4000000000":                                       "whole numbers are at most 2147483647",
 		"summary components --set components=100":                                        "components: got 100, want at most 64",
 		"train centres --set components=501":                                             "components: got 501, want at most 500, the number of images",
 		"train factors --set components=6000 --set init=random --set dataset.count=3000": "products of codes take",

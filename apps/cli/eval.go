@@ -89,7 +89,7 @@ func (f *evalCommand) Do(cmd *Call) error {
 	if f.Metrics != nil && !anyApplies(measured) {
 		return usagef("eval %s: none of these metrics has a value:\n  %s", r.Path, strings.Join(withoutValue(measured), "\n  "))
 	}
-	if err := cmd.Show(show.RunDocument(r, measured), f.JSON); err != nil {
+	if err := cmd.Show(show.RunDocument(r, measured, f.Metrics != nil), f.JSON); err != nil {
 		return err
 	}
 	if f.Metrics != nil { // JSON has null for them

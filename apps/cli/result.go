@@ -28,7 +28,7 @@ func results(cmd *Call, r *tessera.Run) error {
 	if err != nil {
 		return err
 	}
-	d := show.RunDocument(r, measured)
+	d := show.RunDocument(r, measured, false)
 	debug.FreeOSMemory() // frees the measured samples
 	found, err := r.Parts(ctx)
 	if err != nil {

@@ -33,7 +33,7 @@ train     = { epochs = 3, batch = 20 }
 	out := b.must(0, "thresholds", run, "--group", "sex", "--positive", "granted", "--criterion", "independence").stdout
 	b.contains("thresholds", out, `class: independence for "granted" by sex, fitted to 200 validation samples`, "\n  f: p >= ", "selection_rate_gap", "validation (fitted)")
 	b.contains("eval", b.must(0, "eval", run, "--metrics", "fairness", "--with", "group=sex", "--with", "positive=0", "--split", "validation").stdout,
-		"class: thresholds for independence by sex", "note: decided by the thresholds")
+		"class: thresholds for independence by sex", "decided by the thresholds that are kept with the run: independence by sex")
 	predicted := b.must(0, "predict", run, "--in", "loans.csv")
 	b.contains("predict", predicted.stderr, "fitted after the training: class: thresholds for independence by sex")
 	b.write("few.csv", "a,b,sex\n0,0,f\n1,0,m\n")

@@ -49,8 +49,9 @@ func isVariant(name string) bool {
 }
 
 // Numbers returns the measured numbers of a report as a table: one column for the samples that were measured, one for fitted samples if
-// they were measured too. Variants of metrics follow in a second table.
-func Numbers(r *evaluation.Report) []doc.Block {
+// they were measured too. Variants of metrics follow in a second table. named says that the metrics were selected by name: those without
+// a value are shown too.
+func Numbers(r *evaluation.Report, named bool) []doc.Block {
 	split := r.Split
 	if r.Note != "" {
 		split += " (" + r.Note + ")"
@@ -65,11 +66,15 @@ func Numbers(r *evaluation.Report) []doc.Block {
 		}
 		images = append(images, fitted)
 	}
-	return NumberTables("split", heads, results, images)
+	return numberTables("split", named, heads, results, images)
 }
 
 // NumberTables returns the numbers of results side by side. first are the cells of rows before those of the metrics.
 func NumberTables(of string, heads []string, results []*metrics.Result, first ...[]any) []doc.Block {
+	return numberTables(of, false, heads, results, first...)
+}
+
+func numberTables(of string, named bool, heads []string, results []*metrics.Result, first ...[]any) []doc.Block {
 	columns := []doc.Column{{Title: of}}
 	for _, head := range heads {
 		columns = append(columns, doc.Column{Title: head})
@@ -79,7 +84,7 @@ func NumberTables(of string, heads []string, results []*metrics.Result, first ..
 	for _, cells := range first {
 		main.Row(cells...)
 	}
-	for _, name := range inOrder(results) {
+	for _, name := range inOrder(results, named) {
 		m, _ := metrics.MeasureOf(name)
 		row := []any{name}
 		for _, r := range results {
@@ -99,9 +104,9 @@ func NumberTables(of string, heads []string, results []*metrics.Result, first ..
 	return blocks
 }
 
-// inOrder returns the names of the metrics that have a value, in the order in which they are read: first those that a classifier
-// without a decoder optimises; useful_units stands beside dead_units.
-func inOrder(results []*metrics.Result) []string {
+// inOrder returns the names of the metrics that have a value or, if named is true, were selected by name, in the order in which they are
+// read: first those that a classifier without a decoder optimises; useful_units stands beside dead_units.
+func inOrder(results []*metrics.Result, named bool) []string {
 	place := map[string]int{}
 	var names []string
 	reconstructs := false
@@ -110,7 +115,7 @@ func inOrder(results []*metrics.Result) []string {
 			continue
 		}
 		for _, v := range r.Shown() {
-			if _, known := place[v.Name]; !known && v.Missing == "" {
+			if _, known := place[v.Name]; !known && (named || v.Missing == "") {
 				names, place[v.Name] = append(names, v.Name), 2*len(names)+2
 			}
 		}

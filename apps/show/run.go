@@ -60,7 +60,8 @@ var runFacts = []runFact{
 
 // RunDocument returns the document about a run: its facts, what the reader should know, the measured numbers and the tables of
 // metrics. In JSON the members of the report are those of [evaluation.Report]. report is nil if nothing was measured.
-func RunDocument(run *tessera.Run, report *evaluation.Report) *doc.Document {
+// named says that its metrics were selected by name: those without a value are shown too.
+func RunDocument(run *tessera.Run, report *evaluation.Report, named bool) *doc.Document {
 	s := &subject{status: train.StatusOf(run.Path), model: run.Model, epoch: run.Epoch, run: run, report: report}
 	s.status.Run, s.status.Shape = run.Path, run.Shape()
 	s.history, _ = train.ReadHistory(run.Path) // a damaged file leaves the epochs before the damage
@@ -80,7 +81,7 @@ func RunDocument(run *tessera.Run, report *evaluation.Report) *doc.Document {
 	for _, note := range remarks(run, report) {
 		d.Add(note)
 	}
-	d.Add(&doc.Group{Title: "Numbers", Blocks: Numbers(report)})
+	d.Add(&doc.Group{Title: "Numbers", Blocks: Numbers(report, named)})
 	for _, t := range MetricTables(report) {
 		d.Add(t)
 	}

@@ -119,7 +119,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Document, r.Terms = show.RunDocument(opened, result), show.Terms(opened.Model, true)
+	r.Document, r.Terms = show.RunDocument(opened, result, false), show.Terms(opened.Model, true)
 	facts := r.Document.Blocks[0].(*doc.Facts)
 	if r.Missing != "" {
 		facts.Add("", "measured on", "nothing: "+r.Missing)
