@@ -369,7 +369,7 @@ func (t layerTrial) rearranges() error {
 			return err
 		}
 		for i, v := range got["output"] {
-			if !slices.ContainsFunc(given["input"], func(x float64) bool { return math.Abs(x-v) <= r.epsilon*math.Abs(x) }) {
+			if !slices.ContainsFunc(given[gradcheck.Input], func(x float64) bool { return math.Abs(x-v) <= r.epsilon*math.Abs(x) }) {
 				return fmt.Errorf("output %d is %v, which is no value of the input", i, v)
 			}
 		}

@@ -125,7 +125,7 @@ func TestSettingsByTheirTexts(t *testing.T) {
 	if err := s.SetText("shots=3"); err != nil || s[0].Metric.(*FewShot).Shots != 3 {
 		t.Errorf("%v: %+v", err, s[0].Metric)
 	}
-	for text, want := range map[string]string{"shots": "KEY=VALUE", "shots=many": `got "many", want int`, "shots=0": "want an integer > 0", "arms=2": `has a setting "arms"`} {
+	for text, want := range map[string]string{"shots": "KEY=VALUE", "shots=many": `got "many", want an integer > 0`, "shots=0": "want an integer > 0", "arms=2": `has a setting "arms"`} {
 		if err := s.SetText(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", text, err, want)
 		}
