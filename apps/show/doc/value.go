@@ -110,17 +110,3 @@ func plain(value any) any {
 	}
 	return value
 }
-
-// isNumber reports whether a value is one that stands at the right of its column on pages.
-func isNumber(value any) bool {
-	switch v := value.(type) {
-	case Best:
-		return isNumber(v.Value)
-	case Shown:
-		return isNumber(v.Value)
-	case Spread, Interval:
-		return true
-	}
-	r := reflect.ValueOf(value)
-	return r.IsValid() && (r.CanInt() || r.CanFloat())
-}
