@@ -90,7 +90,8 @@ func New(t *train.Trained, o Options) *Coder {
 		of := graph.NewCoder(t.Model, o.Backend)
 		c.inner, c.described = of, of
 	}
-	c.heads.Store(&c.trained.PostHoc)
+	heads := c.trained.PostHoc // its own variable: a change of the field must not change what others read
+	c.heads.Store(&heads)
 	return c
 }
 

@@ -148,19 +148,19 @@ func TestATrialIsNotTakenAgainWhileItsFolderIsRemoved(t *testing.T) {
 func TestASecondOutageHasTheWholePatience(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var o outage
-		failed := 0
-		begin := func() { o.begin(func() { failed++ }) }
+		var failed atomic.Int32
+		begin := func() { o.begin(func() { failed.Add(1) }) }
 		begin()
 		time.Sleep(patience - time.Minute)
 		o.end()
 		begin()
 		time.Sleep(patience - time.Minute)
-		if failed > 0 {
+		if failed.Load() > 0 {
 			t.Errorf("an outage of %v counts from one that had ended", patience-time.Minute)
 		}
 		time.Sleep(2 * time.Minute)
-		if failed != 1 {
-			t.Errorf("an outage of %v has failed the sweep %d times, want once", patience+time.Minute, failed)
+		if n := failed.Load(); n != 1 {
+			t.Errorf("an outage of %v has failed the sweep %d times, want once", patience+time.Minute, n)
 		}
 		o.end()
 	})
