@@ -21,7 +21,7 @@ CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.g
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability missing trial
+.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -89,21 +89,6 @@ identifiability: ## the tables of docs/reproduction/identifiability.md; needs sc
 	$(GO) build -o $(IDENTIFIABILITY)/tessera ./apps/tessera
 	$(GO) -C internal/tools build -o $(abspath $(IDENTIFIABILITY))/planted ./planted
 	python3 internal/tools/bench/identifiability.py $(abspath $(IDENTIFIABILITY)/tessera) $(abspath $(IDENTIFIABILITY)/planted) $(abspath $(IDENTIFIABILITY))
-
-# The page of images with hidden pixels: its runs are kept in MISSING.
-MISSING ?= .missing
-missing: ## the table and the picture of docs/missing.md; TESSERA_DATA is the folder that holds fashion-mnist/; half an hour
-	@mkdir -p $(MISSING)
-	$(GO) -C internal/tools run ./missing $(abspath $(MISSING))
-	cp $(MISSING)/missing.png docs/img/missing.png
-
-# The pages of attacked classifiers: their runs and results are kept in TRIAL.
-TRIAL ?= .trial
-trial: ## the tables of docs/robustness.md and docs/reproduction/robust-parts.md and its figures; TESSERA_DATA is the folder that holds mnist/ and fashion-mnist/; hours
-	@mkdir -p $(TRIAL)
-	$(GO) -C internal/tools run ./trial victims $(abspath $(TRIAL))
-	$(GO) -C internal/tools run ./trial parts $(abspath $(TRIAL))
-	cp $(TRIAL)/robust-parts-l2.png $(TRIAL)/robust-parts-linf.png docs/reproduction
 
 # The reports of docs/reports: a run of parts and a sweep, trained in REPORTS.
 REPORTS ?= .reports
