@@ -162,7 +162,7 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 	for _, source := range sources {
 		examples += trimmed(read(t, strings.TrimPrefix(source, "../")))
 	}
-	for file, least := range map[string]int{"README.md": 1, "docs/adding-a-part.md": 17} {
+	for file, least := range map[string]int{"README.md": 2, "docs/from-go.md": 3, "docs/adding-a-part.md": 17} {
 		snippets := blocks(read(t, file), "go")
 		if len(snippets) < least {
 			t.Errorf("%s: %d snippets, want at least %d", file, len(snippets), least)
@@ -175,15 +175,15 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 	}
 }
 
-func TestTheErrorInREADMEIsWhatItsModelGives(t *testing.T) {
-	text := read(t, "README.md")
+func TestTheErrorOfTheTourIsWhatItsModelGives(t *testing.T) {
+	text := read(t, "docs/tour.md")
 	models, err := config.Load("models.toml", []byte(strings.Replace(blocks(text, "toml")[0], "units ", "unitz ", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found *table.Diagnostics
 	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```text\n"+found.Error()+"\n```") {
-		t.Errorf("README.md does not show\n%v", err)
+		t.Errorf("docs/tour.md does not show\n%v", err)
 	}
 }
 

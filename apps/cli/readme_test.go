@@ -9,100 +9,118 @@ import (
 	"tessera/data"
 )
 
-// The commands of README.md are run in one folder, from top to bottom.
+// The commands of README.md are run in one folder, from top to bottom, on the table of docs/your-data.md.
 func TestTheCommandsOfREADMEWork(t *testing.T) {
 	t.Parallel()
-	text, err := os.ReadFile("../../README.md")
-	if err != nil {
-		t.Fatal(err)
+	b := newBench(t)
+	b.shipped()
+	b.spectra()
+	for _, line := range b.commands("README.md", 4) {
+		printed := b.readme(line)
+		switch line {
+		case "go run ./apps/tessera train swimmer-parts":
+			b.partsOfTheSwimmer(printed)
+		case "tessera init spectra.csv":
+			b.contains("what init declares", b.read("models.toml"), "[model.spectra]", "[sweep.")
+		}
 	}
+	b.made("runs/swimmer-parts/atoms.png", "spectra.html")
+}
+
+// The commands of the tour are run in one folder, from top to bottom.
+func TestTheCommandsOfTheTourWork(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shipped()
 	if err := data.WriteImages(b.path("images.npy"), []int{32, 32}, swimmer(t)); err != nil {
 		t.Fatal(err)
 	}
-	toml := block(string(text), "toml")
-	commands, found := 0, false
-	for _, part := range strings.Split(string(text), "```sh\n")[1:] {
-		script, _, _ := strings.Cut(part, "```")
-		for line := range strings.Lines(script) {
-			line = strings.TrimSpace(line)
-			if line == "go test -timeout 30m ./..." { // this test is part of it
-				continue
-			}
-			if line == "tessera check" { // the section on one's own models begins
-				b.write("models.toml", toml)
-			}
-			commands++
-			printed := b.readme(line)
-			if line == "go run ./apps/tessera train swimmer-parts" {
-				found = true
-				b.partsOfTheSwimmer(printed)
-			}
-			if line == "tessera train sparse-bars" {
-				b.contains("what the reader's own model prints", strings.Join(strings.Fields(printed), " "), "row 8 of 8", "column 8 of 8")
-			}
+	for _, line := range b.commands("docs/tour.md", 15) {
+		if line == "tessera check" { // the section on the reader's own models begins
+			b.write("models.toml", block(documented(t, "docs/tour.md"), "toml"))
+		}
+		printed := b.readme(line)
+		if line == "tessera train sparse-bars" {
+			b.contains("what the reader's own model prints", strings.Join(strings.Fields(printed), " "), "row 8 of 8", "column 8 of 8")
 		}
 	}
-	if commands < 10 || !found {
-		t.Errorf("README.md has %d commands, among them the training of the swimmer: %v", commands, found)
-	}
-	for _, made := range []string{"runs/swimmer-parts/atoms.png", "pictures/00000.png", "runs/sparse-bars"} {
-		if !b.exists(made) {
-			t.Errorf("%s was not made", made)
-		}
-	}
+	b.made("pictures/00000.png", "runs/sparse-bars")
 }
 
 // The page about one's own data is executed from top to bottom: its table, its declarations and its conclusions.
 func TestTheCommandsOfYourDataWork(t *testing.T) {
-	awk, err := exec.LookPath("awk")
-	if err != nil {
-		t.Skip("left out: awk, which makes the table of the page, is not installed")
-	}
-	page, err := os.ReadFile("../../docs/your-data.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := string(page)
+	text := documented(t, "docs/your-data.md")
 	b := newBench(t)
-	b.write("make.awk", block(text, "awk"))
+	b.spectra()
 	b.write("models.toml", block(text, "toml"))
-	table, err := exec.Command(awk, "-f", b.path("make.awk")).Output()
+	for _, line := range b.commands("docs/your-data.md", 10) {
+		printed := strings.Join(strings.Fields(b.readme(line)), " ")
+		switch line {
+		case "tessera check": // but for the last line, which counts the shipped models
+			lines := strings.SplitAfter(b.readme(line), "\n")
+			b.contains("the page has what check prints", text, "```text\n"+strings.Join(lines[:len(lines)-2], ""))
+		case "tessera train spectra-8":
+			b.contains(line, printed, "useful_units 6 6")
+		case "tessera sweep units":
+			b.contains(line, printed, "spectra 6 3 of 3 1.5", "spectra 5 3 of 3 0.00")
+		case "tessera rank spectra-nmf --ranks 4,5,6,7,8":
+			b.contains(line, printed, "least, fewest within one standard error 7")
+		case "tessera compare sweeps/against-nmf":
+			b.contains(line, printed, "A and B 0.99")
+		}
+	}
+	b.made("curves.png", "atoms.png", "spectra.html", "codes.csv", "predicted.csv")
+}
+
+// documented returns the text of a page of the repository.
+func documented(t *testing.T, page string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../" + page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.write("spectra.csv", string(table))
-	commands := 0
-	for _, part := range strings.Split(text, "```sh\n")[1:] {
+	return string(text)
+}
+
+// commands returns the lines of the shell blocks of a page, but for those that other tests run: the test command, and awk,
+// which [bench.spectra] runs.
+func (b *bench) commands(page string, least int) (lines []string) {
+	b.Helper()
+	for _, part := range strings.Split(documented(b.T, page), "```sh\n")[1:] {
 		script, _, _ := strings.Cut(part, "```")
 		for line := range strings.Lines(script) {
-			if line = strings.TrimSpace(line); strings.HasPrefix(line, "awk ") {
-				continue
-			}
-			commands++
-			printed := strings.Join(strings.Fields(b.readme(line)), " ")
-			switch line {
-			case "tessera check": // but for the last line, which counts the shipped models
-				lines := strings.SplitAfter(b.readme(line), "\n")
-				b.contains("the page has what check prints", text, "```text\n"+strings.Join(lines[:len(lines)-2], ""))
-			case "tessera train spectra-8":
-				b.contains(line, printed, "useful_units 6 6")
-			case "tessera sweep units":
-				b.contains(line, printed, "spectra 6 3 of 3 1.5", "spectra 5 3 of 3 0.00")
-			case "tessera rank spectra-nmf --ranks 4,5,6,7,8":
-				b.contains(line, printed, "least, fewest within one standard error 7")
-			case "tessera compare sweeps/against-nmf":
-				b.contains(line, printed, "A and B 0.99")
+			if line = strings.TrimSpace(line); line != "go test -timeout 30m ./..." && !strings.HasPrefix(line, "awk ") {
+				lines = append(lines, line)
 			}
 		}
 	}
-	if commands < 10 {
-		t.Errorf("the page has %d commands", commands)
+	if len(lines) < least {
+		b.Fatalf("%s has %d commands, want at least %d", page, len(lines), least)
 	}
-	for _, made := range []string{"curves.png", "atoms.png", "spectra.html", "codes.csv", "predicted.csv"} {
-		if !b.exists(made) {
-			t.Errorf("%s was not made", made)
+	return lines
+}
+
+// spectra writes spectra.csv, the table of docs/your-data.md.
+func (b *bench) spectra() {
+	b.Helper()
+	awk, err := exec.LookPath("awk")
+	if err != nil {
+		b.Skip("left out: awk, which makes the table of the page, is not installed")
+	}
+	b.write("make.awk", block(documented(b.T, "docs/your-data.md"), "awk"))
+	table, err := exec.Command(awk, "-f", b.path("make.awk")).Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.write("spectra.csv", string(table))
+}
+
+// made reports each missing file.
+func (b *bench) made(files ...string) {
+	b.Helper()
+	for _, file := range files {
+		if !b.exists(file) {
+			b.Errorf("%s was not made", file)
 		}
 	}
 }
