@@ -35,7 +35,7 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *BMM) Describe() config.Fit {
-	return config.Fit{Name: "bmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts,
+	return config.Fit{Name: "bmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Absolute: true,
 		Sizes: func(images, pixels int) error {
 			return cmp.Or(atMostImages(s.Components, images), config.Bounded(s.Components, "means", pixels))
 		}}

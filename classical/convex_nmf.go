@@ -41,6 +41,7 @@ func (s *ConvexNMF) Describe() config.Fit {
 // New implements [Method].
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
+		m.carried = true
 		rule := &convexRule{halsRule: halsRule{f: &m.factors}}
 		m.first = func() (err error) {
 			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed); err == nil {

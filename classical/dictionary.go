@@ -36,7 +36,7 @@ func init() {
 
 // Describe implements [config.Baseline].
 func (s *Dictionary) Describe() config.Fit {
-	return config.Fit{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true,
+	return config.Fit{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true, Absolute: true,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 

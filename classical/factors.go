@@ -25,13 +25,16 @@ var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 // for atoms can use the same function.
 type factors struct {
 	Base
+	unit
 	n       int
 	x       []float32 // X, n x p
 	codes   []float32 // k x n: the transpose of H
 	squares float64   // sum of the squares of X
 	missing *missing  // missing entries of X, which are filled with those of H W; nil if there are none
 	stored  *stored
-	floor   float32 // smaller pixels are raised to this value
+	raises  bool    // small values are raised to the floor
+	floor   float64 // 0: the default
+	low     float64 // share of the positive values that were raised
 
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
@@ -56,6 +59,7 @@ func (f *factors) load(images Images) (err error) {
 		return err
 	}
 	f.stored = digestImages(f.x, f.pixels)
+	f.measure(f.x)
 	if f.TakesHoles() {
 		if f.missing, err = missingOf(f.x, f.pixels); err != nil {
 			return err
@@ -64,7 +68,11 @@ func (f *factors) load(images Images) (err error) {
 			f.x = f.missing.filled(f.x, f.pixels)
 		}
 	}
-	f.x = raise(f.x, f.floor)
+	_, shared := images.(Matrix)
+	f.x = multiplied(f.x, f.power(), !shared || f.missing != nil)
+	raised := f.raise(f.x)
+	f.low = lowShare(f.x, raised)
+	f.x = raised
 	f.sumSquares()
 	f.allocate()
 	return nil
@@ -74,10 +82,37 @@ func (f *factors) sumSquares() {
 	f.squares = sumLanes(f.n, func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
 }
 
-// raise returns the values with those below floor raised to floor. If floor is 0, it returns the slice itself.
-func raise(values []float32, floor float32) []float32 {
-	if floor == 0 {
+// lowShare returns the share of the positive values that were raised.
+func lowShare(values, raised []float32) float64 {
+	low, positive := 0, 0
+	for i, v := range values {
+		if v > 0 {
+			if positive++; raised[i] > v {
+				low++
+			}
+		}
+	}
+	return float64(low) / float64(max(positive, 1))
+}
+
+// notes warns of a floor that was not declared and raises many values.
+func (m *factorisation) notes() []string {
+	const many = 0.01
+	if !m.raises || m.floor > 0 || m.low < many {
+		return nil
+	}
+	return []string{fmt.Sprintf("%.3g %% of the positive values are below the default floor and count as this value; declare floor", 100*m.low)}
+}
+
+// raise returns scaled values with those below the floor raised to it; the slice itself if there is none. The default floor
+// is relative to the mean of values that are scaled.
+func (f *factors) raise(values []float32) []float32 {
+	if !f.raises {
 		return values
+	}
+	floor := float32(f.floor * float64(f.power()))
+	if f.floor == 0 {
+		floor = float32(usualFloor / f.rest())
 	}
 	raised := make([]float32, len(values))
 	kernel.Float32().MaxScalar(raised, values, floor)
@@ -195,12 +230,13 @@ func (f *factors) residual() float64 {
 
 func (f *factors) keep(k *Kept) {
 	f.Base.Keep(k)
+	f.unit.keep(k)
 	k.transposed(codesName, &f.codes, f.units)
 	f.n = len(f.codes) / f.units
 	if f.stored == nil {
 		f.stored = &stored{}
 	}
-	f.stored.keep(k, f.n)
+	f.stored.keep(k, f.named(digestsName), f.n)
 }
 
 // resume loads the images of a restored fit and checks that the restored codes belong to them.
@@ -283,33 +319,38 @@ func (m *factorisation) Start(images Images) error {
 		if err := m.resume(images); err != nil {
 			return err
 		}
-		if m.missing != nil {
-			m.fill()
-		}
-		m.rule.prepare()
+		m.inside(func() float64 {
+			if m.missing != nil {
+				m.fill()
+			}
+			return m.rule.prepare()
+		})
 		return nil
 	}
 	if err := m.load(images); err != nil {
 		return err
 	}
-	if err := m.first(); err != nil {
+	if err := m.begin(); err != nil {
 		return err
 	}
-	if m.missing != nil {
-		m.objective = m.refill()
-	} else {
-		m.objective = m.rule.prepare()
-	}
+	m.objective = m.inside(func() float64 {
+		if m.missing != nil {
+			return m.refill()
+		}
+		return m.rule.prepare()
+	})
 	return nil
 }
 
 // Improve implements [Algorithm].
 func (m *factorisation) Improve(context.Context) (float64, error) {
-	objective := m.rule.improve()
-	if m.missing != nil {
-		objective = m.refill()
-	}
-	return objective, nil
+	return m.inside(func() float64 {
+		objective := m.rule.improve()
+		if m.missing != nil {
+			objective = m.refill()
+		}
+		return objective
+	}), nil
 }
 
 // Infer implements [Algorithm]: fitted images have the codes of the fit; other images are encoded with the atoms fixed.
@@ -318,7 +359,7 @@ func (m *factorisation) Infer(images []float32) ([]float32, error) {
 		return nil, err
 	}
 	if m.recodes {
-		return m.rule.encode(images), nil
+		return m.encode(images), nil
 	}
 	var others, gaps []float32 // images that were not fitted: complete images, and images with missing entries
 	rows := m.stored.find(images, m.pixels)
@@ -333,7 +374,7 @@ func (m *factorisation) Infer(images []float32) ([]float32, error) {
 			others = append(others, image...)
 		}
 	}
-	encoded, holed := m.rule.encode(others), m.encodeHoled(gaps)
+	encoded, holed := m.encode(others), m.encodeHoled(gaps)
 	codes := make([]float32, len(rows)*m.units)
 	for i, row := range rows {
 		code := codes[i*m.units : (i+1)*m.units]
@@ -427,8 +468,8 @@ func (s *stored) find(images []float32, pixels int) []int {
 
 func (s *stored) equal(other *stored) bool { return slices.Equal(s.digests, other.digests) }
 
-// keep keeps the digests of n images.
-func (s *stored) keep(k *Kept, n int) {
+// keep keeps the digests of n images under a name.
+func (s *stored) keep(k *Kept, name string, n int) {
 	var words []float32
 	for _, d := range s.digests {
 		for range digestWords {
@@ -436,7 +477,7 @@ func (s *stored) keep(k *Kept, n int) {
 			d >>= 16
 		}
 	}
-	if k.Tensor(digestsName, &words, n, digestWords); !k.Restores || k.failed() {
+	if k.Tensor(name, &words, n, digestWords); !k.Restores || k.failed() {
 		return
 	}
 	*s = stored{digests: make([]uint64, n)}

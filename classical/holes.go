@@ -141,7 +141,7 @@ func (m *factorisation) encodeHoled(images []float32) []float32 {
 	p, k := m.pixels, m.units
 	codes := make([]float32, len(images)/p*k)
 	team.For(len(images)/p, 1, func(i, _ int) {
-		one := &factorisation{factors: factors{Base: m.Base}}
+		one := &factorisation{factors: factors{Base: m.Base, unit: m.unit}}
 		one.atoms = make([]float32, len(m.atoms))
 		copy(one.atoms, m.atoms)
 		image := make([]float32, p)
@@ -155,7 +155,7 @@ func (m *factorisation) encodeHoled(images []float32) []float32 {
 			}
 		}
 		m.build(one)
-		copy(codes[i*k:], one.rule.encode(image))
+		copy(codes[i*k:], one.encode(image))
 	})
 	return codes
 }

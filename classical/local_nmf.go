@@ -47,7 +47,7 @@ func (s *LocalNMF) Check() error {
 // New implements [Method].
 func (s *LocalNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, s.Init, func(m *factorisation) {
-		m.recodes = true
+		m.recodes, m.degree = true, -1
 		m.rule = &localRule{klRule{f: &m.factors, codesRule: rootKL}}
 	})
 }

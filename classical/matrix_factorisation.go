@@ -80,7 +80,8 @@ func (s *MatrixFactorisation) Describe() config.Fit {
 	}
 	return config.Fit{Name: "matrix_factorisation", Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
 		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations,
-		Sizes: s.sizes}
+		Absolute: s.Solver == "sgd" || s.RidgeRows > 0 || s.RidgeColumns > 0 || s.Confidence > 0,
+		Sizes:    s.sizes}
 }
 
 // Check returns an error for settings that exclude each other.

@@ -33,6 +33,8 @@ import (
 // the atoms and one of the codes per iteration. Neither solver ever raises the objective. A fit ends when an iteration lowers
 // it by less than the fraction tolerance, or after the given number of iterations.
 //
+// The scale of the images does not matter without penalties and a declared floor: see docs/models.md, "the unit of the data".
+//
 // With batch > 0 the images are read in shuffled mini-batches and are never all in memory; an iteration is one pass over them,
 // and the codes of fitted images are not stored.
 //
@@ -45,7 +47,7 @@ type NMF struct {
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent, four sweeps per iteration; mu: multiplicative rules"`
 	Loss         string  `toml:"loss" oneof:"euclidean kl itakura_saito beta" doc:"objective that is minimised; all but euclidean need solver = \"mu\""`
 	Beta         float64 `toml:"beta" doc:"with loss = \"beta\": the exponent of the divergence"`
-	Floor        float64 `toml:"floor" want:"> 0" doc:"for exponents <= 0, such as itakura_saito: smaller pixels count as this value, because the divergence is infinite at 0"`
+	Floor        float64 `toml:"floor" want:">= 0" optional:"true" doc:"for exponents <= 0, such as itakura_saito: smaller values count as this value, because the divergence is infinite at 0; 0 means 1/255, or 2/255 of the mean if that is less than 1/64 or greater than 1"`
 	L1Codes      float64 `toml:"l1_codes" want:">= 0" doc:"weight of the L1 norm of the codes"`
 	L2Codes      float64 `toml:"l2_codes" want:">= 0" doc:"weight of half the squared norm of the codes"`
 	L1Atoms      float64 `toml:"l1_atoms" want:">= 0" doc:"weight of the L1 norm of the atoms"`
@@ -60,7 +62,7 @@ type NMF struct {
 
 func init() {
 	config.Baselines.Register("nmf", "non-negative matrix factorisation, X = H W with H, W >= 0", func() config.Baseline {
-		return &NMF{Components: 100, Solver: "hals", Loss: "euclidean", Beta: 1.5, Floor: 1.0 / 255, Init: "nndsvda",
+		return &NMF{Components: 100, Solver: "hals", Loss: "euclidean", Beta: 1.5, Init: "nndsvda",
 			Iterations: 200, Tolerance: 1e-4, Restarts: 1, ForgetFactor: 0.7}
 	})
 }
@@ -68,6 +70,7 @@ func init() {
 // Describe implements [config.Baseline].
 func (s *NMF) Describe() config.Fit {
 	return config.Fit{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
+		Absolute: s.penalties() != none || s.exponent() <= 0 && s.Floor > 0,
 		Complete: s.complete(),
 		Sizes:    s.sizes}
 }
@@ -92,8 +95,8 @@ func (s *NMF) Check() error {
 		return part.KeyErrorf("loss", `got %q, which solver = %q cannot minimise: want solver = "mu"`, s.Loss, s.Solver)
 	case s.Loss == "beta" && !finite(s.Beta):
 		return part.KeyErrorf("beta", "got %v, want a finite number", s.Beta)
-	case s.exponent() <= 0 && !(s.Floor > 0):
-		return part.KeyErrorf("floor", "got %v, want > 0", s.Floor)
+	case !(s.Floor >= 0):
+		return part.KeyErrorf("floor", "got %v, want >= 0", s.Floor)
 	case s.Batch > 0 && s.Solver != "hals":
 		return part.KeyErrorf("batch", `got %d, but mini-batches want solver = "hals"`, s.Batch)
 	case s.Batch > 0 && s.Restarts > 1:
@@ -141,6 +144,7 @@ func (s *NMF) New(shape []int, seed uint64) (Model, error) {
 // build sets the rule of a single fit.
 func (s *NMF) build(m *factorisation) {
 	penalties := s.penalties()
+	m.fixed, m.degree = penalties != none, s.exponent()-2
 	switch {
 	case s.Solver == "hals":
 		m.rule = &halsRule{f: &m.factors, penalties: penalties}
@@ -151,7 +155,7 @@ func (s *NMF) build(m *factorisation) {
 	default:
 		m.rule = &betaRule{f: &m.factors, exponent: s.exponent(), penalties: penalties}
 		if s.exponent() <= 0 {
-			m.floor = float32(s.Floor)
+			m.raises, m.floor = true, s.Floor
 		}
 	}
 }
@@ -277,8 +281,11 @@ func lowered(values []float32, by float64) []float32 {
 	return values
 }
 
-// tiny keeps the quotients of multiplicative rules finite.
+// tiny keeps the quotients of multiplicative rules finite. It is relative to samples of ordinary size: see [unit].
 const tiny = 1e-9
+
+// usualFloor is the default of [NMF.Floor].
+const usualFloor = 1.0 / 255
 
 // multiplicativeRule is Lee and Seung's rule for the squared error:
 //
@@ -656,7 +663,7 @@ func divergenceFrom(x, y []float32, b float64) float64 {
 
 func (r *betaRule) encode(images []float32) []float32 {
 	k, p, w := r.f.units, r.f.pixels, r.penalties
-	images = raise(images, r.f.floor)
+	images = r.f.raise(images)
 	codes := encodePenalised(images, r.f.atoms, k, p, float64(p)*w.l1Codes, float64(p)*w.l2Codes, 1e-2)
 	return r.f.refine(codes, images, func(h, x, y []float32, n int, w *blockWork) {
 		r.split(x, y, w.image)

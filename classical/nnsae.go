@@ -45,7 +45,7 @@ func init() {
 
 // Describe implements [config.Baseline]. A rising error does not end the fit.
 func (s *NNSAE) Describe() config.Fit {
-	return config.Fit{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true,
+	return config.Fit{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true, Absolute: true,
 		Sizes: func(_, pixels int) error { return config.Bounded(s.Components, "atoms", pixels) }}
 }
 

@@ -118,17 +118,22 @@ func (m *online) Start(images Images) error {
 	}
 	m.codesGram, m.target = make([]float32, m.units*m.units), make([]float32, m.units*m.pixels)
 	m.objective = math.MaxFloat64
-	return m.method.first(&m.factors, sample, n)
+	_, m.fixed = m.method.(onlineDictionary) // its weight has the unit of the samples
+	m.measure(sample)
+	return m.method.first(&m.factors, multiplied(sample, float32(m.rest()*float64(m.power())), true), n)
 }
 
 // Improve implements [Algorithm]: one pass over the images.
 func (m *online) Improve(ctx context.Context) (float64, error) {
-	return m.run(ctx, &m.Base, m.learn)
+	objective, err := m.run(ctx, &m.Base, m.learn)
+	power := float64(m.power())
+	return objective / (power * power), err
 }
 
 // learn improves the atoms by a batch of images.
 func (m *online) learn(x []float32) error {
 	k, p, n := m.units, m.pixels, len(x)/m.pixels
+	x = multiplied(x, m.power(), true)
 	codes := m.method.encode(&m.factors, x, 1e-3)
 	decoded, err := decode(codes, m.atoms, nil, k, p)
 	if err != nil {
@@ -162,13 +167,16 @@ func (m *online) learn(x []float32) error {
 
 // Infer implements [Algorithm].
 func (m *online) Infer(images []float32) ([]float32, error) {
-	return m.method.encode(&m.factors, images, encodePrecision), nil
+	power := m.power()
+	codes := m.method.encode(&m.factors, multiplied(images, power, false), encodePrecision)
+	return multiplied(codes, 1/power, true), nil
 }
 
 // Keep implements [Algorithm].
 func (m *online) Keep(k *Kept) {
 	m.Base.Keep(k)
+	m.unit.keep(k)
 	m.passes.keep(k)
 	k.Tensor(codesGramName, &m.codesGram, m.units, m.units)
-	k.Tensor(targetName, &m.target, m.units, m.pixels)
+	k.Tensor(m.named(targetName), &m.target, m.units, m.pixels)
 }

@@ -57,6 +57,7 @@ func (s *OrthogonalNMF) Check() error {
 // New implements [Method].
 func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, s.Init, func(m *factorisation) {
+		m.carried = s.Orthogonal == "codes"
 		m.rule = &orthogonalRule{halsRule{f: &m.factors}, s.Orthogonal == "atoms"}
 	})
 }

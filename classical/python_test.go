@@ -91,6 +91,7 @@ func TestFactorisationsAgreeWithPython(t *testing.T) {
 
 // start sets the initial factors of a model to those of the oracles. Separable factorisation has no initial factors.
 func (o *oracles) start(m *factorisation) {
+	m.fixed = true // the oracles do not scale samples
 	if m.fit.Name == "separable_nmf" {
 		return
 	}

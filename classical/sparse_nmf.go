@@ -79,6 +79,7 @@ func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
 
 // build sets the start and the rule of a fit.
 func (s *SparseNMF) build(m *factorisation) {
+	m.carried = true
 	sparse, unconstrained := &sparsity{f: &m.factors, settings: *s}, m.first
 	m.first = func() error {
 		if err := unconstrained(); err != nil {
@@ -389,7 +390,7 @@ func (s *sparsity) encodeSparse(images, codes []float32) []float32 {
 		squares := make([]float32, k*k)
 		gramOf(squares, h, k, n)
 		e := float64(kernel.Float32().SumSquares(x)) + vectors.Dot(squares, gram) - 2*vectors.Dot(a, h)
-		step := 1.0
+		step := s.f.rest() * s.f.rest()
 		for range steps {
 			change := 2 * descend(gram, k, a, h, n, &step, project)
 			if e += change; -change <= precision*e {

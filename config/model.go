@@ -133,6 +133,7 @@ type Fit struct {
 	Rises      bool    // the objective may rise, which does not end the fit
 	Signed     bool    // samples may have negative values
 	Biased     bool    // a bias is added to every decoded sample
+	Absolute   bool    // settings are in the units of the samples, so that the fit depends on their scale
 	// Holed is like Iterations, for samples with missing entries; 0 means that the method needs complete samples.
 	Holed int
 	// Sizes returns a [part.KeyError] for settings that are invalid for the number of samples, 0 if it is not known yet, or for the

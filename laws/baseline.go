@@ -17,7 +17,8 @@ import (
 )
 
 // Baseline contains the laws of baselines, tested on 300 vectors of six values in [0,1], including a zero vector and two equal
-// vectors, and, for methods that take missing entries, also on such vectors of which a third of the values is missing. Fresh
+// vectors, on these vectors times 1e-6, and, for methods that take missing entries, also on such vectors of which a third of
+// the values is missing. Fresh
 // methods should have few components (three) and iterations.
 var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
 	{"fits samples, in at most the iterations that it names", baselineTrial.fits},
@@ -30,6 +31,7 @@ var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
 	{"refuses samples that are not finite, negative without need, of another size, or none", baselineTrial.refuses},
 	{"refuses to code before it is fitted, and parts of samples", baselineTrial.refusesCodes},
 	{"refuses a damaged state", baselineTrial.damaged},
+	{"has the same parts for samples in another unit, unless its settings are in that of the samples", baselineTrial.scaled},
 	{"never changes its settings, nor the samples", baselineTrial.keepsSettings},
 })
 
@@ -39,6 +41,7 @@ type baselineTrial struct {
 	declared config.Fit // what the method declares
 	values   []float32
 	holed    bool                    // some of the values are missing
+	small    bool                    // the values are multiplied by 1e-6
 	want     func() (*fitted, error) // fits the method once and returns the result
 }
 
@@ -57,13 +60,19 @@ const (
 func (t baselineTrial) String() string {
 	if t.holed {
 		return fmt.Sprintf("%d samples with missing values", baselineSamples)
+	} else if t.small {
+		return fmt.Sprintf("%d samples with small values", baselineSamples)
 	}
 	return fmt.Sprintf("%d samples", baselineSamples)
 }
 
 func eachBaselineTrial(fresh func() classical.Method, try func(t baselineTrial)) error {
-	for _, holed := range []bool{false, true} {
-		t := baselineTrial{fresh: fresh, declared: fresh().Describe(), values: uniform32(baselineSamples * baselinePixels), holed: holed}
+	for _, kind := range []string{"plain", "missing", "small"} {
+		holed := kind == "missing"
+		t := baselineTrial{fresh: fresh, declared: fresh().Describe(), values: uniform32(baselineSamples * baselinePixels), holed: holed, small: kind == "small"}
+		if t.small {
+			t.values = multiplied(t.values, 1e-6)
+		}
 		if holed && !t.declared.TakesHoles() {
 			continue
 		}
@@ -490,4 +499,92 @@ func (t baselineTrial) keepsSettings() error {
 		return errors.New("its settings are others afterwards")
 	}
 	return differ("the samples afterwards", values, t.values)
+}
+
+// scaled compares a fit to samples with a mean of 1/2 with fits to these samples times powers of ten: reconstructions are
+// multiplied by the same number, and atoms of length 1 are equal.
+func (t baselineTrial) scaled() error {
+	const tolerance = 1e-3
+	if t.declared.Absolute || t.small {
+		return nil
+	}
+	sum, count := 0.0, 0.0
+	for _, v := range t.values {
+		if v == v {
+			sum += float64(v)
+			count++
+		}
+	}
+	t.values = multiplied(t.values, count/2/sum)
+	want, err := t.fit(context.Background())
+	if err != nil {
+		return err
+	}
+	images, err := reconstructed(want, t.values, 1)
+	if err != nil {
+		return err
+	}
+	for _, unit := range []float64{1e-8, 1e-5, 1e-3, 1e3, 1e5, 1e8} {
+		other := t
+		other.values = multiplied(t.values, unit)
+		got, err := other.fit(context.Background())
+		if err != nil {
+			return fmt.Errorf("samples times %g: %w", unit, err)
+		}
+		if a, b := len(got.progress), len(want.progress); a-b > 1 || b-a > 1 {
+			return fmt.Errorf("samples times %g: %d iterations, want %d", unit, a, b)
+		}
+		theirs, err := reconstructed(got, other.values, unit)
+		if err == nil {
+			err = near(theirs, images, tolerance)
+		}
+		if err != nil {
+			return fmt.Errorf("samples times %g: reconstructions: %w", unit, err)
+		}
+		if want.Atoms() == nil {
+			continue
+		}
+		if err := near(directions(got), directions(want), tolerance); err != nil {
+			return fmt.Errorf("samples times %g: atoms: %w", unit, err)
+		}
+	}
+	return nil
+}
+
+// multiplied returns the values times a factor.
+func multiplied(values []float32, by float64) []float32 {
+	values = slices.Clone(values)
+	for i, v := range values {
+		values[i] = float32(float64(v) * by)
+	}
+	return values
+}
+
+// reconstructed returns the reconstructions of samples, divided by unit.
+func reconstructed(f *fitted, values []float32, unit float64) ([]float64, error) {
+	codes, err := f.Encode(values)
+	if err != nil {
+		return nil, err
+	}
+	images, err := f.Decode(codes)
+	wide := converted[float64](images)
+	for i := range wide {
+		wide[i] /= unit
+	}
+	return wide, err
+}
+
+// directions returns the atoms, each divided by its length.
+func directions(f *fitted) []float64 {
+	atoms := converted[float64](f.Atoms().Values)
+	for atom := range slices.Chunk(atoms, baselinePixels) {
+		length := 0.0
+		for _, v := range atom {
+			length = math.Hypot(length, v)
+		}
+		for i := range atom {
+			atom[i] /= max(length, math.SmallestNonzeroFloat64)
+		}
+	}
+	return atoms
 }

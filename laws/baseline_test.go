@@ -21,8 +21,8 @@ type centre struct {
 	Calls   int
 }
 
-func (*centre) Describe() config.Fit {
-	return config.Fit{Name: "centre", Units: 1, Iterations: 3, Signed: true}
+func (c *centre) Describe() config.Fit {
+	return config.Fit{Name: "centre", Units: 1, Iterations: 3, Signed: true, Absolute: c.Mistake != "unit"} // it decodes squares
 }
 
 func (c *centre) New(shape []int, _ uint64) (classical.Model, error) {
@@ -173,17 +173,18 @@ func (m *centred) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 func TestWrongBaselinesBreakTheirLaws(t *testing.T) {
 	wrong := map[string]func() classical.Method{}
 	for law, mistake := range map[string]string{
-		"fits samples, in at most the iterations that it names":                                "objective",
-		"has codes and atoms of the sizes that it declares, and finite values":                 "size",
-		"gives the same bytes again, on any number of processors":                              "processors",
-		"ends in the same bytes if it is saved and restored after any iteration":               "forgets",
-		"ends in the same bytes if its context ended before":                                   "context",
-		"codes the same after it is restored, and nearly the same alone as in a batch":         "restore",
-		"decodes other atoms with the same codes":                                              "atoms",
-		"refuses samples that are not finite, negative without need, of another size, or none": "accepts",
-		"refuses to code before it is fitted, and parts of samples":                            "early",
-		"refuses a damaged state":                                                              "state",
-		"never changes its settings, nor the samples":                                          "settings",
+		"fits samples, in at most the iterations that it names":                                          "objective",
+		"has codes and atoms of the sizes that it declares, and finite values":                           "size",
+		"gives the same bytes again, on any number of processors":                                        "processors",
+		"ends in the same bytes if it is saved and restored after any iteration":                         "forgets",
+		"ends in the same bytes if its context ended before":                                             "context",
+		"codes the same after it is restored, and nearly the same alone as in a batch":                   "restore",
+		"decodes other atoms with the same codes":                                                        "atoms",
+		"refuses samples that are not finite, negative without need, of another size, or none":           "accepts",
+		"refuses to code before it is fitted, and parts of samples":                                      "early",
+		"refuses a damaged state":                                                                        "state",
+		"never changes its settings, nor the samples":                                                    "settings",
+		"has the same parts for samples in another unit, unless its settings are in that of the samples": "unit",
 	} {
 		wrong[law] = func() classical.Method { return &centre{Mistake: mistake} }
 	}
