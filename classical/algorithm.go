@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"slices"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/random"
 	"tessera/internal/volume"
@@ -59,7 +58,7 @@ func NewModel(m Method, shape []int, seed uint64, of func(b Base) Algorithm) (Mo
 // Base is the common part of all models. It decodes by atoms, plus a bias if the method has one, and counts iterations.
 type Base struct {
 	own           Algorithm // the algorithm that embeds this base
-	fit           config.Fit
+	fit           Fitting
 	seed          uint64
 	shape         []int
 	pixels, units int

@@ -6,7 +6,6 @@ import (
 	"math"
 	"math/rand/v2"
 
-	"tessera/config"
 	"tessera/internal/engine/ir"
 )
 
@@ -27,17 +26,17 @@ type BMM struct {
 }
 
 func init() {
-	config.Baselines.Register("bmm", "mixture of Bernoulli distributions, fitted by expectation maximisation",
-		func() config.Baseline {
+	Registry.Register("bmm", "mixture of Bernoulli distributions, fitted by expectation maximisation",
+		func() Method {
 			return &BMM{Components: 100, Init: "kmeans", Floor: 1e-3, Iterations: 100, Tolerance: 1e-3, Restarts: 1}
 		})
 }
 
-// Describe implements [config.Baseline].
-func (s *BMM) Describe() config.Fit {
-	return config.Fit{Name: "bmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Absolute: true,
+// Describe implements [Method].
+func (s *BMM) Describe() Fitting {
+	return Fitting{Name: "bmm", Measures: measuresOfDensities, Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Absolute: true,
 		Sizes: func(images, pixels int) error {
-			return cmp.Or(atMostImages(s.Components, images), config.Bounded(s.Components, "means", pixels))
+			return cmp.Or(atMostImages(s.Components, images), Bounded(s.Components, "means", pixels))
 		}}
 }
 

@@ -3,7 +3,6 @@ package classical
 import (
 	"slices"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 )
 
@@ -27,14 +26,14 @@ type ConvexNMF struct {
 }
 
 func init() {
-	config.Baselines.Register("convex_nmf", "factorisation whose atoms are weighted means of images", func() config.Baseline {
+	Registry.Register("convex_nmf", "factorisation whose atoms are weighted means of images", func() Method {
 		return &ConvexNMF{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 1}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *ConvexNMF) Describe() config.Fit {
-	return config.Fit{Name: "convex_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance,
+// Describe implements [Method].
+func (s *ConvexNMF) Describe() Fitting {
+	return Fitting{Name: "convex_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 

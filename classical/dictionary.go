@@ -1,7 +1,6 @@
 package classical
 
 import (
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 )
@@ -29,14 +28,14 @@ type Dictionary struct {
 }
 
 func init() {
-	config.Baselines.Register("dictionary", "online dictionary learning: sparse codes, atoms of any sign or non-negative", func() config.Baseline {
+	Registry.Register("dictionary", "online dictionary learning: sparse codes, atoms of any sign or non-negative", func() Method {
 		return &Dictionary{Components: 100, L1: 0.1, Iterations: 50, Tolerance: 1e-4, Batch: 256, ForgetFactor: 0.7}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *Dictionary) Describe() config.Fit {
-	return config.Fit{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true, Absolute: true,
+// Describe implements [Method].
+func (s *Dictionary) Describe() Fitting {
+	return Fitting{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true, Absolute: true,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 

@@ -10,7 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 )
@@ -37,15 +36,15 @@ type FactorAnalysis struct {
 }
 
 func init() {
-	config.Baselines.Register("factor_analysis", "factor analysis or probabilistic PCA, fitted by expectation maximisation",
-		func() config.Baseline {
+	Registry.Register("factor_analysis", "factor analysis or probabilistic PCA, fitted by expectation maximisation",
+		func() Method {
 			return &FactorAnalysis{Components: 100, Floor: 1e-6, Iterations: 200, Tolerance: 1e-2}
 		})
 }
 
-// Describe implements [config.Baseline].
-func (s *FactorAnalysis) Describe() config.Fit {
-	return config.Fit{Name: "factor_analysis", Units: s.Components, Iterations: s.Iterations, Signed: true,
+// Describe implements [Method].
+func (s *FactorAnalysis) Describe() Fitting {
+	return Fitting{Name: "factor_analysis", Measures: measuresOfDensities, Units: s.Components, Iterations: s.Iterations, Signed: true,
 		Sizes: func(images, pixels int) error { return fewerThanImagesAndPixels(s.Components, images, pixels, "") }}
 }
 

@@ -9,7 +9,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
@@ -531,8 +530,8 @@ func fewerThanImagesAndPixels(components, images, pixels int, when string) error
 // fitsFactors returns an error for a number of components for which atoms, codes or the products of codes of all lanes need
 // too much memory.
 func fitsFactors(components int, init string, images, pixels int) error {
-	for _, err := range []error{config.Bounded(components, "atoms", pixels), config.Bounded(components, "codes", images),
-		config.Bounded(components, "products of codes", components, laneCount(images))} {
+	for _, err := range []error{Bounded(components, "atoms", pixels), Bounded(components, "codes", images),
+		Bounded(components, "products of codes", components, laneCount(images))} {
 		if err != nil {
 			return err
 		}

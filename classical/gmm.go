@@ -9,7 +9,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 )
@@ -42,8 +41,8 @@ type GMM struct {
 }
 
 func init() {
-	config.Baselines.Register("gmm", "mixture of normal distributions, fitted by expectation maximisation",
-		func() config.Baseline {
+	Registry.Register("gmm", "mixture of normal distributions, fitted by expectation maximisation",
+		func() Method {
 			return &GMM{Components: 100, Covariance: diagonal, Init: "kmeans", Floor: 1e-4, Iterations: 100, Tolerance: 1e-3, Restarts: 1}
 		})
 }
@@ -56,9 +55,9 @@ const (
 	tied      = "tied"
 )
 
-// Describe implements [config.Baseline].
-func (s *GMM) Describe() config.Fit {
-	return config.Fit{Name: "gmm", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Signed: true,
+// Describe implements [Method].
+func (s *GMM) Describe() Fitting {
+	return Fitting{Name: "gmm", Measures: measuresOfDensities, Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Signed: true,
 		Sizes: s.sizes}
 }
 
@@ -69,11 +68,11 @@ func (s *GMM) sizes(images, pixels int) error {
 	}
 	switch s.Covariance {
 	case full: // the sums of every lane and the parameters
-		return config.Bounded(s.Components, "covariances", pixels, pixels)
+		return Bounded(s.Components, "covariances", pixels, pixels)
 	case tied:
-		return errors.Join(config.Bounded(1, "covariance", pixels, pixels), config.Bounded(s.Components, "means", pixels))
+		return errors.Join(Bounded(1, "covariance", pixels, pixels), Bounded(s.Components, "means", pixels))
 	}
-	return config.Bounded(s.Components, "variances", pixels)
+	return Bounded(s.Components, "variances", pixels)
 }
 
 // New implements [Method].

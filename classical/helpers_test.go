@@ -11,7 +11,6 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/config"
 	"tessera/data"
 	"tessera/internal/random"
 )
@@ -283,9 +282,9 @@ func generated(t testing.TB, s data.Source) *data.Set {
 	return set
 }
 
-func registered(t testing.TB, name string) config.Baseline {
+func registered(t testing.TB, name string) Method {
 	t.Helper()
-	entry, ok := config.Baselines.Lookup(name)
+	entry, ok := Registry.Lookup(name)
 	if !ok {
 		t.Fatalf("no baseline %q", name)
 	}

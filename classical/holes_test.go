@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
 	"tessera/internal/vectors"
 
-	"tessera/config"
+	"gonum.org/v1/gonum/mat"
+
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/random"
@@ -417,7 +417,7 @@ func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 }
 
 func TestSettingsThatTakeNoHolesAreRefused(t *testing.T) {
-	for key, method := range map[string]config.Baseline{
+	for key, method := range map[string]Method{
 		"batch": &NMF{Components: 3, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 5, Batch: 10, ForgetFactor: 0.7},
 		"loss":  &NMF{Components: 3, Solver: "mu", Loss: "itakura_saito", Floor: 0.1, Init: "random", Iterations: 5},
 	} {
@@ -425,7 +425,7 @@ func TestSettingsThatTakeNoHolesAreRefused(t *testing.T) {
 		if err := method.Describe().Complete; !errors.As(err, &bad) || bad.Key != key {
 			t.Errorf("%s: got %v", key, err)
 		}
-		if _, err := Fit(t.Context(), newModel(t, method.(Method), mixedShape, 1), punched(mixed(60), 0.3), nil); err == nil {
+		if _, err := Fit(t.Context(), newModel(t, method, mixedShape, 1), punched(mixed(60), 0.3), nil); err == nil {
 			t.Errorf("%s: images with missing entries were fitted", key)
 		}
 	}

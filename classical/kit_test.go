@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"tessera/classical"
-	"tessera/config"
 	"tessera/laws"
 )
 
@@ -14,8 +13,8 @@ func TestEveryBaselineObeysTheLaws(t *testing.T) {
 	if !testing.Short() {
 		methods = classical.Variants()
 	}
-	for _, e := range config.Baselines.All() {
-		m := e.New().(classical.Method)
+	for _, e := range classical.Registry.All() {
+		m := e.New()
 		for key, value := range map[string]any{"components": 3, "iterations": 4} {
 			if err := laws.Set(m, key, value); err != nil && key == "components" {
 				t.Fatal(err)

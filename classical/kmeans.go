@@ -5,7 +5,6 @@ import (
 	"context"
 	"math"
 
-	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
@@ -37,15 +36,15 @@ type KMeans struct {
 }
 
 func init() {
-	config.Baselines.Register("kmeans", "k-means: every image is reconstructed as its nearest centre",
-		func() config.Baseline { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
+	Registry.Register("kmeans", "k-means: every image is reconstructed as its nearest centre",
+		func() Method { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
 }
 
-// Describe implements [config.Baseline].
-func (s *KMeans) Describe() config.Fit {
-	return config.Fit{Name: "kmeans", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
+// Describe implements [Method].
+func (s *KMeans) Describe() Fitting {
+	return Fitting{Name: "kmeans", Measures: measuresOfCentres, Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
 		Sizes: func(images, pixels int) error {
-			return cmp.Or(atMostImages(s.Components, images), config.Bounded(s.Components, "atoms", pixels))
+			return cmp.Or(atMostImages(s.Components, images), Bounded(s.Components, "atoms", pixels))
 		}}
 }
 

@@ -6,8 +6,6 @@ import (
 	"math"
 	"reflect"
 	"testing"
-
-	"tessera/config"
 )
 
 // eachVariant runs a law on all variants.
@@ -17,13 +15,9 @@ func eachVariant(t *testing.T, law func(t *testing.T, v variant)) {
 	}
 }
 
-func TestEveryRegisteredBaselineIsAMethod(t *testing.T) {
-	for _, entry := range config.Baselines.All() {
-		m, ok := entry.New().(Method)
-		if !ok {
-			t.Errorf("%s is no Method", entry.Name)
-			continue
-		}
+func TestEveryRegisteredMethodDescribesItself(t *testing.T) {
+	for _, entry := range Registry.All() {
+		m := entry.New()
 		want := 100
 		if _, ok := m.(*MatrixFactorisation); ok {
 			want = 11 // ten factors and a bias: with more, ratings are overfitted

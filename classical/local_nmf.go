@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 )
 
@@ -28,14 +27,14 @@ type LocalNMF struct {
 }
 
 func init() {
-	config.Baselines.Register("local_nmf", "local non-negative matrix factorisation, whose atoms are small parts", func() config.Baseline {
+	Registry.Register("local_nmf", "local non-negative matrix factorisation, whose atoms are small parts", func() Method {
 		return &LocalNMF{Components: 100, Init: "random", Iterations: 500, Tolerance: 1e-5, Restarts: 1}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *LocalNMF) Describe() config.Fit {
-	return config.Fit{Name: "local_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
+// Describe implements [Method].
+func (s *LocalNMF) Describe() Fitting {
+	return Fitting{Name: "local_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
 		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
 }
 

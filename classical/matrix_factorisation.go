@@ -11,7 +11,6 @@ import (
 	"runtime/debug"
 	"slices"
 
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/parallel/team"
@@ -56,8 +55,8 @@ type MatrixFactorisation struct {
 }
 
 func init() {
-	config.Baselines.Register("matrix_factorisation", "factors and biases of the rows and columns of a matrix, fitted to its observed entries",
-		func() config.Baseline {
+	Registry.Register("matrix_factorisation", "factors and biases of the rows and columns of a matrix, fitted to its observed entries",
+		func() Method {
 			return &MatrixFactorisation{Components: 10, Solver: "als", Biases: true, RidgeRows: 0.05, RidgeColumns: 0.05, WeightedRidge: true,
 				LearningRate: 0.01, Decay: 1, Iterations: 30, Tolerance: 1e-5}
 		})
@@ -72,13 +71,13 @@ func (s *MatrixFactorisation) Memory(rows, columns, entries int) (stored, factor
 	return 8 * entries, (8+3*4)*u*(rows+columns) + 4*u*columns, 8*min(entries, most) + 4*rows
 }
 
-// Describe implements [config.Baseline]: with biases, the code includes the bias of the row. Entries may be missing or hidden.
-func (s *MatrixFactorisation) Describe() config.Fit {
+// Describe implements [Method]: with biases, the code includes the bias of the row. Entries may be missing or hidden.
+func (s *MatrixFactorisation) Describe() Fitting {
 	units := s.Components
 	if s.Biases {
 		units++
 	}
-	return config.Fit{Name: "matrix_factorisation", Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
+	return Fitting{Name: "matrix_factorisation", Measures: measuresOfHidden, Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
 		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations,
 		Absolute: s.Solver == "sgd" || s.RidgeRows > 0 || s.RidgeColumns > 0 || s.Confidence > 0,
 		Sizes:    s.sizes}
@@ -104,7 +103,7 @@ func (s *MatrixFactorisation) sizes(images, pixels int) error {
 		return tooMany(s.Components, images, "the number of rows")
 	}
 	units := s.Describe().Units
-	return cmp.Or(config.Bounded(units, "factors of rows", images), config.Bounded(units, "factors of columns", pixels))
+	return cmp.Or(Bounded(units, "factors of rows", images), Bounded(units, "factors of columns", pixels))
 }
 
 // New implements [Method].

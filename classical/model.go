@@ -3,7 +3,7 @@
 // [metrics.Coder] from its first iteration on, so all metrics and figures of auto-encoders apply.
 //
 // A method is one file: a struct whose tagged fields are the keys of its table in models.toml, registered in
-// [config.Baselines], and an unexported [Algorithm] that fits it. X are n images of p pixels in rows, H their codes (n x k),
+// [Registry], and an unexported [Algorithm] that fits it. X are n images of p pixels in rows, H their codes (n x k),
 // W the atoms (k x p), and X is approximated by H W (plus the mean image in pca).
 //
 // A fit depends only on its seed and its images, to the bit: work is divided by size, never by the number of processors. A
@@ -17,7 +17,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/config"
 	"tessera/data"
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -26,7 +25,8 @@ import (
 // Method contains the settings of a baseline. It may have a method Check() error, which returns a [part.KeyError] for settings
 // that exclude each other.
 type Method interface {
-	config.Baseline
+	// Describe returns the properties of a fit with these settings.
+	Describe() Fitting
 	// New returns an unfitted model for images of the given shape, (height, width) or (height, width, channels). Every random
 	// choice of its fit is determined by seed. See [NewModel].
 	New(shape []int, seed uint64) (Model, error)

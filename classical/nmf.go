@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
@@ -61,15 +60,15 @@ type NMF struct {
 }
 
 func init() {
-	config.Baselines.Register("nmf", "non-negative matrix factorisation, X = H W with H, W >= 0", func() config.Baseline {
+	Registry.Register("nmf", "non-negative matrix factorisation, X = H W with H, W >= 0", func() Method {
 		return &NMF{Components: 100, Solver: "hals", Loss: "euclidean", Beta: 1.5, Init: "nndsvda",
 			Iterations: 200, Tolerance: 1e-4, Restarts: 1, ForgetFactor: 0.7}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *NMF) Describe() config.Fit {
-	return config.Fit{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
+// Describe implements [Method].
+func (s *NMF) Describe() Fitting {
+	return Fitting{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
 		Absolute: s.penalties() != none || s.exponent() <= 0 && s.Floor > 0,
 		Complete: s.complete(),
 		Sizes:    s.sizes}

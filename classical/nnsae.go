@@ -4,7 +4,6 @@ import (
 	"context"
 	"math"
 
-	"tessera/config"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
@@ -37,16 +36,16 @@ type NNSAE struct {
 }
 
 func init() {
-	config.Baselines.Register("nnsae", "non-negative sparse auto-encoder that learns online, with intrinsic plasticity", func() config.Baseline {
+	Registry.Register("nnsae", "non-negative sparse auto-encoder that learns online, with intrinsic plasticity", func() Method {
 		return &NNSAE{Components: 100, Iterations: 500, LearningRate: 0.01, Regularisation: 2e-4, DecayNegative: 1,
 			PlasticityRate: 0.001, Mean: 0.2}
 	})
 }
 
-// Describe implements [config.Baseline]. A rising error does not end the fit.
-func (s *NNSAE) Describe() config.Fit {
-	return config.Fit{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true, Absolute: true,
-		Sizes: func(_, pixels int) error { return config.Bounded(s.Components, "atoms", pixels) }}
+// Describe implements [Method]. A rising error does not end the fit.
+func (s *NNSAE) Describe() Fitting {
+	return Fitting{Name: "nnsae", Units: s.Components, Iterations: s.Iterations, Tolerance: math.Inf(-1), Signed: true, Absolute: true,
+		Sizes: func(_, pixels int) error { return Bounded(s.Components, "atoms", pixels) }}
 }
 
 // New implements [Method].

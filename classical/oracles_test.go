@@ -4,8 +4,9 @@ import (
 	"math"
 	"testing"
 
-	"gonum.org/v1/gonum/mat"
 	"tessera/internal/vectors"
+
+	"gonum.org/v1/gonum/mat"
 
 	"tessera/internal/random"
 )

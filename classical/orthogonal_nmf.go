@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 )
@@ -35,14 +34,14 @@ type OrthogonalNMF struct {
 }
 
 func init() {
-	config.Baselines.Register("orthogonal_nmf", "non-negative matrix factorisation with orthogonal atoms or codes", func() config.Baseline {
+	Registry.Register("orthogonal_nmf", "non-negative matrix factorisation with orthogonal atoms or codes", func() Method {
 		return &OrthogonalNMF{Components: 100, Orthogonal: "atoms", Init: "random", Iterations: 500, Tolerance: 1e-5, Restarts: 1}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *OrthogonalNMF) Describe() config.Fit {
-	return config.Fit{Name: "orthogonal_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
+// Describe implements [Method].
+func (s *OrthogonalNMF) Describe() Fitting {
+	return Fitting{Name: "orthogonal_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
 		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
@@ -36,17 +35,17 @@ type PCA struct {
 }
 
 func init() {
-	config.Baselines.Register("pca", "principal components: the orthonormal atoms that explain most of the variance",
-		func() config.Baseline { return &PCA{Components: 100} })
+	Registry.Register("pca", "principal components: the orthonormal atoms that explain most of the variance",
+		func() Method { return &PCA{Components: 100} })
 }
 
-// Describe implements [config.Baseline]. A fit to complete images is one iteration; the bias is the mean image.
-func (s *PCA) Describe() config.Fit {
+// Describe implements [Method]. A fit to complete images is one iteration; the bias is the mean image.
+func (s *PCA) Describe() Fitting {
 	holed := s.Iterations
 	if holed == 0 {
 		holed = pcaIterations
 	}
-	return config.Fit{Name: "pca", Units: s.Components, Iterations: 1, Signed: true, Biased: true, Holed: holed,
+	return Fitting{Name: "pca", Units: s.Components, Iterations: 1, Signed: true, Biased: true, Holed: holed,
 		Sizes: func(images, pixels int) error { return fewerThanImagesAndPixels(s.Components, images, pixels, "") }}
 }
 

@@ -7,7 +7,6 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 )
@@ -59,7 +58,7 @@ func newPPCA(m *pca, images Images) (*ppca, error) {
 	if gone == nil || err != nil {
 		return nil, err
 	}
-	if err := config.Bounded(m.units, "products", (m.units+1)/2+1, m.pixels); err != nil {
+	if err := Bounded(m.units, "products", (m.units+1)/2+1, m.pixels); err != nil {
 		return nil, err
 	}
 	f := &ppca{m: m, n: images.Len(), p: m.pixels, k: m.units, x: x, missing: gone, origin: make([]float64, m.pixels)}

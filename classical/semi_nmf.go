@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 )
@@ -28,14 +27,14 @@ type SemiNMF struct {
 }
 
 func init() {
-	config.Baselines.Register("semi_nmf", "factorisation with non-negative codes and atoms of any sign", func() config.Baseline {
+	Registry.Register("semi_nmf", "factorisation with non-negative codes and atoms of any sign", func() Method {
 		return &SemiNMF{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 1}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *SemiNMF) Describe() config.Fit {
-	return config.Fit{Name: "semi_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
+// Describe implements [Method].
+func (s *SemiNMF) Describe() Fitting {
+	return Fitting{Name: "semi_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 
@@ -59,7 +58,7 @@ func fitsClusters(components, images, pixels int) error {
 // centres (k x p).
 func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float32, err error) {
 	const rounds = 20
-	m := &kmeans{Base: Base{pixels: p, units: k, seed: seed, fit: config.Fit{Signed: true}}}
+	m := &kmeans{Base: Base{pixels: p, units: k, seed: seed, fit: Fitting{Signed: true}}}
 	if err := m.Start(Matrix{x, p}); err != nil {
 		return nil, nil, err
 	}

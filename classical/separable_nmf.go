@@ -3,7 +3,6 @@ package classical
 import (
 	"math"
 
-	"tessera/config"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
@@ -32,14 +31,14 @@ type SeparableNMF struct {
 }
 
 func init() {
-	config.Baselines.Register("separable_nmf", "factorisation by anchors, found by successive projection", func() config.Baseline {
+	Registry.Register("separable_nmf", "factorisation by anchors, found by successive projection", func() Method {
 		return &SeparableNMF{Components: 100, Anchors: "pixels", Normalised: true}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (s *SeparableNMF) Describe() config.Fit {
-	return config.Fit{Name: "separable_nmf", Units: s.Components, Iterations: 1,
+// Describe implements [Method].
+func (s *SeparableNMF) Describe() Fitting {
+	return Fitting{Name: "separable_nmf", Units: s.Components, Iterations: 1,
 		Sizes: s.sizes}
 }
 

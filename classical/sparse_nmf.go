@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/hoyer"
@@ -44,16 +43,16 @@ type SparseNMF struct {
 }
 
 func init() {
-	config.Baselines.Register("sparse_nmf", "non-negative matrix factorisation with codes or atoms of a given Hoyer sparsity",
-		func() config.Baseline {
+	Registry.Register("sparse_nmf", "non-negative matrix factorisation with codes or atoms of a given Hoyer sparsity",
+		func() Method {
 			return &SparseNMF{Components: 100, CodeSparsity: 0.6, Per: "atom", Solver: "hals", Init: "random", Iterations: 200,
 				Tolerance: 1e-4}
 		})
 }
 
-// Describe implements [config.Baseline].
-func (s *SparseNMF) Describe() config.Fit {
-	return config.Fit{Name: "sparse_nmf", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Holed: s.Iterations,
+// Describe implements [Method].
+func (s *SparseNMF) Describe() Fitting {
+	return Fitting{Name: "sparse_nmf", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Holed: s.Iterations,
 		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
 }
 

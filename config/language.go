@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"tessera/attack"
+	"tessera/classical"
 	"tessera/config/part/table"
 	"tessera/constraints"
 	"tessera/data"
@@ -33,7 +34,7 @@ var language = &table.Language{
 		table.Words("hooks", hooks.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("columns", data.Draws, Drawn{}),
-		table.Words("baselines", Baselines, Model{}),
+		table.Words("baselines", classical.Registry, Model{}),
 	},
 	Hint: hint,
 }

@@ -6,13 +6,6 @@ import (
 	"tessera/losses"
 )
 
-// Measured is implemented by a [Baseline] that names the metrics by which it is judged, in order of importance. It has no others
-// in the table of a training.
-type Measured interface {
-	Baseline
-	Measures() []string
-}
-
 // usual are the metrics in the table of a training of any other model.
 var usual = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights"}
 
@@ -20,11 +13,11 @@ var usual = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_uni
 // a model that reconstructs its samples, and those that its loss terms declare. It is the only such list: train and eval
 // measure these metrics in addition to the usual ones.
 func (m *Model) FirstMeasures() (names []string) {
-	if b, ok := m.Baseline.(Measured); ok {
-		return b.Measures()
-	}
 	if m.Baseline != nil {
-		return []string{"mse"}
+		if names = m.Baseline.Describe().Measures; names == nil {
+			names = []string{"mse"}
+		}
+		return names
 	}
 	latent := false
 	for _, l := range m.Losses {
@@ -43,7 +36,7 @@ func (m *Model) FirstMeasures() (names []string) {
 // Measures lists the metrics in the table of a training: [Model.FirstMeasures], and those of every model.
 func (m *Model) Measures() []string {
 	names := slices.Clone(m.FirstMeasures())
-	if _, whole := m.Baseline.(Measured); whole {
+	if m.Baseline != nil && m.Baseline.Describe().Measures != nil {
 		return names
 	}
 	for _, name := range usual {

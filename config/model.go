@@ -19,6 +19,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/classical"
 	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/constraints"
@@ -54,7 +55,7 @@ type Model struct {
 	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with its loss terms and optimizer; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
 	Train       Train                 `toml:"train" doc:"training schedule"`
-	Baseline    Baseline              `part:"kind,or=autoencoder"` // settings of a baseline, nil for auto-encoders
+	Baseline    classical.Method      `part:"kind,or=autoencoder"` // settings of a baseline, nil for auto-encoders
 
 	origin *table.Origin // positions of the tables in the file; nil for a model made in Go
 	text   []byte        // text of the declaration; see Text
@@ -116,51 +117,6 @@ func (m *Model) Sets(key string) bool {
 	t := m.origin.Table(key[:max(at, 0)])
 	return t != nil && t.Child(key[at+1:]) != nil
 }
-
-// Baseline contains the settings of a model that is not trained by gradients. Its tagged fields are keys of the model.
-type Baseline interface {
-	// Describe returns the properties of a fit with these settings.
-	Describe() Fit
-}
-
-// Fit describes the fit of a [Baseline].
-type Fit struct {
-	Name       string  // name of the method, for errors
-	Units      int     // number of units of a code
-	Iterations int     // maximum number of iterations of one fit
-	Restarts   int     // number of fits from different starts, of which the best is kept; 0 and 1 mean a single fit
-	Tolerance  float64 // a fit ends when an iteration lowers the objective by less than this fraction of it
-	Rises      bool    // the objective may rise, which does not end the fit
-	Signed     bool    // samples may have negative values
-	Biased     bool    // a bias is added to every decoded sample
-	Absolute   bool    // settings are in the units of the samples, so that the fit depends on their scale
-	// Holed is like Iterations, for samples with missing entries; 0 means that the method needs complete samples.
-	Holed int
-	// Sizes returns a [part.KeyError] for settings that are invalid for the number of samples, 0 if it is not known yet, or for the
-	// number of values of each; nil if all are valid.
-	Sizes func(samples, values int) error
-	// Complete is a [part.KeyError] for a setting with which a method of Holed > 0 needs complete samples all the same.
-	Complete error
-}
-
-// MostIterations returns the maximum number of iterations of all fits together, for samples with missing entries if holed is
-// true. It is at most the largest int.
-func (f Fit) MostIterations(holed bool) int {
-	most := f.Iterations
-	if holed && f.TakesHoles() {
-		most = f.Holed
-	}
-	if f.Restarts > 1 && most > math.MaxInt/f.Restarts {
-		return math.MaxInt
-	}
-	return most * max(f.Restarts, 1)
-}
-
-// TakesHoles reports whether samples may have missing entries.
-func (f Fit) TakesHoles() bool { return f.Holed > 0 && f.Complete == nil }
-
-// Baselines contains every baseline. Package baselines registers them.
-var Baselines = part.New[Baseline]("baseline")
 
 // Dataset is a declared data set and the selection of its images.
 type Dataset struct {

@@ -418,14 +418,8 @@ func sizedBy(list []Layer, s openUnits) []Layer {
 	return list
 }
 
-const (
-	// maxValues is the maximum number of values of a tensor. A larger tensor is probably a typo and would fail later.
-	maxValues = 1 << 31
-
-	// maxExpanded is the maximum number of values of a parameter, and of a layer's tensors for a batch: 2 GiB. Training
-	// stores several tensors of this size.
-	maxExpanded = 1 << 29
-)
+// maxValues is the maximum number of values of a tensor. A larger tensor is probably a typo and would fail later.
+const maxValues = 1 << 31
 
 // bounded reports a placed layer whose output, parameters or tensors for a batch are too large.
 func (w *walk) bounded(part string, p *Placed) bool {
@@ -439,9 +433,9 @@ func (w *walk) bounded(part string, p *Placed) bool {
 		w.expands(at, q)
 	}
 	for _, q := range p.Parameters {
-		if n := product(q.Shape); n > maxExpanded {
+		if n := product(q.Shape); n > volume.MostExpanded {
 			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values (%s), and training needs several times that: want at most %s",
-				q.Name, n, bytesText(n), bytesText(maxExpanded)), "")
+				q.Name, n, volume.Bytes(n), volume.Bytes(volume.MostExpanded)), "")
 			return false
 		}
 	}
@@ -464,12 +458,12 @@ func (w *walk) expands(part string, p *Placed) {
 		what, advice = e.Expands(p.In)
 	}
 	n := product([]int{batch, largest})
-	if n <= maxExpanded || plain && w.large { // reported once, because the layers after a large output usually have large outputs, too
+	if n <= volume.MostExpanded || plain && w.large { // reported once, because the layers after a large output usually have large outputs, too
 		return
 	}
 	w.large = true
 	w.report(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training needs several: want at most %s",
-		what, batch, bytesText(n), bytesText(maxExpanded)), advice+" or a smaller train.batch")
+		what, batch, volume.Bytes(n), volume.Bytes(volume.MostExpanded)), advice+" or a smaller train.batch")
 }
 
 // placeOf returns the location in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".
@@ -486,26 +480,6 @@ func placeOf(path string) string {
 		part += "[" + index + "]"
 	}
 	return part
-}
-
-// bytesText returns the size of the given number of float32 values as text.
-func bytesText(values int) string {
-	bytes := 4 * float64(values)
-	if bytes < 1e9 {
-		return fmt.Sprintf("%.3g MB", bytes/1e6)
-	}
-	return fmt.Sprintf("%.3g GB", bytes/1e9)
-}
-
-// Bounded returns an error if a tensor of the baseline, such as the atoms, is too large. Its shape is (components, each...), and
-// what is its name in the error. The bound is the same as for the parameters of a layer.
-func Bounded(components int, what string, each ...int) error {
-	n := volume.Of(append(each, components))
-	if n <= maxExpanded {
-		return nil
-	}
-	return part.KeyErrorf("components", "got %d, whose %s take %s, and training needs several times that: want at most %s",
-		components, what, bytesText(n), bytesText(maxExpanded))
 }
 
 // fits reports settings of a baseline that are invalid for images of the shape input; nil means an unknown shape.

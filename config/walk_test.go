@@ -4,8 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"gorgonia.org/gorgonia"
 	"tessera/layers"
+
+	"gorgonia.org/gorgonia"
 )
 
 // bursting is a user-defined layer that panics for images, or for every input.

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/config/part/table"
@@ -311,7 +312,7 @@ func chapters() []chapter {
 			map[string]bool{"fit": false, "limit": false, "validation": false, "labelled": false}, typesOf(data.Registry)},
 		{"Drawn columns", "columns", "[Models](models.md#drawn-columns) says when they are drawn.", nil, typesOf(data.Draws)},
 		{"Baselines", "baselines", "[Models](models.md#baselines) compares them and describes the keys `about`, `extends`, `dataset` and `train`.",
-			map[string]bool{"about": false, "extends": false, "dataset": false, "train": false}, typesOf(config.Baselines)},
+			map[string]bool{"about": false, "extends": false, "dataset": false, "train": false}, typesOf(classical.Registry)},
 	}
 }
 

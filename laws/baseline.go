@@ -12,7 +12,6 @@ import (
 	"sync"
 
 	"tessera/classical"
-	"tessera/config"
 	"tessera/metrics"
 )
 
@@ -38,7 +37,7 @@ var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
 // baselineTrial is a method with samples.
 type baselineTrial struct {
 	fresh    func() classical.Method
-	declared config.Fit // what the method declares
+	declared classical.Fitting // what the method declares
 	values   []float32
 	holed    bool                    // some of the values are missing
 	small    bool                    // the values are multiplied by 1e-6

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"tessera/classical"
-	"tessera/config"
 	"tessera/laws"
 	"tessera/metrics"
 )
@@ -21,8 +20,8 @@ type centre struct {
 	Calls   int
 }
 
-func (c *centre) Describe() config.Fit {
-	return config.Fit{Name: "centre", Units: 1, Iterations: 3, Signed: true, Absolute: c.Mistake != "unit"} // it decodes squares
+func (c *centre) Describe() classical.Fitting {
+	return classical.Fitting{Name: "centre", Units: 1, Iterations: 3, Signed: true, Absolute: c.Mistake != "unit"} // it decodes squares
 }
 
 func (c *centre) New(shape []int, _ uint64) (classical.Model, error) {

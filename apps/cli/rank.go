@@ -112,9 +112,9 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 		list, err := f.measureUnits(cmd, m, options)
 		return rankedUnits(list), err
 	}
-	method, ok := m.Baseline.(classical.Method)
+	method := m.Baseline
 	density := slices.Contains([]string{"gmm", "bmm", "factor_analysis"}, m.Kind)
-	if !ok || m.Kind != "pca" && m.Kind != "nmf" && m.Kind != "kmeans" && m.Kind != "matrix_factorisation" && !density {
+	if m.Kind != "pca" && m.Kind != "nmf" && m.Kind != "kmeans" && m.Kind != "matrix_factorisation" && !density {
 		return nil, usagef(`rank: %s is of kind %q: want an auto-encoder, or a model of kind "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" or "matrix_factorisation"`, m.Name, m.Kind)
 	}
 	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.Data))

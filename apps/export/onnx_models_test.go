@@ -62,8 +62,8 @@ func uniform(seed uint64, n int) []float32 {
 func made(t *testing.T, spec *config.Model) *export.Run {
 	t.Helper()
 	r := &export.Run{Trained: &train.Trained{Spec: spec}, Name: spec.Name}
-	if method, ok := spec.Baseline.(classical.Method); ok {
-		r.Baseline = fitted(t, method)
+	if spec.Baseline != nil {
+		r.Baseline = fitted(t, spec.Baseline)
 		return r
 	}
 	shape, ok := spec.Dataset.Source.Shape(data.Dirs{})

@@ -10,8 +10,6 @@ import (
 	"sync"
 	"testing"
 
-	"gorgonia.org/tensor"
-	_ "tessera/classical" // for the baselines declared in models.toml
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
@@ -21,6 +19,8 @@ import (
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/volume"
+
+	"gorgonia.org/tensor"
 )
 
 // shipped returns every auto-encoder of models.toml. All tests share the models and must not change them.

@@ -33,7 +33,7 @@ func TestARunOfABaselineWithHolesEqualsItsFit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		own, err := m.Baseline.(classical.Method).New(set.Shape, m.Train.Seed)
+		own, err := m.Baseline.New(set.Shape, m.Train.Seed)
 		if err != nil {
 			t.Fatal(err)
 		}

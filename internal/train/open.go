@@ -188,7 +188,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	}
 	spec = spec.WithColumns(columns)
 	t := &Trained{Spec: spec, Path: path}
-	if method, ok := spec.Baseline.(classical.Method); ok {
+	if method := spec.Baseline; method != nil {
 		t.Baseline, err = openBaseline(spec, method, shape, path, f)
 	} else {
 		t.Model, err = openNetwork(spec, shape, path, f)

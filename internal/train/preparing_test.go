@@ -5,11 +5,12 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"gorgonia.org/gorgonia"
 	"tessera/data"
 	"tessera/graph/ops"
 	"tessera/hooks"
 	"tessera/layers"
+
+	"gorgonia.org/gorgonia"
 )
 
 // halves is a user-defined first layer whose hook computes x/2 once for every image.

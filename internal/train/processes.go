@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tessera/classical"
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/data"
@@ -273,7 +272,7 @@ func (o Options) together(spec *config.Model) error {
 	refuse := func(key, problem string, a ...any) error {
 		return fmt.Errorf("model %q: distributed training: %w", spec.Name, part.KeyErrorf(key, problem, a...))
 	}
-	if _, ok := spec.Baseline.(classical.Method); ok {
+	if spec.Baseline != nil {
 		return refuse("kind", "a baseline (%s) is fitted by one process; train without --distributed", spec.Kind)
 	}
 	if _, ok := spec.Optimizer.Optimizer.(optim.Search); ok {

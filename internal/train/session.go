@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"time"
 
-	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
@@ -123,7 +122,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	}
 	spec = spec.Resolved(shape) // config.toml contains every size
 	s = &session{job: &job{options: o, processes: o.processes(), spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
-	if method, ok := spec.Baseline.(classical.Method); ok {
+	if method := spec.Baseline; method != nil {
 		s.arithmetic.Backend = "" // a baseline has no graph
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {

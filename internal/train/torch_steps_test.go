@@ -10,7 +10,6 @@ import (
 	"strings"
 	"testing"
 
-	"gorgonia.org/tensor"
 	"tessera/config"
 	"tessera/graph"
 	"tessera/graph/tape"
@@ -21,6 +20,8 @@ import (
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
+
+	"gorgonia.org/tensor"
 )
 
 // torchDeclared declares the models of torch_models.py. The test provides images and labels.

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"tessera/classical"
-	"tessera/config"
 )
 
 // Medians is k-medians: every atom is the median, computed for each value separately, of the samples that are nearest to it in
@@ -17,14 +16,14 @@ type Medians struct {
 }
 
 func init() {
-	config.Baselines.Register("medians", "k-medians: the nearest atom in the l1 distance", func() config.Baseline {
+	classical.Registry.Register("medians", "k-medians: the nearest atom in the l1 distance", func() classical.Method {
 		return &Medians{Components: 100, Iterations: 50}
 	})
 }
 
-// Describe implements [config.Baseline].
-func (m *Medians) Describe() config.Fit {
-	return config.Fit{Name: "medians", Units: m.Components, Iterations: m.Iterations, Signed: true}
+// Describe implements [classical.Method].
+func (m *Medians) Describe() classical.Fitting {
+	return classical.Fitting{Name: "medians", Units: m.Components, Iterations: m.Iterations, Signed: true}
 }
 
 // New implements [classical.Method].
