@@ -14,6 +14,11 @@ import (
 	"tessera/metrics"
 )
 
+var (
+	_ metrics.Coder = (*Base)(nil)
+	_ Model         = (*Base)(nil)
+)
+
 // Algorithm is the part of a [Model] that differs between methods. A type that embeds [Base] and has Start, Improve and Codes
 // is one; [NewModel] makes a model of it.
 type Algorithm interface {
@@ -124,24 +129,16 @@ func (b *Base) Parameters() (atoms, bias []float32) { return b.atoms, b.bias }
 // SetParameters replaces the atoms and the bias, without a copy.
 func (b *Base) SetParameters(atoms, bias []float32) { b.atoms, b.bias = atoms, bias }
 
-// Shape implements [metrics.Coder].
 func (b *Base) Shape() []int { return slices.Clone(b.shape) }
+func (b *Base) Units() int   { return b.units }
 
-// Units implements [metrics.Coder].
-func (b *Base) Units() int { return b.units }
-
-// Atoms implements [metrics.Coder].
 func (b *Base) Atoms() *metrics.Atoms {
 	return &metrics.Atoms{Shape: b.Shape(), Count: b.units, Values: slices.Clone(b.atoms), Bias: slices.Clone(b.bias)}
 }
 
-// WithAtoms implements [metrics.Coder].
 func (b *Base) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(b.own, a) }
+func (b *Base) TakesHoles() bool                                  { return b.fit.TakesHoles() }
 
-// TakesHoles implements [metrics.HolesCoder].
-func (b *Base) TakesHoles() bool { return b.fit.TakesHoles() }
-
-// Encode implements [metrics.Coder].
 func (b *Base) Encode(images []float32) ([]float32, error) {
 	if b.atoms == nil {
 		return nil, errUnfitted
@@ -156,7 +153,6 @@ func (b *Base) Encode(images []float32) ([]float32, error) {
 	return codes, b.wrap(err)
 }
 
-// Decode implements [metrics.Coder].
 func (b *Base) Decode(codes []float32) ([]float32, error) {
 	if b.atoms == nil {
 		return nil, errUnfitted
@@ -167,7 +163,6 @@ func (b *Base) Decode(codes []float32) ([]float32, error) {
 // Codes implements [Model]: Encode returns the same codes.
 func (b *Base) Codes() []float32 { return nil }
 
-// Begin implements [Model].
 func (b *Base) Begin(ctx context.Context, images Images) error {
 	images = holed(images)
 	var err error
@@ -191,7 +186,6 @@ func (b *Base) Begin(ctx context.Context, images Images) error {
 	return ctx.Err()
 }
 
-// Step implements [Model].
 func (b *Base) Step(ctx context.Context) (Progress, error) {
 	if err := ctx.Err(); err != nil {
 		return Progress{}, err
@@ -213,17 +207,14 @@ func (b *Base) Step(ctx context.Context) (Progress, error) {
 	return Progress{b.iteration, b.objective, b.done}, nil
 }
 
-// Done implements [Model].
 func (b *Base) Done() bool { return b.done }
 
-// State implements [Model].
 func (b *Base) State() State {
 	k := &Kept{state: State{map[string]Tensor{}, map[string]float64{}}}
 	b.own.Keep(k)
 	return k.state
 }
 
-// Restore implements [Model].
 func (b *Base) Restore(s State) error {
 	k := &Kept{state: s, Restores: true}
 	b.own.Keep(k)

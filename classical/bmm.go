@@ -9,6 +9,8 @@ import (
 	"tessera/internal/engine/ir"
 )
 
+var _ family = (*bernoulli)(nil)
+
 // BMM is a mixture of Bernoulli distributions of values in [0,1], for example of binary images,
 //
 //	p(x) = sum over k of w_k  product over pixels of p_kd^x_d (1 - p_kd)^(1 - x_d)
@@ -32,7 +34,6 @@ func init() {
 		})
 }
 
-// Describe implements [Method].
 func (s *BMM) Describe() Fitting {
 	return Fitting{Name: "bmm", Measures: measuresOfDensities, Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Absolute: true,
 		Sizes: func(images, pixels int) error {
@@ -40,7 +41,6 @@ func (s *BMM) Describe() Fitting {
 		}}
 }
 
-// New implements [Method].
 func (s *BMM) New(shape []int, seed uint64) (Model, error) {
 	return newMixture(s, shape, seed, s.Init, s.Tolerance, func(b Base) family {
 		return &bernoulli{components: b.units, pixels: b.pixels, floor: s.Floor, p: make([]float64, b.units*b.pixels)}
@@ -54,7 +54,6 @@ type bernoulli struct {
 	p                  []float64 // means, components x pixels
 }
 
-// begin implements family.
 func (b *bernoulli) begin(m *em) error {
 	for i := range b.p { // of components without images
 		b.p[i] = min(max(m.origin[i%b.pixels], b.floor), 1-b.floor)
@@ -110,7 +109,6 @@ func (b *bernoulli) means() ([]float64, bool) { return b.p, true }
 
 func (b *bernoulli) free() int { return b.components * b.pixels }
 
-// sampler implements family.
 func (b *bernoulli) sampler() func(row []float64, component int, r *rand.Rand) {
 	return func(row []float64, component int, r *rand.Rand) {
 		for j, p := range b.p[component*b.pixels : (component+1)*b.pixels] {

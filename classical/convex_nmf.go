@@ -31,13 +31,11 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *ConvexNMF) Describe() Fitting {
 	return Fitting{Name: "convex_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 
-// New implements [Method].
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
 		m.carried = true

@@ -33,7 +33,6 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *Dictionary) Describe() Fitting {
 	return Fitting{Name: "dictionary", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Signed: !s.NonNegative, Rises: true, Absolute: true,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
@@ -50,7 +49,6 @@ func (s *Dictionary) Check() error {
 	return nil
 }
 
-// New implements [Method].
 func (s *Dictionary) New(shape []int, seed uint64) (Model, error) {
 	return newOnline(s, shape, seed, s.Batch, s.ForgetFactor, onlineDictionary{*s})
 }

@@ -16,6 +16,11 @@ import (
 	"tessera/metrics"
 )
 
+var (
+	_ Algorithm       = (*em)(nil)
+	_ metrics.Density = (*em)(nil)
+)
+
 // em fits a model with hidden variables by expectation maximisation. Each iteration
 //
 //	E  computes, for every image, the distribution of its hidden variables for the current parameters, and adds the
@@ -70,7 +75,6 @@ type hidden interface {
 
 const originName = "origin" // pair of tensors of the origin
 
-// Start implements [Algorithm].
 func (m *em) Start(images Images) (err error) {
 	m.n = images.Len()
 	if m.x, err = m.Load(images); err != nil {
@@ -172,7 +176,6 @@ func (m *em) Step(ctx context.Context) (Progress, error) {
 	return p, err
 }
 
-// Improve implements [Algorithm].
 func (m *em) Improve(context.Context) (float64, error) {
 	if m.n == 0 {
 		return 0, errors.New("Step before Begin")
@@ -211,12 +214,10 @@ func (m *em) Infer(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// expression implements [expressed].
 func (m *em) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	return m.hidden.expression(p, ir.Point(ir.Sub, x.Shape, x, row(p, originName, narrow(m.origin))))
 }
 
-// LogLikelihood implements [metrics.Density].
 func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 	if m.atoms == nil {
 		return nil, errUnfitted
@@ -230,7 +231,6 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 	return densities, nil
 }
 
-// Draw implements [metrics.Sampler].
 func (m *em) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
 	if m.atoms == nil {
 		return nil, errUnfitted
@@ -253,7 +253,6 @@ func (m *em) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
 	return images, ctx.Err()
 }
 
-// Components implements [metrics.Mixture].
 func (m *em) Components() []metrics.Component {
 	h, ok := m.hidden.(*mixture)
 	if !ok || m.atoms == nil {
@@ -274,7 +273,6 @@ func (m *em) Components() []metrics.Component {
 	return list
 }
 
-// Freedom implements [metrics.Density].
 func (m *em) Freedom() int { return m.hidden.freedom() }
 
 // Notes returns warnings about a fit that has ended, such as components of a mixture that have reached the minimum variance.
@@ -288,7 +286,6 @@ func Notes(m Model) []string {
 // notes returns the warnings of the model.
 func (m *em) notes() []string { return m.hidden.notes() }
 
-// Keep implements [Algorithm].
 func (m *em) Keep(k *Kept) {
 	m.Base.Keep(k)
 	if m.atoms == nil || k.failed() {

@@ -14,6 +14,8 @@ import (
 	"tessera/internal/engine/kernel"
 )
 
+var _ hidden = (*latent)(nil)
+
 // FactorAnalysis is the model
 //
 //	x = m + W'z + e,  z ~ N(0, I),  e ~ N(0, diag(s))
@@ -42,7 +44,6 @@ func init() {
 		})
 }
 
-// Describe implements [Method].
 func (s *FactorAnalysis) Describe() Fitting {
 	return Fitting{Name: "factor_analysis", Measures: measuresOfDensities, Units: s.Components, Iterations: s.Iterations, Signed: true,
 		Sizes: func(images, pixels int) error { return fewerThanImagesAndPixels(s.Components, images, pixels, "") }}
@@ -133,7 +134,6 @@ func (f *latent) bound() {
 // size implements hidden: sums of z x', of z z' and of the squares of x.
 func (f *latent) size() int { return f.k*f.d + f.k*f.k + f.d }
 
-// prepare implements hidden.
 func (f *latent) prepare() error {
 	k, d := f.k, f.d
 	scaled := make([]float64, k*d)
@@ -163,7 +163,6 @@ func (f *latent) prepare() error {
 	return nil
 }
 
-// expect implements hidden.
 func (f *latent) expect(sums, rows []float64, n int) (likelihood float64) {
 	k, d := f.k, f.d
 	z, densities := make([]float64, n*k), make([]float64, n)
@@ -182,7 +181,6 @@ func (f *latent) expect(sums, rows []float64, n int) (likelihood float64) {
 	return likelihood
 }
 
-// infer implements hidden.
 func (f *latent) infer(codes, densities, rows []float64, n int) {
 	k, d := f.k, f.d
 	if codes == nil {
@@ -229,7 +227,6 @@ func (f *latent) maximise(sums []float64, n int) {
 	f.bound()
 }
 
-// notes implements hidden.
 func (f *latent) notes() []string {
 	count := 0
 	for _, v := range f.noise {
@@ -249,15 +246,12 @@ func conditioned(err error) bool {
 	return errors.As(err, &c)
 }
 
-// parameters implements hidden.
 func (f *latent) parameters() map[string][]float64 {
 	return map[string][]float64{"loadings": f.loadings, "noise": f.noise, "least noise": f.least}
 }
 
-// atoms implements hidden.
 func (f *latent) atoms() ([]float64, bool) { return f.loadings, false }
 
-// expression implements hidden.
 func (f *latent) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	inferred := parameter(p, "inferred", []int{f.k, f.d}, narrow(f.inferred))
 	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, inferred}, Shape: []int{x.Shape[0], f.k}}

@@ -16,6 +16,8 @@ import (
 	"tessera/internal/vectors"
 )
 
+var _ Algorithm = (*factorisation)(nil)
+
 // ErrDiverged reports that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
 var ErrDiverged = errors.New("baselines: the objective is not a finite number")
 
@@ -312,7 +314,6 @@ type rule interface {
 	keep(k *Kept)
 }
 
-// Start implements [Algorithm].
 func (m *factorisation) Start(images Images) error {
 	if m.codes != nil {
 		if err := m.resume(images); err != nil {
@@ -341,7 +342,6 @@ func (m *factorisation) Start(images Images) error {
 	return nil
 }
 
-// Improve implements [Algorithm].
 func (m *factorisation) Improve(context.Context) (float64, error) {
 	return m.inside(func() float64 {
 		objective := m.rule.improve()
@@ -395,7 +395,6 @@ func (m *factorisation) Infer(images []float32) ([]float32, error) {
 // withGaps takes the place of a row index for an image that was not fitted and has missing entries.
 const withGaps = -2
 
-// Codes implements [Model].
 func (m *factorisation) Codes() []float32 {
 	if m.recodes || m.codes == nil {
 		return nil
@@ -403,7 +402,6 @@ func (m *factorisation) Codes() []float32 {
 	return transpose(m.codes, m.units, m.n)
 }
 
-// Keep implements [Algorithm].
 func (m *factorisation) Keep(k *Kept) {
 	m.factors.keep(k)
 	m.rule.keep(k)

@@ -13,6 +13,8 @@ import (
 	"tessera/internal/engine/kernel"
 )
 
+var _ family = (*gaussian)(nil)
+
 // GMM is a mixture of normal distributions,
 //
 //	p(x) = sum over k of w_k N(x; m_k, S_k)
@@ -55,7 +57,6 @@ const (
 	tied      = "tied"
 )
 
-// Describe implements [Method].
 func (s *GMM) Describe() Fitting {
 	return Fitting{Name: "gmm", Measures: measuresOfDensities, Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Signed: true,
 		Sizes: s.sizes}
@@ -75,7 +76,6 @@ func (s *GMM) sizes(images, pixels int) error {
 	return Bounded(s.Components, "variances", pixels)
 }
 
-// New implements [Method].
 func (s *GMM) New(shape []int, seed uint64) (Model, error) {
 	return newMixture(s, shape, seed, s.Init, s.Tolerance, func(b Base) family {
 		return newGaussian(s.Covariance, b.units, b.pixels, s.Floor)
@@ -128,7 +128,6 @@ func (g *gaussian) each() int {
 	return g.pixels * g.pixels
 }
 
-// begin implements family.
 func (g *gaussian) begin(m *em) error {
 	d := g.pixels
 	total := 0.0
@@ -158,7 +157,6 @@ const (
 	fewest        = 1e-100 // minimum weight of a component in images; a component with less is empty
 )
 
-// features implements family.
 func (g *gaussian) features() int {
 	switch g.covariance {
 	case full:
@@ -169,7 +167,6 @@ func (g *gaussian) features() int {
 	return g.pixels + 1
 }
 
-// expand implements family.
 func (g *gaussian) expand(dst, rows []float64, n int) {
 	d, f := g.pixels, g.features()
 	var along []float64
@@ -273,7 +270,6 @@ func times(y, a, x []float64) {
 	}
 }
 
-// maximise implements family.
 func (g *gaussian) maximise(counts, sums []float64) {
 	d, f := g.pixels, g.features()
 	total := 0.0
@@ -316,7 +312,6 @@ func (g *gaussian) maximise(counts, sums []float64) {
 	}
 }
 
-// held implements family.
 func (g *gaussian) held() (components []int, by string) {
 	d, each := g.pixels, g.each()
 	for k := range len(g.variances) / each {
@@ -425,7 +420,6 @@ func (g *gaussian) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
 	return ir.Point(ir.Mul, sum.Shape, sum, ir.Uniform(-0.5, sum.Shape)), constants
 }
 
-// values implements family.
 func (g *gaussian) values() map[string][]float64 {
 	values := map[string][]float64{"means": g.centres, "variances": g.variances, "least variance": g.floor}
 	if g.scatter != nil {
@@ -434,10 +428,8 @@ func (g *gaussian) values() map[string][]float64 {
 	return values
 }
 
-// means implements family.
 func (g *gaussian) means() ([]float64, bool) { return g.centres, true }
 
-// free implements family.
 func (g *gaussian) free() int {
 	means, matrix := g.components*g.pixels, g.pixels*(g.pixels+1)/2
 	switch g.covariance {

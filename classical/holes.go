@@ -12,16 +12,13 @@ import (
 
 // Missing entries of images are NaN. pca, nmf and sparse_nmf fit the entries that are there, and encode an image by these alone.
 
-// TakesHoles implements [metrics.HolesCoder].
 func (m *restarted) TakesHoles() bool { return metrics.TakesHoles(m.Model) }
 
-// TakesHoles implements [metrics.HolesCoder].
 func (r replaced) TakesHoles() bool { return metrics.TakesHoles(r.Coder) }
 
 // withNaN contains images of a data set with NaN for missing and hidden entries.
 type withNaN struct{ *data.Images }
 
-// Batch implements [Images].
 func (w withNaN) Batch(dst []float32, indices []int) {
 	w.Images.Batch(dst, indices)
 	observed := make([]float32, len(indices)*w.Pixels())

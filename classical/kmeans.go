@@ -10,6 +10,8 @@ import (
 	"tessera/internal/parallel/team"
 )
 
+var _ Algorithm = (*kmeans)(nil)
+
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest centre. It starts with
 // greedy k-means++ (each centre is the best of 2 + log k images that are drawn with a probability proportional to their
 // squared distance from the nearest previous centre) and continues with Lloyd's iterations, which never raise the sum. The
@@ -40,7 +42,6 @@ func init() {
 		func() Method { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
 }
 
-// Describe implements [Method].
 func (s *KMeans) Describe() Fitting {
 	return Fitting{Name: "kmeans", Measures: measuresOfCentres, Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
 		Sizes: func(images, pixels int) error {
@@ -48,7 +49,6 @@ func (s *KMeans) Describe() Fitting {
 		}}
 }
 
-// New implements [Method].
 func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
 	return NewModel(s, shape, seed, func(b Base) Algorithm {
 		if s.Batch > 0 {
@@ -70,7 +70,6 @@ type kmeans struct {
 	sums      *laneSums // sum of the images of each centre, minus the origin
 }
 
-// Start implements [Algorithm].
 func (m *kmeans) Start(images Images) (err error) {
 	m.n = images.Len()
 	if m.x, err = m.Load(images); err != nil {
@@ -92,7 +91,6 @@ func (m *kmeans) Start(images Images) (err error) {
 
 func (m *kmeans) image(i int) []float32 { return m.x[i*m.pixels : (i+1)*m.pixels] }
 
-// Improve implements [Algorithm].
 func (m *kmeans) Improve(context.Context) (float64, error) {
 	m.moveCentres()
 	m.assign()
@@ -221,7 +219,6 @@ func (m *kmeans) soften(codes, images []float32) {
 	})
 }
 
-// Infer implements [Algorithm].
 func (m *kmeans) Infer(images []float32) ([]float32, error) {
 	if m.soft > 0 {
 		codes := make([]float32, len(images)/m.pixels*m.units)

@@ -10,6 +10,8 @@ import (
 	"tessera/internal/parallel/team"
 )
 
+var _ Algorithm = (*kmeansBatch)(nil)
+
 // kmeansBatch is k-means on mini-batches. Every centre is the mean of all images that were nearest to it when their batch was
 // read:
 //
@@ -31,7 +33,6 @@ const (
 	countBase  = 1 << 20
 )
 
-// Start implements [Algorithm].
 func (m *kmeansBatch) Start(images Images) error {
 	m.images = images
 	m.shuffle(&m.Base)
@@ -107,7 +108,6 @@ func (m *kmeansBatch) refill(x []float32) {
 	}
 }
 
-// Keep implements [Algorithm].
 func (m *kmeansBatch) Keep(k *Kept) {
 	m.Base.Keep(k)
 	m.passes.keep(k)

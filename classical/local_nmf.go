@@ -32,7 +32,6 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *LocalNMF) Describe() Fitting {
 	return Fitting{Name: "local_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
 		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
@@ -43,7 +42,6 @@ func (s *LocalNMF) Check() error {
 	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// New implements [Method].
 func (s *LocalNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, s.Init, func(m *factorisation) {
 		m.recodes, m.degree = true, -1

@@ -17,6 +17,12 @@ import (
 	"tessera/internal/vectors"
 )
 
+var (
+	_ Algorithm       = (*matrixFactorisation)(nil)
+	_ MatrixPredictor = (*matrixFactorisation)(nil)
+	_ observations    = (*gathered)(nil)
+)
+
 // MatrixFactorisation approximates the observed entries of a matrix,
 //
 //	x_ij ~ mu + b_i + c_j + w_i z_j,   minimise  sum over observed (i,j) of (x_ij - mu - b_i - c_j - w_i z_j)^2
@@ -106,7 +112,6 @@ func (s *MatrixFactorisation) sizes(images, pixels int) error {
 	return cmp.Or(Bounded(units, "factors of rows", images), Bounded(units, "factors of columns", pixels))
 }
 
-// New implements [Method].
 func (s *MatrixFactorisation) New(shape []int, seed uint64) (Model, error) {
 	return NewModel(s, shape, seed, func(b Base) Algorithm { return &matrixFactorisation{Base: b, settings: *s} })
 }
@@ -137,7 +142,6 @@ type observations interface {
 	Entries(i int) (columns []int32, values []float32)
 }
 
-// Start implements [Algorithm].
 func (m *matrixFactorisation) Start(images Images) error {
 	x, err := observed(images)
 	if err != nil {
@@ -303,7 +307,6 @@ func (m *matrixFactorisation) first() (float64, error) {
 	return m.solveRows()
 }
 
-// Improve implements [Algorithm].
 func (m *matrixFactorisation) Improve(context.Context) (objective float64, err error) {
 	if m.x == nil {
 		return 0, errors.New("Step before Begin")
@@ -444,10 +447,8 @@ type MatrixPredictor interface {
 	PredictCode(code []float64, j int) (float64, error)
 }
 
-// Rows implements [MatrixPredictor].
 func (m *matrixFactorisation) Rows() int { return max(len(m.rows), len(m.codes)) / max(1, m.units) }
 
-// PredictEntry implements [MatrixPredictor].
 func (m *matrixFactorisation) PredictEntry(i, j int) (float64, error) {
 	if i < 0 || i >= m.Rows() {
 		return 0, fmt.Errorf("matrix_factorisation: row: got %d, want 0 to %d", i, m.Rows()-1)
@@ -458,7 +459,6 @@ func (m *matrixFactorisation) PredictEntry(i, j int) (float64, error) {
 	return m.PredictCode(m.rows[i*m.units:(i+1)*m.units], j)
 }
 
-// FoldIn implements [MatrixPredictor].
 func (m *matrixFactorisation) FoldIn(columns []int32, values []float32) ([]float64, error) {
 	if len(columns) != len(values) {
 		return nil, fmt.Errorf("matrix_factorisation: got %d columns and %d values, want as many", len(columns), len(values))
@@ -475,7 +475,6 @@ func (m *matrixFactorisation) FoldIn(columns []int32, values []float32) ([]float
 	return code, m.wrap(err)
 }
 
-// PredictCode implements [MatrixPredictor].
 func (m *matrixFactorisation) PredictCode(code []float64, j int) (float64, error) {
 	switch {
 	case m.atoms == nil:
@@ -585,10 +584,8 @@ type gathered struct {
 	values  []float32
 }
 
-// Len implements observations.
 func (g *gathered) Len() int { return len(g.starts) - 1 }
 
-// Entries implements observations.
 func (g *gathered) Entries(i int) ([]int32, []float32) {
 	return g.columns[g.starts[i]:g.starts[i+1]], g.values[g.starts[i]:g.starts[i+1]]
 }

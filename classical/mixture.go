@@ -14,6 +14,8 @@ import (
 	"tessera/internal/random"
 )
 
+var _ hidden = (*mixture)(nil)
+
 // mixture is a mixture of K distributions of one exponential family,
 //
 //	p(x) = sum over k of w_k exp(eta_k . T(x) + c_k)
@@ -61,17 +63,14 @@ type family interface {
 	sampler() func(row []float64, component int, r *rand.Rand)
 }
 
-// parameters implements hidden.
 func (m *mixture) parameters() map[string][]float64 {
 	values := m.values()
 	values["mixing weights"] = m.weights
 	return values
 }
 
-// atoms implements hidden.
 func (m *mixture) atoms() ([]float64, bool) { return m.means() }
 
-// sampler implements hidden.
 func (m *mixture) sampler() func(row []float64, r *rand.Rand) {
 	draw, total := m.family.sampler(), kernel.Float64().Sum(m.weights)
 	return func(row []float64, r *rand.Rand) {
@@ -88,7 +87,6 @@ func (m *mixture) sampler() func(row []float64, r *rand.Rand) {
 	}
 }
 
-// freedom implements hidden.
 func (m *mixture) freedom() int { return m.components - 1 + m.free() }
 
 // size implements hidden: the count of each component, then its sums.
@@ -144,7 +142,6 @@ func (m *mixture) assigned(e *em, images Images) ([]int, error) {
 	return nearest, nil
 }
 
-// prepare implements hidden.
 func (m *mixture) prepare() error {
 	if m.eta == nil {
 		m.eta, m.constants = make([]float64, m.components*m.features()), make([]float64, m.components)
@@ -161,7 +158,6 @@ func (m *mixture) prepare() error {
 	return nil
 }
 
-// maximise implements hidden.
 func (m *mixture) maximise(sums []float64, n int) {
 	counts := sums[:m.components]
 	for k, c := range counts {
@@ -170,7 +166,6 @@ func (m *mixture) maximise(sums []float64, n int) {
 	m.family.maximise(counts, sums[m.components:])
 }
 
-// notes implements hidden.
 func (m *mixture) notes() (notes []string) {
 	for k, w := range m.weights {
 		if w < fewest {
@@ -210,7 +205,6 @@ func (m *mixture) take(n int) (s *scratch, at int) {
 	return s, at
 }
 
-// expect implements hidden.
 func (m *mixture) expect(sums, rows []float64, n int) (likelihood float64) {
 	f, pixels := m.features(), len(rows)/n
 	s, at := m.take(n)
@@ -224,7 +218,6 @@ func (m *mixture) expect(sums, rows []float64, n int) (likelihood float64) {
 	return likelihood
 }
 
-// infer implements hidden.
 func (m *mixture) infer(codes, densities, rows []float64, n int) {
 	pixels := len(rows) / n
 	s, at := m.take(n)

@@ -22,6 +22,11 @@ import (
 	"tessera/metrics"
 )
 
+var (
+	_ Images        = (*Matrix)(nil)
+	_ metrics.Coder = (*replaced)(nil)
+)
+
 // Method contains the settings of a baseline. It may have a method Check() error, which returns a [part.KeyError] for settings
 // that exclude each other.
 type Method interface {
@@ -132,13 +137,9 @@ func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	return Matrix{values, pixels}, nil
 }
 
-// Len implements [Images].
-func (m Matrix) Len() int { return len(m.values) / max(1, m.pixels) }
-
-// Pixels implements [Images].
+func (m Matrix) Len() int    { return len(m.values) / max(1, m.pixels) }
 func (m Matrix) Pixels() int { return m.pixels }
 
-// Batch implements [Images].
 func (m Matrix) Batch(dst []float32, indices []int) {
 	for k, i := range indices {
 		copy(dst[k*m.pixels:(k+1)*m.pixels], m.values[i*m.pixels:(i+1)*m.pixels])
@@ -221,16 +222,13 @@ func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
 		Values: slices.Clone(a.Values), Bias: slices.Clone(a.Bias)}}, nil
 }
 
-// Atoms implements [metrics.Coder].
 func (r replaced) Atoms() *metrics.Atoms {
 	return &metrics.Atoms{Shape: slices.Clone(r.atoms.Shape), Count: r.atoms.Count,
 		Values: slices.Clone(r.atoms.Values), Bias: slices.Clone(r.atoms.Bias)}
 }
 
-// Decode implements [metrics.Coder].
 func (r replaced) Decode(codes []float32) ([]float32, error) {
 	return decode(codes, r.atoms.Values, r.atoms.Bias, r.atoms.Count, len(r.atoms.Values)/r.atoms.Count)
 }
 
-// WithAtoms implements [metrics.Coder].
 func (r replaced) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) { return replaceAtoms(r.Coder, a) }

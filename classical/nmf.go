@@ -66,7 +66,6 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *NMF) Describe() Fitting {
 	return Fitting{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
 		Absolute: s.penalties() != none || s.exponent() <= 0 && s.Floor > 0,
@@ -132,7 +131,6 @@ func (s *NMF) exponent() float64 {
 	return s.Beta
 }
 
-// New implements [Method].
 func (s *NMF) New(shape []int, seed uint64) (Model, error) {
 	if s.Batch > 0 {
 		return newOnline(s, shape, seed, s.Batch, s.ForgetFactor, onlineNMF{*s})

@@ -9,6 +9,8 @@ import (
 	"tessera/internal/parallel/team"
 )
 
+var _ Algorithm = (*nnsae)(nil)
+
 // NNSAE is the non-negative sparse auto-encoder: an auto-encoder with tied weights W that learns online, without gradients
 // through its encoder. For each image x, in an order that is shuffled again in every iteration:
 //
@@ -48,7 +50,6 @@ func (s *NNSAE) Describe() Fitting {
 		Sizes: func(_, pixels int) error { return Bounded(s.Components, "atoms", pixels) }}
 }
 
-// New implements [Method].
 func (s *NNSAE) New(shape []int, seed uint64) (Model, error) {
 	return NewModel(s, shape, seed, func(b Base) Algorithm {
 		return &nnsae{Base: b, passes: passes{batch: onlineBatch}, settings: *s}
@@ -74,7 +75,6 @@ const (
 // onlineBatch is the number of images that are read together. The context is checked between batches.
 const onlineBatch = 128
 
-// Start implements [Algorithm].
 func (m *nnsae) Start(images Images) error {
 	m.images = images
 	m.drive, m.code, m.left = make([]float32, m.units), make([]float32, m.units), make([]float32, m.pixels)
@@ -173,14 +173,12 @@ func (m *nnsae) Infer(images []float32) ([]float32, error) {
 	return codes, nil
 }
 
-// expression implements expressed.
 func (m *nnsae) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	g := m.projected(p, x)
 	scaled := ir.Point(ir.Mul, g.Shape, g, row(p, slopesName, m.slopes))
 	return ir.Point(ir.Sigmoid, g.Shape, ir.Point(ir.Add, g.Shape, scaled, row(p, offsetsName, m.offsets)))
 }
 
-// Keep implements [Algorithm].
 func (m *nnsae) Keep(k *Kept) {
 	m.Base.Keep(k)
 	m.passes.keep(k)

@@ -9,6 +9,8 @@ import (
 	"tessera/internal/random"
 )
 
+var _ Algorithm = (*online)(nil)
+
 // passes reads the images of a fit in mini-batches, in a random order that differs in each pass.
 type passes struct {
 	images   Images
@@ -103,7 +105,6 @@ func sampleSize(images, batch, components int) int {
 	return min(images, max(batch, 10*min(components, images)))
 }
 
-// Start implements [Algorithm].
 func (m *online) Start(images Images) error {
 	m.images = images
 	m.shuffle(&m.Base)
@@ -165,14 +166,12 @@ func (m *online) learn(x []float32) error {
 	return nil
 }
 
-// Infer implements [Algorithm].
 func (m *online) Infer(images []float32) ([]float32, error) {
 	power := m.power()
 	codes := m.method.encode(&m.factors, multiplied(images, power, false), encodePrecision)
 	return multiplied(codes, 1/power, true), nil
 }
 
-// Keep implements [Algorithm].
 func (m *online) Keep(k *Kept) {
 	m.Base.Keep(k)
 	m.unit.keep(k)

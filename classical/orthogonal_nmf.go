@@ -39,7 +39,6 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *OrthogonalNMF) Describe() Fitting {
 	return Fitting{Name: "orthogonal_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Rises: true,
 		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
@@ -53,7 +52,6 @@ func (s *OrthogonalNMF) Check() error {
 	return errors.Join(checkInit(s.Init), checkRestarts(s.Restarts, s.Init))
 }
 
-// New implements [Method].
 func (s *OrthogonalNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, s.Init, func(m *factorisation) {
 		m.carried = s.Orthogonal == "codes"

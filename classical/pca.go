@@ -14,6 +14,8 @@ import (
 	"tessera/internal/random"
 )
 
+var _ Algorithm = (*pca)(nil)
+
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in the
 // order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64; the first
 // `components` of them are the atoms. The sign of each atom is such that its entry of the largest magnitude is positive. With
@@ -74,7 +76,6 @@ func (m *pca) variancesName() string {
 	return "variances"
 }
 
-// Start implements [Algorithm].
 func (m *pca) Start(images Images) error {
 	m.images = images
 	if m.iteration == 0 {
@@ -117,7 +118,6 @@ func (m *pca) Step(ctx context.Context) (Progress, error) {
 	return p, err
 }
 
-// Improve implements [Algorithm].
 func (m *pca) Improve(ctx context.Context) (float64, error) {
 	if m.images == nil {
 		return 0, fmt.Errorf("Step before Begin")
@@ -298,7 +298,6 @@ func (m *pca) Keep(k *Kept) {
 	k.Tensor(biasName, &m.bias, m.pixels)
 }
 
-// expression implements expressed.
 func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	return m.projected(p, ir.Point(ir.Sub, x.Shape, x, row(p, biasName, m.bias)))
 }

@@ -134,7 +134,6 @@ type gatheredImages struct {
 // Sparse reports true: Entries returns the observed entries of a row.
 func (g gatheredImages) Sparse() bool { return true }
 
-// Pixels implements [Images].
 func (g gatheredImages) Pixels() int { return g.pixels }
 
 // Batch implements [Images], with NaN for entries that are not observed.

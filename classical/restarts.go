@@ -11,6 +11,8 @@ import (
 	"tessera/metrics"
 )
 
+var _ Model = (*restarted)(nil)
+
 // restarted fits a method several times, each time completely and from a different random start. The result is the fit with
 // the smallest objective. The first fit equals a single fit with the same seed. Iterations are counted over all fits, and the
 // reported objective is the smallest so far. Until the last fit has ended, the model encodes with the current fit.
@@ -52,13 +54,11 @@ func (m *restarted) fresh() {
 	m.Model = m.one(seed)
 }
 
-// Begin implements [Model].
 func (m *restarted) Begin(ctx context.Context, images Images) error {
 	m.images = images
 	return m.Model.Begin(ctx, images)
 }
 
-// Step implements [Model].
 func (m *restarted) Step(ctx context.Context) (Progress, error) {
 	p, err := m.Model.Step(ctx)
 	if err != nil {
@@ -104,7 +104,6 @@ func cloneState(s State) State {
 	return c
 }
 
-// State implements [Model].
 func (m *restarted) State() State {
 	present := m.Model.State()
 	s := State{maps.Clone(present.Tensors), maps.Clone(present.Numbers)}
@@ -118,7 +117,6 @@ func (m *restarted) State() State {
 	return s
 }
 
-// Restore implements [Model].
 func (m *restarted) Restore(s State) error {
 	var restart, before float64
 	if err := s.numbers(map[string]*float64{restartName: &restart, beforeName: &before, leastName: &m.least}); err != nil {

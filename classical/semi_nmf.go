@@ -32,13 +32,11 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *SemiNMF) Describe() Fitting {
 	return Fitting{Name: "semi_nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Signed: true,
 		Sizes: func(images, pixels int) error { return fitsClusters(s.Components, images, pixels) }}
 }
 
-// New implements [Method].
 func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
 		m.first = func() (err error) {

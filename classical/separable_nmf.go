@@ -36,7 +36,6 @@ func init() {
 	})
 }
 
-// Describe implements [Method].
 func (s *SeparableNMF) Describe() Fitting {
 	return Fitting{Name: "separable_nmf", Units: s.Components, Iterations: 1,
 		Sizes: s.sizes}

@@ -50,7 +50,6 @@ func init() {
 		})
 }
 
-// Describe implements [Method].
 func (s *SparseNMF) Describe() Fitting {
 	return Fitting{Name: "sparse_nmf", Units: s.Components, Iterations: s.Iterations, Tolerance: s.Tolerance, Holed: s.Iterations,
 		Sizes: func(images, pixels int) error { return fitsFactors(s.Components, s.Init, images, pixels) }}
@@ -71,7 +70,6 @@ func (s *SparseNMF) Check() error {
 	return checkInit(s.Init)
 }
 
-// New implements [Method].
 func (s *SparseNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, s.Init, s.build)
 }

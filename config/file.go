@@ -391,7 +391,6 @@ type UnknownModel struct {
 	Names []string // names of all models of the file
 }
 
-// Error implements error.
 func (e *UnknownModel) Error() string {
 	text := fmt.Sprintf("unknown model %q in %s", e.Name, e.File)
 	if hint := table.SuggestOf(e.Name, e.Names, ""); hint != "" {

@@ -72,7 +72,6 @@ type UnknownSweep struct {
 	Names []string // names of all sweeps of the file
 }
 
-// Error implements error.
 func (e *UnknownSweep) Error() string {
 	text := fmt.Sprintf("unknown sweep %q in %s", e.Name, e.File)
 	if len(e.Names) == 0 {

@@ -27,10 +27,8 @@ func (b *Box) Check() error {
 	return nil
 }
 
-// Pointwise implements [Pointwise].
 func (*Box) Pointwise() {}
 
-// Project implements [Constraint].
 func (b *Box) Project(w []float32, _ []int) {
 	kernel.Clamp(w, float32(b.Min), float32(b.Max))
 }

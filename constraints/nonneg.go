@@ -15,10 +15,8 @@ func init() {
 	Registry.Register("nonneg", "every weight >= 0: w <- max(w, 0)", func() Constraint { return &NonNeg{} })
 }
 
-// Pointwise implements [Pointwise].
 func (NonNeg) Pointwise() {}
 
-// Project implements [Constraint].
 func (NonNeg) Project(w []float32, _ []int) {
 	kernel.Clamp(w, 0, float32(math.Inf(1)))
 }

@@ -78,7 +78,6 @@ func (f *frame) violation() float64 {
 	return worst
 }
 
-// Project implements [Constraint].
 func (Orthogonal) Project(w []float32, shape []int) {
 	if len(w) == 0 {
 		return

@@ -18,7 +18,6 @@ func init() {
 	Registry.Register("simplex", "every row non-negative with the given sum: w <- max(w - t, 0)", func() Constraint { return &Simplex{Sum: 1} })
 }
 
-// Project implements [Constraint].
 func (s *Simplex) Project(w []float32, shape []int) {
 	for row := range rows(w, shape) {
 		if d := s.violation(row); !(d > s.slack()) {

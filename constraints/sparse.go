@@ -28,7 +28,6 @@ func init() {
 // sparseness.
 const smallestSparse = 1e-38
 
-// Project implements [Constraint].
 func (s *Sparse) Project(w []float32, shape []int) {
 	for row := range rows(w, shape) {
 		norm := length(row)

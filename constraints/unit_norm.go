@@ -15,7 +15,6 @@ func init() {
 		func() Constraint { return &UnitNorm{} })
 }
 
-// Project implements [Constraint].
 func (UnitNorm) Project(w []float32, shape []int) {
 	for row := range rows(w, shape) {
 		switch norm := length(row); {

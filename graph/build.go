@@ -19,6 +19,8 @@ import (
 	"tessera/losses"
 )
 
+var _ layers.Scope = (*scope)(nil)
+
 // Names of outputs of a program other than the values of the model ("code", "output", a head).
 const (
 	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter on which it
@@ -624,7 +626,6 @@ type scope struct {
 	shortened bool // the input, or a value that the layer reads by name, has a different shape than declared; see [layers.Shortening]
 }
 
-// Parameter implements [layers.Scope].
 func (s *scope) Parameter(name string) *gorgonia.Node {
 	path := s.path() + "." + name
 	if slices.ContainsFunc(s.placed.Parameters, func(p layers.Parameter) bool { return p.Name == name && p.Unaveraged }) {
@@ -645,7 +646,6 @@ func (s *scope) path() string {
 	return s.placed.Path
 }
 
-// Update implements [layers.Scope].
 func (s *scope) Update(name string, value *gorgonia.Node) {
 	path := s.placed.Path + "." + name
 	if s.owned(name) != path {
@@ -668,7 +668,6 @@ func (s *scope) Update(name string, value *gorgonia.Node) {
 	}
 }
 
-// Publish implements [layers.Scope].
 func (s *scope) Publish(name string, n *gorgonia.Node) {
 	path := s.placed.Path + "." + name
 	i := slices.IndexFunc(s.placed.Published, func(v layers.Value) bool { return v.Name == name })
@@ -681,7 +680,6 @@ func (s *scope) Publish(name string, n *gorgonia.Node) {
 	s.values[value{path, s.pass}] = n
 }
 
-// Value implements [layers.Scope].
 func (s *scope) Value(name string) *gorgonia.Node {
 	if !slices.Contains(s.placed.Reads, name) {
 		panic(fmt.Sprintf("reads the value %q, which it does not list: return it from Reads", name)) // Program turns the panic into an error
@@ -694,7 +692,6 @@ func (s *scope) Value(name string) *gorgonia.Node {
 	return n
 }
 
-// Noise implements [layers.Scope].
 func (s *scope) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	s.noises++
 	of := s.placed.Path
@@ -727,7 +724,6 @@ func (s *scope) Training() bool {
 	return s.request.Training && s.pass.teacher == "" && (block || !s.Frozen(layers.Names(s.placed.Parameters)...))
 }
 
-// Teacher implements [layers.Scope].
 func (s *scope) Teacher() bool { return s.request.Training && s.pass.teacher != "" }
 
 // Frozen implements [layers.Scope]. A shared parameter is frozen if it is frozen in its own layer.

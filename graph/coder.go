@@ -18,6 +18,8 @@ import (
 	"tessera/posthoc"
 )
 
+var _ metrics.Coder = (*Coder)(nil)
+
 // codingBatch is the number of images per run of a program. Large models use fewer, to limit the memory.
 const codingBatch = 1000
 
@@ -65,7 +67,6 @@ type compiledBatch struct {
 	runner ir.Runner[float32]
 }
 
-// Shape implements [metrics.Coder].
 func (c *Coder) Shape() []int {
 	if c.model == nil {
 		return nil
@@ -73,7 +74,6 @@ func (c *Coder) Shape() []int {
 	return slices.Clone(c.model.Shape)
 }
 
-// Units implements [metrics.Coder].
 func (c *Coder) Units() int {
 	if c.model == nil {
 		return 0
@@ -81,7 +81,6 @@ func (c *Coder) Units() int {
 	return c.model.Units()
 }
 
-// Encode implements [metrics.Coder].
 func (c *Coder) Encode(images []float32) ([]float32, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -134,7 +133,6 @@ func (c *Coder) Values() []string {
 	return c.model.Layout.Values()
 }
 
-// ClassHeads implements [metrics.ValueCoder].
 func (c *Coder) ClassHeads() (names []string) {
 	if c.model == nil {
 		return nil
@@ -145,7 +143,6 @@ func (c *Coder) ClassHeads() (names []string) {
 	return names
 }
 
-// ClassColumn implements [metrics.ClassColumner].
 func (c *Coder) ClassColumn(head string) string {
 	if c.model != nil {
 		for _, h := range c.model.Spec.ClassHeads() {
@@ -177,7 +174,6 @@ func (c *Coder) ShapeOf(name string) []int {
 	return slices.Clone(c.model.Layout.Shape(name))
 }
 
-// CodeBooks implements [metrics.Quantised].
 func (c *Coder) CodeBooks() (list []metrics.CodeBook) {
 	if c.model == nil {
 		return nil
@@ -223,7 +219,6 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 	return values, nil
 }
 
-// MeasuresObjective implements [metrics.ObjectiveCoder].
 func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 	if c.model == nil || len(c.model.Spec.Losses) == 0 {
 		return false
@@ -475,7 +470,6 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	return NewCoder(&m, c.backend), nil
 }
 
-// LastWeight implements [metrics.Weighted].
 func (c *Coder) LastWeight() []float32 {
 	if c.model == nil {
 		return nil
@@ -573,7 +567,6 @@ func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
 	return gradient, nil
 }
 
-// HasViews implements [metrics.Viewer].
 func (c *Coder) HasViews() bool { return c.model != nil && len(c.model.Spec.Views) > 0 }
 
 // View implements [metrics.Viewer]. A model with one declared view draws both from it.

@@ -67,7 +67,6 @@ func (b *builder) named(name string, p pass) (*gorgonia.Node, error) {
 	return b.flatValue(value{name, p})
 }
 
-// Against implements [losses.Values].
 func (t *term) Against() (*gorgonia.Node, error) {
 	if t.reads.Classes {
 		return t.streams[classesName(t.reads.Against)], nil

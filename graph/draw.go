@@ -18,6 +18,8 @@ import (
 	"tessera/metrics"
 )
 
+var _ layers.Generation = (*generation)(nil)
+
 // drawnAtOnce is the number of images that are drawn together. The last ones are completed to this number, so that the bits
 // of an image do not depend on the number of images.
 const drawnAtOnce = 32
@@ -59,7 +61,6 @@ func (c *Coder) draw(ctx context.Context, n int, seed uint64, path string, gener
 	return images, nil
 }
 
-// Stepped implements [metrics.Stepwise].
 func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
 	if c.model == nil {
 		return nil, ErrNoModel
@@ -87,7 +88,6 @@ type stepped struct {
 	generator layers.Generator
 }
 
-// Draw implements [metrics.Sampler].
 func (s stepped) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
 	return s.coder.draw(ctx, n, seed, s.path, s.generator.Generate)
 }
@@ -153,13 +153,9 @@ type generation struct {
 	drawn   map[string][]float32 // columns that have been drawn
 }
 
-// Path implements [layers.Generation].
-func (g *generation) Path() string { return g.path }
-
-// Streams implements [layers.Generation].
+func (g *generation) Path() string          { return g.path }
 func (g *generation) Streams() []*rand.Rand { return g.streams }
 
-// Parameter implements [layers.Generation].
 func (g *generation) Parameter(name string) []float32 {
 	p, err := g.coder.model.Parameter(g.path + "." + name)
 	if err != nil {
@@ -168,13 +164,9 @@ func (g *generation) Parameter(name string) []float32 {
 	return slices.Clone(p.Data)
 }
 
-// Err implements [layers.Generation].
-func (g *generation) Err() error { return g.ctx.Err() }
-
-// Size implements [layers.Generation].
+func (g *generation) Err() error           { return g.ctx.Err() }
 func (g *generation) Size(name string) int { return g.coder.model.Layout.Size(name) }
 
-// Value implements [layers.Generation].
 func (g *generation) Value(name string, given map[string][]float32) ([]float32, error) {
 	if err := g.ctx.Err(); err != nil {
 		return nil, err
@@ -281,7 +273,6 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 	return p, nil
 }
 
-// Posterior implements [metrics.Latent].
 func (c *Coder) Posterior(b *metrics.Batch, samples int, noise float64, seed uint64, first int) (*metrics.Posterior, error) {
 	if c.model == nil {
 		return nil, ErrNoModel

@@ -18,6 +18,8 @@ import (
 	"tessera/losses"
 )
 
+var _ losses.Values = (*term)(nil)
+
 // terms returns the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
@@ -319,29 +321,24 @@ type term struct {
 	noises   int
 }
 
-// On implements [losses.Values].
 func (t *term) On() (*gorgonia.Node, error) {
 	return t.flatValue(value{t.declared.On, passOf(t.reads)})
 }
 
-// Value implements [losses.Values].
 func (t *term) Value(name string) (*gorgonia.Node, error) {
 	return t.flatValue(value{name, passOf(t.reads)})
 }
 
-// Published implements [losses.Values].
 func (t *term) Published(name string) (*gorgonia.Node, error) {
 	return t.Value(t.model.Layout.PublishedBy(t.declared.On, name))
 }
 
-// Teacher implements [losses.Values].
 func (t *term) Teacher() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
 	p.teacher = t.declared.TeacherName()
 	return t.flatValue(value{cmp.Or(t.reads.TeacherOf, t.declared.On), p})
 }
 
-// Clean implements [losses.Values].
 func (t *term) Clean() (*gorgonia.Node, error) {
 	p := passOf(t.reads)
 	if t.streams[Target] != nil && !t.reads.Views {
@@ -350,7 +347,6 @@ func (t *term) Clean() (*gorgonia.Node, error) {
 	return t.flatValue(value{t.declared.On, p})
 }
 
-// Shape implements [losses.Values].
 func (t *term) Shape() ([]int, error) {
 	switch name := t.reads.Against; {
 	case t.reads.Atoms || name == losses.Images:
@@ -362,7 +358,6 @@ func (t *term) Shape() ([]int, error) {
 	return []int{t.model.Layout.Size(t.reads.Against)}, nil
 }
 
-// Weights implements [losses.Values].
 func (t *term) Weights() (list []*gorgonia.Node, err error) {
 	for _, path := range t.model.Layout.MatchParameters(t.declared.On) {
 		w, err := t.parameter(path)
@@ -391,7 +386,6 @@ func (t *term) Encoding() (*losses.Encoding, error) {
 	}}, nil
 }
 
-// Dictionary implements [losses.Values].
 func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if t.reads.AtomsOf != "" {
 		return t.layerAtoms(t.reads.AtomsOf)

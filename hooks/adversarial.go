@@ -49,18 +49,14 @@ func (a *Adversarial) Check() error {
 	return nil
 }
 
-// Distorts implements [Distorting].
 func (*Adversarial) Distorts() {}
 
-// NeedsSteps implements [NeedsSteps].
 func (a *Adversarial) NeedsSteps() (problem, hint string) {
 	return "adversarial examples change with the parameters, but the objective of %s must not change between evaluations", "remove the hook"
 }
 
-// Stage implements [Staged].
 func (*Adversarial) Stage() Stage { return Distort }
 
-// Attach implements [Hook].
 func (a *Adversarial) Attach(t Training) (*Active, error) {
 	h := &adversary{Adversarial: a, training: t, now: a.Attack}
 	h.update = h.updateRows

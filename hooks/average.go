@@ -21,18 +21,13 @@ func init() {
 	Registry.Register("average", "the run's model is a moving average of the parameters", func() Hook { return &Average{Decay: 0.999} })
 }
 
-// NeedsSteps implements [NeedsSteps].
 func (a *Average) NeedsSteps() (problem, hint string) {
 	return "%s has no noisy steps to average: every iteration decreases the objective", "remove the hook"
 }
 
-// Stage implements [Staged].
-func (*Average) Stage() Stage { return Follow }
-
-// Replicated implements [Replicated].
+func (*Average) Stage() Stage             { return Follow }
 func (*Average) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (a *Average) Attach(t Training) (*Active, error) {
 	active, _ := movingAverage(t, func(*Step) float32 {
 		return float32((1 - a.Decay) / -math.Expm1(float64(t.Step()+1)*math.Log(a.Decay)))

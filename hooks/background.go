@@ -52,15 +52,12 @@ const (
 	copyOfBackground = 0.995
 )
 
-// NeedsSteps implements [NeedsSteps].
 func (*Background) NeedsSteps() (problem, hint string) {
 	return "%s cannot continue from atoms that the hook changes: its curvature history would be wrong", "remove the hook"
 }
 
-// Replicated implements [Replicated].
 func (*Background) Replicated() (state bool) { return true }
 
-// Suits implements [Selective].
 func (*Background) Suits(m Declared) error {
 	encoder, err := suitable(m, "background changes the atoms of a decoder, but the model has none")
 	if err != nil {
@@ -88,7 +85,6 @@ func changeable(weights []*Parameter, encoder *Parameter) error {
 var notDenseDecoder = part.KeyError{Key: "decoder",
 	Problem: "background needs a decoder whose first layer with weights is a dense layer from the units to the pixels, or a tied one"}
 
-// Attach implements [Hook].
 func (b *Background) Attach(t Training) (*Active, error) {
 	weights, err := unitWeightsOf(t)
 	if err != nil {

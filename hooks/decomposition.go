@@ -30,19 +30,14 @@ func init() {
 		func() Hook { return &Decomposition{Cache: true} })
 }
 
-// Prepares implements [Preparing].
 func (*Decomposition) Prepares(preparation any) bool {
 	_, ok := preparation.(morph.Decomposition)
 	return ok
 }
 
-// Stage implements [Staged].
-func (*Decomposition) Stage() Stage { return Prepare }
-
-// Replicated implements [Replicated].
+func (*Decomposition) Stage() Stage             { return Prepare }
 func (*Decomposition) Replicated() (state bool) { return false }
 
-// Suits implements [Selective].
 func (*Decomposition) Suits(m Declared) error {
 	if _, ok := m.Preparation.(morph.Decomposition); !ok {
 		return notDecomposing
@@ -52,7 +47,6 @@ func (*Decomposition) Suits(m Declared) error {
 
 var notDecomposing = part.KeyError{Key: "encoder", Problem: "its first layer does not decompose images"}
 
-// Attach implements [Hook].
 func (d *Decomposition) Attach(t Training) (*Active, error) {
 	of, ok := t.Preparation().(morph.Decomposition)
 	if !ok {
@@ -177,7 +171,6 @@ func (d *decomposed) levels(w *workspace, i int) []float32 {
 	return w.levels
 }
 
-// Batch implements [Prepared].
 func (d *decomposed) Batch(dst []float32, indices []int) {
 	w := d.pool.Get().(*workspace)
 	defer d.pool.Put(w)

@@ -19,22 +19,17 @@ func init() {
 	Registry.Register("decorrelation", "fits a first layer decorrelate to the training samples", func() Hook { return &Decorrelation{} })
 }
 
-// Prepares implements [Preparing].
 func (*Decorrelation) Prepares(preparation any) bool {
 	_, ok := preparation.(layers.Decorrelation)
 	return ok
 }
 
-// Stage implements [Staged].
-func (*Decorrelation) Stage() Stage { return Prepare }
-
-// Replicated implements [Replicated].
+func (*Decorrelation) Stage() Stage             { return Prepare }
 func (*Decorrelation) Replicated() (state bool) { return false }
 
 // notDecorrelating is the error for a model whose first layer is not decorrelate.
 var notDecorrelating = part.KeyError{Key: "encoder", Problem: "its first layer is not decorrelate"}
 
-// Suits implements [Selective].
 func (d *Decorrelation) Suits(m Declared) error {
 	if !d.Prepares(m.Preparation) {
 		return notDecorrelating
@@ -42,7 +37,6 @@ func (d *Decorrelation) Suits(m Declared) error {
 	return nil
 }
 
-// Attach implements [Hook].
 func (*Decorrelation) Attach(t Training) (*Active, error) {
 	of, ok := t.Preparation().(layers.Decorrelation)
 	if !ok {

@@ -19,13 +19,9 @@ func init() {
 		func() Hook { return &EarlyStopping{Patience: 10} })
 }
 
-// Stage implements [Staged].
-func (*EarlyStopping) Stage() Stage { return Evaluate }
-
-// Replicated implements [Replicated].
+func (*EarlyStopping) Stage() Stage             { return Evaluate }
 func (*EarlyStopping) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (e *EarlyStopping) Attach(t Training) (*Active, error) {
 	s := &stopping{EarlyStopping: e, training: t, of: t.Parameters("*")}
 	for _, p := range s.of {

@@ -24,15 +24,12 @@ func init() {
 		func() Hook { return &Plateau{Factor: 0.1, Patience: 10, Threshold: 1e-4} })
 }
 
-// NeedsSteps implements [NeedsSteps].
 func (*Plateau) NeedsSteps() (problem, hint string) {
 	return "%s has no learning rate to lower", "remove the hook"
 }
 
-// Replicated implements [Replicated].
 func (*Plateau) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (p *Plateau) Attach(Training) (*Active, error) {
 	r := &plateau{Plateau: p, Rate: 1}
 	return &Active{EndEpoch: r.endEpoch, Rate: func() float64 { return r.Rate },

@@ -49,13 +49,9 @@ func (p *Prune) Check() error {
 	return errors.Join(wrong...)
 }
 
-// Begins implements [Phased].
 func (p *Prune) Begins() (epoch int, without string) { return p.From, "nothing would be pruned" }
+func (p *Prune) Glob() (key, glob string)            { return "on", p.On }
 
-// Glob implements [Globbed].
-func (p *Prune) Glob() (key, glob string) { return "on", p.On }
-
-// NeedsSteps implements [NeedsSteps].
 func (p *Prune) NeedsSteps() (problem, hint string) {
 	return "%s cannot be combined with pruning: weights fixed at 0 invalidate its curvature history", "remove the phase"
 }
@@ -63,13 +59,9 @@ func (p *Prune) NeedsSteps() (problem, hint string) {
 // ended reports whether the phase has ended after the given number of complete epochs.
 func (p *Prune) ended(epoch int) bool { return p.Until > 0 && epoch >= p.Until }
 
-// Stage implements [Staged].
-func (*Prune) Stage() Stage { return Select }
-
-// Replicated implements [Replicated].
+func (*Prune) Stage() Stage             { return Select }
 func (*Prune) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (p *Prune) Attach(t Training) (*Active, error) {
 	h := &pruning{Prune: p, training: t, indices: make([][]int32, len(t.Parameters("*")))}
 	for _, q := range t.Parameters(p.On) {

@@ -88,7 +88,6 @@ func (r *Revive) Check() error {
 	return nil
 }
 
-// NeedsSteps implements [NeedsSteps].
 func (*Revive) NeedsSteps() (problem, hint string) {
 	return "%s cannot continue from re-initialised weights: its curvature history would be wrong", "remove the hook"
 }
@@ -96,10 +95,8 @@ func (*Revive) NeedsSteps() (problem, hint string) {
 // reviveBatch is the number of images that are encoded at once.
 const reviveBatch = 500
 
-// Replicated implements [Replicated].
 func (*Revive) Replicated() (state bool) { return true }
 
-// Attach implements [Hook].
 func (r *Revive) Attach(t Training) (*Active, error) {
 	weights, err := unitWeightsOf(t)
 	if err != nil {
@@ -115,7 +112,6 @@ func (r *Revive) Attach(t Training) (*Active, error) {
 	return &Active{Begin: h.begin, BeginEpoch: h.beginEpoch}, nil
 }
 
-// Suits implements [Selective].
 func (r *Revive) Suits(m Declared) error {
 	encoder, err := suitable(m, "revive reads reconstruction errors, but the model has no decoder")
 	if err != nil {

@@ -17,10 +17,8 @@ func init() {
 		func() Hook { return &Sharpness{Rho: 0.05} })
 }
 
-// Stage implements [Staged].
 func (*Sharpness) Stage() Stage { return Repeat }
 
-// NeedsSteps implements [NeedsSteps].
 func (*Sharpness) NeedsSteps() (problem, hint string) {
 	return "%s has no mini-batch steps whose gradients could be replaced", "remove the hook"
 }
@@ -28,7 +26,6 @@ func (*Sharpness) NeedsSteps() (problem, hint string) {
 // Replicated implements [Replicated]: all processes have the same gradients.
 func (*Sharpness) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (h *Sharpness) Attach(Training) (*Active, error) {
 	kept := map[*Parameter][]float32{}
 	return &Active{Gradients: func(g *Gradients) error {

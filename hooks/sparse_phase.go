@@ -32,15 +32,12 @@ func (h *SparsePhase) Check() error {
 	return nil
 }
 
-// Begins implements [Phased].
 func (h *SparsePhase) Begins() (epoch int, without string) { return h.From, "no code would be sparse" }
 
-// NeedsSteps implements [NeedsSteps].
 func (*SparsePhase) NeedsSteps() (problem, hint string) {
 	return "%s cannot be combined with a sparse phase: another objective invalidates its curvature history", "remove the phase"
 }
 
-// Suits implements [Selective].
 func (h *SparsePhase) Suits(m Declared) error {
 	for _, p := range m.Parameters(h.On) {
 		if strings.HasSuffix(p.Path, "."+layers.Switch) {
@@ -50,13 +47,9 @@ func (h *SparsePhase) Suits(m Declared) error {
 	return part.KeyErrorf("on", "%q matches no switch of a layer sparsify: add the layer to the encoder", h.On)
 }
 
-// Stage implements [Staged].
-func (*SparsePhase) Stage() Stage { return Select }
-
-// Replicated implements [Replicated].
+func (*SparsePhase) Stage() Stage             { return Select }
 func (*SparsePhase) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (h *SparsePhase) Attach(t Training) (*Active, error) {
 	ended := func() bool { return h.Until > 0 && t.Epoch() >= h.Until }
 	return &Active{

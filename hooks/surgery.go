@@ -26,10 +26,8 @@ func init() {
 	Registry.Register("surgery", "removes from the gradient of every loss term what works against another term", func() Hook { return &Surgery{} })
 }
 
-// Separates implements [Separating].
 func (h *Surgery) Separates() []string { return h.Terms }
 
-// Suits implements [Selective].
 func (h *Surgery) Suits(m Declared) error {
 	n := len(slices.Compact(slices.Sorted(slices.Values(h.Terms))))
 	if len(h.Terms) == 0 {
@@ -41,7 +39,6 @@ func (h *Surgery) Suits(m Declared) error {
 	return nil
 }
 
-// NeedsSteps implements [NeedsSteps].
 func (*Surgery) NeedsSteps() (problem, hint string) {
 	return "%s has no mini-batch steps whose gradients could be replaced", "remove the hook"
 }
@@ -49,7 +46,6 @@ func (*Surgery) NeedsSteps() (problem, hint string) {
 // Replicated implements [Replicated]: all processes have the same gradients.
 func (*Surgery) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (h *Surgery) Attach(t Training) (*Active, error) {
 	var sums, p [][]float32 // buffers for the changed gradients and for p_i
 	return &Active{Gradients: func(g *Gradients) error {

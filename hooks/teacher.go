@@ -51,18 +51,14 @@ func (h *Teacher) Check() error {
 	}
 }
 
-// Lends implements [Lender].
 func (*Teacher) Lends() {}
 
-// NeedsSteps implements [NeedsSteps].
 func (*Teacher) NeedsSteps() (problem, hint string) {
 	return "%s has no mini-batch steps to average", "remove the hook"
 }
 
-// Replicated implements [Replicated].
 func (*Teacher) Replicated() (state bool) { return false }
 
-// Attach implements [Hook].
 func (h *Teacher) Attach(t Training) (*Active, error) {
 	active, m := movingAverage(t, func(s *Step) float32 { return float32(1 - h.Decay.At(s.Epochs)) })
 	active.Lend = func() (list []*Parameter) {

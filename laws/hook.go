@@ -27,6 +27,8 @@ import (
 	"tessera/optim"
 )
 
+var _ folder.Disk = (*volatileDisk)(nil)
+
 // Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an
 // auto-encoder, of a classifier, and of encoders that begin with a decomposition and with `decorrelate`. Models for which the
 // hook is not suitable are omitted.
@@ -392,7 +394,6 @@ func (r stoppingRunner) Run() error {
 // volatileDisk is a disk that does not flush files, because they need not survive a crash.
 type volatileDisk struct{ folder.OS }
 
-// WriteFile implements [folder.Disk].
 func (volatileDisk) WriteFile(path string, write func(io.Writer) error) error {
 	f, err := os.Create(path)
 	if err != nil {
@@ -401,5 +402,4 @@ func (volatileDisk) WriteFile(path string, write func(io.Writer) error) error {
 	return errors.Join(write(f), f.Close())
 }
 
-// Sync implements [folder.Disk].
 func (volatileDisk) Sync(string) error { return nil }

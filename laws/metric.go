@@ -17,6 +17,12 @@ import (
 	"tessera/metrics"
 )
 
+var (
+	_ metrics.Coder      = (*measured)(nil)
+	_ metrics.ValueCoder = (*measured)(nil)
+	_ attack.Classifier  = (*linearHead)(nil)
+)
+
 // Metric contains the laws of metrics, tested on models of every kind.
 var Metric = MetricOf()
 
@@ -518,13 +524,9 @@ func (m *measured) gives(r metrics.Reads) bool {
 		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
 
-// Shape implements [metrics.Coder].
 func (m *measured) Shape() []int { return slices.Clone(m.shape) }
+func (m *measured) Units() int   { return m.units }
 
-// Units implements [metrics.Coder].
-func (m *measured) Units() int { return m.units }
-
-// Encode implements [metrics.Coder].
 func (m *measured) Encode(images []float32) ([]float32, error) {
 	h := product(images, m.encoder, volume.Of(m.shape), m.units)
 	for i, v := range h {
@@ -538,7 +540,6 @@ func (m *measured) Encode(images []float32) ([]float32, error) {
 	return h, nil
 }
 
-// Decode implements [metrics.Coder].
 func (m *measured) Decode(codes []float32) ([]float32, error) {
 	if m.encodes {
 		return nil, errors.New("the model has no decoder")
@@ -556,7 +557,6 @@ func (m *measured) Decode(codes []float32) ([]float32, error) {
 	return y, nil
 }
 
-// Atoms implements [metrics.Coder].
 func (m *measured) Atoms() *metrics.Atoms {
 	if m.opaque {
 		return nil
@@ -564,14 +564,12 @@ func (m *measured) Atoms() *metrics.Atoms {
 	return &metrics.Atoms{Shape: m.shape, Count: m.units, Values: slices.Clone(m.atoms.Values), Bias: slices.Clone(m.atoms.Bias)}
 }
 
-// WithAtoms implements [metrics.Coder].
 func (m *measured) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	other := *m
 	other.atoms = a
 	return &other, nil
 }
 
-// LastWeight implements [metrics.Weighted].
 func (m *measured) LastWeight() []float32 {
 	if m.encodes {
 		return nil
@@ -579,7 +577,6 @@ func (m *measured) LastWeight() []float32 {
 	return m.atoms.Values
 }
 
-// Values implements [metrics.ValueCoder].
 func (m *measured) Values() []string {
 	names := slices.Concat([]string{"code"}, m.ClassHeads(), slices.Sorted(maps.Keys(m.named)))
 	if !m.encodes {
@@ -588,7 +585,6 @@ func (m *measured) Values() []string {
 	return names
 }
 
-// ClassHeads implements [metrics.ValueCoder].
 func (m *measured) ClassHeads() []string {
 	var names []string
 	for _, name := range []string{"class", "other"} {
@@ -599,7 +595,6 @@ func (m *measured) ClassHeads() []string {
 	return names
 }
 
-// Value implements [metrics.ValueCoder].
 func (m *measured) Value(name string, images []float32) ([]float32, error) {
 	pixels, w := volume.Of(m.shape), m.heads[name]
 	if w == nil {
@@ -621,7 +616,6 @@ func (m *measured) LogLikelihood(images []float32) ([]float64, error) {
 	return densities, nil
 }
 
-// Freedom implements [metrics.Density].
 func (m *measured) Freedom() int { return 2 }
 
 // Posterior implements [metrics.Latent], with one code: the mean of the image, from which q = N(mean, 1) draws z. The prior is
@@ -664,7 +658,6 @@ func (m *measured) DeepBelief() ([]*boltzmann.Machine, error) {
 // brightness is the index of a code book.
 const brightness = "index"
 
-// CodeBooks implements [metrics.Quantised].
 func (m *measured) CodeBooks() []metrics.CodeBook {
 	return []metrics.CodeBook{{Index: brightness, Entries: 2}}
 }
@@ -684,7 +677,6 @@ func (m *measured) ValueOf(name string, columns map[string][]float32) ([]float32
 	return indices, nil
 }
 
-// HasViews implements [metrics.Viewer].
 func (*measured) HasViews() bool { return true }
 
 // View implements [metrics.Viewer]: noise is added to the images.
@@ -696,7 +688,6 @@ func (*measured) View(_ int, images []float32, r *rand.Rand) ([]float32, error) 
 	return view, nil
 }
 
-// Attacked implements [metrics.HeadAttacker].
 func (m *measured) Attacked(head string, _ *data.Scaling) (attack.WhiteBox, error) {
 	return linearHead{m, head}, nil
 }
@@ -707,13 +698,9 @@ type linearHead struct {
 	name string
 }
 
-// Classes implements [attack.Classifier].
-func (h linearHead) Classes() int { return len(h.heads[h.name]) / volume.Of(h.shape) }
-
-// Logits implements [attack.Classifier].
+func (h linearHead) Classes() int                               { return len(h.heads[h.name]) / volume.Of(h.shape) }
 func (h linearHead) Logits(images []float32) ([]float32, error) { return h.Value(h.name, images) }
 
-// Gradient implements [attack.WhiteBox].
 func (h linearHead) Gradient(_ attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
 	logits, err = h.Logits(images)
 	p, u, classes, pixels := attack.Softmax(logits, h.Classes()), h.heads[h.name], h.Classes(), volume.Of(h.shape)
@@ -727,7 +714,6 @@ func (h linearHead) Gradient(_ attack.Objective, images, targets []float32) (gra
 	return gradient, logits, err
 }
 
-// MeasuresObjective implements [metrics.ObjectiveCoder].
 func (m *measured) MeasuresObjective(func(string) bool) bool { return !m.encodes }
 
 // Objective implements [metrics.ObjectiveCoder]: the mean square of the images' values.

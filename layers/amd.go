@@ -19,11 +19,6 @@ func init() {
 	Registry.Register("amd", "images as the channels of an additive morphological decomposition", func() Layer { return &AMD{studied} })
 }
 
-// Decompose implements [Decomposing].
-func (a *AMD) Decompose() morph.Decomposition { return a.of(morph.AMD) }
-
-// Preparation implements [Preparing].
-func (a *AMD) Preparation() any { return a.Decompose() }
-
-// Apply implements [Layer].
+func (a *AMD) Decompose() morph.Decomposition                          { return a.of(morph.AMD) }
+func (a *AMD) Preparation() any                                        { return a.Decompose() }
 func (a *AMD) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return decomposed(a, s, x) }

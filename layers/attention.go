@@ -9,6 +9,8 @@ import (
 	"tessera/graph/ops"
 )
 
+var _ Reader = (*Attention)(nil)
+
 // Attention is multi-head self-attention. With H heads of d = features/H features each, it maps the tokens X of an input to
 //
 //	Z_h = softmax(X Q_h (X K_h)ᵀ / sqrt(d)) X V_h,    y = [Z_1 ... Z_H] W_o
@@ -43,12 +45,10 @@ func init() {
 	})
 }
 
-// Reads implements [Reader].
 func (a *Attention) Reads() []Reading {
 	return append(tokensRead(a.Keys, a.other), maskRead("mask", a.Mask, a.mask)...)
 }
 
-// Receive implements [Reader].
 func (a *Attention) Receive(shapes [][]int) {
 	if a.Keys != "" {
 		a.other, shapes = shapes[0], shapes[1:]
@@ -86,7 +86,6 @@ func (a *Attention) geometry(in, other []int) (ops.Attention, error) {
 	return g, nil
 }
 
-// OutputShape implements [Layer].
 func (a *Attention) OutputShape(in []int) ([]int, error) {
 	if _, err := a.geometry(in, a.others(in)); err != nil {
 		return nil, err
@@ -97,7 +96,6 @@ func (a *Attention) OutputShape(in []int) ([]int, error) {
 	return in, nil
 }
 
-// Parameters implements [Layer].
 func (a *Attention) Parameters(in []int) []Parameter {
 	_, n := tokensOf(in)
 	_, other := tokensOf(a.others(in))
@@ -122,7 +120,6 @@ func (a *Attention) Largest(in []int) int {
 	return a.Heads * tokens * others
 }
 
-// Expands implements [Expanding].
 func (a *Attention) Expands(in []int) (what, advice string) {
 	tokens, _ := tokensOf(in)
 	others, _ := tokensOf(a.others(in))
@@ -136,7 +133,6 @@ func (a *Attention) Publishes(in []int) []Value {
 	return []Value{{Name: "attention", Shape: []int{a.Heads, tokens, others}}}
 }
 
-// Apply implements [Layer].
 func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	other := x
 	if a.Keys != "" {

@@ -15,7 +15,6 @@ func init() {
 	})
 }
 
-// Apply implements [Layer].
 func (a *AvgPool) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return a.apply(x, func(g ops.Pooling, images *gorgonia.Node) (*gorgonia.Node, error) {
 		g.Mean = true

@@ -31,10 +31,8 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (*BatchNorm) OutputShape(in []int) ([]int, error) { return in, nil }
 
-// Parameters implements [Layer].
 func (*BatchNorm) Parameters(in []int) []Parameter {
 	c := channels(in)
 	parameter := func(name string, start float64, state bool) Parameter {
@@ -44,10 +42,8 @@ func (*BatchNorm) Parameters(in []int) []Parameter {
 		parameter("running_mean", 0, true), parameter("running_variance", 1, true)}
 }
 
-// Average implements [Averaging].
 func (b *BatchNorm) Average() (key string, decay float64) { return "momentum", b.Momentum }
 
-// Apply implements [Layer].
 func (b *BatchNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	rows := c.Flatten(x)

@@ -9,6 +9,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Reader = (*TakeToken)(nil)
+
 // ClassToken puts a learned token before the tokens of its input: (tokens, features) becomes (tokens + 1, features).
 // Attention can collect a description of the whole image in this token, and [TakeToken] extracts it. The parameter token has
 // shape (features). Devlin et al., BERT, 2019; Dosovitskiy et al., An Image is Worth 16x16 Words, 2021.
@@ -28,19 +30,16 @@ func sequenceOf(in []int) (tokens, features int, err error) {
 	return in[0], in[1], nil
 }
 
-// OutputShape implements [Layer].
 func (*ClassToken) OutputShape(in []int) ([]int, error) {
 	tokens, features, err := sequenceOf(in)
 	return []int{tokens + 1, features}, err
 }
 
-// Parameters implements [Layer].
 func (t *ClassToken) Parameters(in []int) []Parameter {
 	n := in[len(in)-1]
 	return []Parameter{{Name: "token", Shape: []int{n}, Init: t.Init, FanIn: n, FanOut: n}}
 }
 
-// Apply implements [Layer].
 func (*ClassToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	tokens, features, err := sequenceOf(x.Shape()[1:])
 	if err != nil {
@@ -80,17 +79,14 @@ func (t *TakeToken) Check() error {
 	return nil
 }
 
-// Reads implements [Reader].
 func (t *TakeToken) Reads() []Reading { return maskRead("mask", t.Mask, t.mask) }
 
-// Receive implements [Reader].
 func (t *TakeToken) Receive(shapes [][]int) {
 	if t.Mask != "" {
 		t.mask = shapes[0]
 	}
 }
 
-// OutputShape implements [Layer].
 func (t *TakeToken) OutputShape(in []int) ([]int, error) {
 	tokens, features, err := sequenceOf(in)
 	if err == nil && t.Token >= tokens {
@@ -102,10 +98,8 @@ func (t *TakeToken) OutputShape(in []int) ([]int, error) {
 	return []int{features}, err
 }
 
-// Parameters implements [Layer].
 func (*TakeToken) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (t *TakeToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if t.Mask != "" {
 		return t.mean(s, x)
@@ -141,7 +135,6 @@ func (t *TakeToken) mean(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(mixed, batch, features), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (t *TakeToken) OutputRange(in Interval) Interval {
 	if t.Mask != "" { // of no tokens the mean is 0
 		in.Low, in.High = min(in.Low, 0), max(in.High, 0)

@@ -34,10 +34,8 @@ func (l *Concat) Check() error {
 	return nil
 }
 
-// Inner implements [Block].
 func (l *Concat) Inner() []Layer { return l.Layers }
 
-// OutputShape implements [Layer].
 func (l *Concat) OutputShape(in []int) ([]int, error) {
 	if err := l.Check(); err != nil {
 		return nil, err
@@ -67,13 +65,9 @@ func withChannels(shape []int) []int {
 	return shape
 }
 
-// Parameters implements [Layer].
 func (l *Concat) Parameters(in []int) []Parameter { return StackParameters(l.Layers, in) }
+func (l *Concat) Publishes(in []int) []Value      { return StackPublishes(l.Layers, in) }
 
-// Publishes implements [Publisher].
-func (l *Concat) Publishes(in []int) []Value { return StackPublishes(l.Layers, in) }
-
-// Apply implements [Layer].
 func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	in := x.Shape()[1:]
 	out, err := l.OutputShape(in)
@@ -91,7 +85,6 @@ func (l *Concat) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(joined, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (l *Concat) OutputRange(in Interval) Interval {
 	out := StackRange(l.Layers, in)
 	return Interval{min(in.Low, out.Low), max(in.High, out.High)}

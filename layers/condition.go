@@ -10,6 +10,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Reader = (*Condition)(nil)
+
 // Condition adds a vector to every pixel of an image, or to every token, of its input:
 //
 //	y(i,j,c) = x(i,j,c) + v_c
@@ -27,13 +29,9 @@ func init() {
 	Registry.Register("condition", "adds a vector to every pixel, y(i,j,c) = x(i,j,c) + v_c", func() Layer { return &Condition{} })
 }
 
-// Reads implements [Reader].
-func (l *Condition) Reads() []Reading { return []Reading{{Key: "by", Name: l.By, Shape: l.of}} }
-
-// Receive implements [Reader].
+func (l *Condition) Reads() []Reading       { return []Reading{{Key: "by", Name: l.By, Shape: l.of}} }
 func (l *Condition) Receive(shapes [][]int) { l.of = shapes[0] }
 
-// OutputShape implements [Layer].
 func (l *Condition) OutputShape(in []int) ([]int, error) {
 	if _, n := tokensOf(in); l.of == nil || volume.Of(l.of) != n {
 		return nil, part.KeyErrorf("by", "%q has the shape %v, want %d values, one for each channel of the input", l.By, l.of, n)
@@ -41,10 +39,8 @@ func (l *Condition) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// Parameters implements [Layer].
 func (*Condition) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (l *Condition) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	batch := x.Shape()[0]
 	places, n := tokensOf(x.Shape()[1:])

@@ -73,7 +73,6 @@ func (l *Conv1D) geometry(in []int) (ops.Convolution, error) {
 	return g, boundedWindows(g)
 }
 
-// OutputShape implements [Layer].
 func (l *Conv1D) OutputShape(in []int) ([]int, error) {
 	g, err := l.geometry(in)
 	if err != nil {
@@ -82,7 +81,6 @@ func (l *Conv1D) OutputShape(in []int) ([]int, error) {
 	return []int{g.Out[0], g.Out[2]}, nil
 }
 
-// Parameters implements [Layer].
 func (l *Conv1D) Parameters(in []int) []Parameter {
 	image, err := column(in)
 	if err != nil {
@@ -95,7 +93,6 @@ func (l *Conv1D) Parameters(in []int) []Parameter {
 	return list
 }
 
-// Apply implements [Layer].
 func (l *Conv1D) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	y := c.Do("conv1d", func() (*gorgonia.Node, error) {
@@ -114,7 +111,6 @@ func (l *Conv1D) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, x.Shape()[0], volume.Of(y.Shape()[1:3]), l.Filters), c.Err()
 }
 
-// AddsBias implements [Shifting].
 func (l *Conv1D) AddsBias() bool { return l.filtering().AddsBias() }
 
 // OutputRange implements [Ranged]: the range of the activation.

@@ -40,7 +40,6 @@ func (l *Conv2D) geometry(in []int) (ops.Convolution, error) {
 	return g, boundedWindows(g)
 }
 
-// OutputShape implements [Layer].
 func (l *Conv2D) OutputShape(in []int) ([]int, error) {
 	g, err := l.geometry(in)
 	if err != nil {
@@ -49,10 +48,8 @@ func (l *Conv2D) OutputShape(in []int) ([]int, error) {
 	return g.Out[:], nil
 }
 
-// Parameters implements [Layer].
 func (l *Conv2D) Parameters(in []int) []Parameter { return l.parameters(in, l.geometry) }
 
-// Apply implements [Layer].
 func (l *Conv2D) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return l.apply(s, x, l.geometry, func(g ops.Convolution) (*gorgonia.Node, error) {
 		return onImages(x, g.In, g.Out[:], func(images *gorgonia.Node) (*gorgonia.Node, error) { return g.Convolve(images, s.Parameter("weight")) })

@@ -43,7 +43,6 @@ func (l *Conv2DTranspose) geometry(in []int) (ops.Convolution, error) {
 	return g, boundedWindows(g)
 }
 
-// OutputShape implements [Layer].
 func (l *Conv2DTranspose) OutputShape(in []int) ([]int, error) {
 	g, err := l.geometry(in)
 	if err != nil {
@@ -52,10 +51,8 @@ func (l *Conv2DTranspose) OutputShape(in []int) ([]int, error) {
 	return g.In[:], nil
 }
 
-// Parameters implements [Layer].
 func (l *Conv2DTranspose) Parameters(in []int) []Parameter { return l.parameters(in, l.geometry) }
 
-// Apply implements [Layer].
 func (l *Conv2DTranspose) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return l.apply(s, x, l.geometry, func(g ops.Convolution) (*gorgonia.Node, error) {
 		return onImages(x, g.Out, g.In[:], func(images *gorgonia.Node) (*gorgonia.Node, error) { return g.Images(images, s.Parameter("weight")) })

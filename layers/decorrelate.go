@@ -36,17 +36,14 @@ func init() {
 // Decorrelation is returned by the method Preparation of [Decorrelate].
 type Decorrelation struct{ Column string }
 
-// OutputShape implements [Layer].
 func (*Decorrelate) OutputShape(in []int) ([]int, error) { return in, nil }
 
-// Parameters implements [Layer].
 func (*Decorrelate) Parameters(in []int) []Parameter {
 	n := volume.Of(in)
 	return []Parameter{{Name: "weight", Shape: []int{n, n}, Init: identity{}, FanIn: n, FanOut: n, State: true},
 		{Name: "bias", Shape: []int{n}, Init: &Zeros{}, FanIn: n, FanOut: n, State: true}}
 }
 
-// Apply implements [Layer].
 func (*Decorrelate) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	y := c.AddRow(c.MatMul(c.Flatten(x), s.Parameter("weight")), s.Parameter("bias"))
@@ -56,7 +53,6 @@ func (*Decorrelate) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 // Preparation implements [Preparing]. No hook prepares images for this layer; the hook decorrelation fits it.
 func (l *Decorrelate) Preparation() any { return Decorrelation{l.Column} }
 
-// Rest implements [Preparing].
 func (*Decorrelate) Rest(_ Scope, prepared *gorgonia.Node) (*gorgonia.Node, error) {
 	return prepared, nil
 }

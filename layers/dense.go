@@ -7,6 +7,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Sized = (*Dense)(nil)
+
 // Dense maps the flattened input x of n values to `units` outputs: y = activation(x W + b), with W of shape (n, units) and b
 // of shape (units), initially 0. In the last decoder layer, the rows of W are the atoms. The input may have any rank.
 type Dense struct {
@@ -22,13 +24,9 @@ func init() {
 	})
 }
 
-// OutputUnits implements [Sized].
-func (d *Dense) OutputUnits() int { return d.Units }
-
-// SetOutputUnits implements [Sized].
+func (d *Dense) OutputUnits() int     { return d.Units }
 func (d *Dense) SetOutputUnits(n int) { d.Units = n }
 
-// OutputShape implements [Layer].
 func (d *Dense) OutputShape([]int) ([]int, error) {
 	if d.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", d.Units)
@@ -39,7 +37,6 @@ func (d *Dense) OutputShape([]int) ([]int, error) {
 	return []int{d.Units}, nil
 }
 
-// Parameters implements [Layer].
 func (d *Dense) Parameters(in []int) []Parameter {
 	n := volume.Of(in)
 	list := []Parameter{{Name: "weight", Shape: []int{n, d.Units}, Init: d.Init, FanIn: n, FanOut: d.Units}}
@@ -49,12 +46,10 @@ func (d *Dense) Parameters(in []int) []Parameter {
 	return list
 }
 
-// Apply implements [Layer].
 func (d *Dense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return applyDense(s, x, d.Activation, d.Bias)
 }
 
-// AddsBias implements [Shifting].
 func (d *Dense) AddsBias() bool { return d.Bias && d.Activation.isLinear() }
 
 // OutputRange implements [Ranged]: the range of the activation.

@@ -11,6 +11,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Reader = (*Diffuse)(nil)
+
 // Diffuse mixes an image x with noise, the forward process of a diffusion model: the value `level` is the noise level t of each
 // image, from 0 (no noise) to 1 (noise alone), and the value `noise` is e ~ N(0, 1), with as many values as an image:
 //
@@ -51,15 +53,12 @@ func init() {
 	})
 }
 
-// Reads implements [Reader].
 func (d *Diffuse) Reads() []Reading {
 	return []Reading{{Key: "noise", Name: d.Noise, Shape: d.noise}, {Key: "level", Name: d.Level, Shape: d.level, Fixed: true}}
 }
 
-// Receive implements [Reader].
 func (d *Diffuse) Receive(shapes [][]int) { d.noise, d.level = shapes[0], shapes[1] }
 
-// OutputShape implements [Layer].
 func (d *Diffuse) OutputShape(in []int) ([]int, error) {
 	if d.noise == nil || volume.Of(d.noise) != volume.Of(in) {
 		return nil, part.KeyErrorf("noise", "%q has the shape %v, want %d values, as many as the input", d.Noise, d.noise, volume.Of(in))
@@ -70,7 +69,6 @@ func (d *Diffuse) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// Parameters implements [Layer].
 func (*Diffuse) Parameters([]int) []Parameter { return nil }
 
 // The logarithm of a(t)² of the linear schedule is -(linearStart t + linearGrowth t²): its rate grows from 0.1 to 20.
@@ -79,7 +77,6 @@ const (
 	linearGrowth = (20 - linearStart) / 2
 )
 
-// Apply implements [Layer].
 func (d *Diffuse) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	batch, pixels := x.Shape()[0], volume.Of(x.Shape()[1:])
@@ -121,7 +118,6 @@ func (d *Diffuse) at(t float64) (signal, noise float64) {
 // firstLevel is the level at which a new image begins. At 1, the cosine schedule leaves nothing of an image.
 const firstLevel = 0.999
 
-// Generate implements [Generator].
 func (d *Diffuse) Generate(g Generation) ([]float32, error) {
 	streams := g.Streams()
 	n := g.Size(g.Path())
@@ -160,7 +156,6 @@ func (d *Diffuse) Generate(g Generation) ([]float32, error) {
 	return y, nil
 }
 
-// Stepped implements [Stepwise].
 func (d *Diffuse) Stepped(steps int, eta float64) (Generator, error) {
 	other := *d
 	if steps < 0 {

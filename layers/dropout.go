@@ -17,7 +17,6 @@ func init() {
 	})
 }
 
-// Apply implements [Layer].
 func (d *Dropout) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if !s.Training() || !d.Noisy() {
 		return x, nil
@@ -26,7 +25,6 @@ func (d *Dropout) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.HadamardProd(x, mask)
 }
 
-// Noisy implements [Noisy].
 func (d *Dropout) Noisy() bool { return d.Rate != 0 }
 
 // OutputRange implements [Ranged]: the remaining values are divided by 1 - rate.

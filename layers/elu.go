@@ -16,13 +16,9 @@ func init() {
 	Registry.Register("elu", "y = x for x > 0, alpha * (exp(x)-1) elsewhere", func() Layer { return &Elu{Alpha: 1} })
 }
 
-// Activate implements [Activation].
-func (e *Elu) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Elu(x, e.Alpha) }
-
-// Apply implements [Layer].
+func (e *Elu) Activate(x *gorgonia.Node) (*gorgonia.Node, error)       { return ops.Elu(x, e.Alpha) }
 func (e *Elu) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return e.Activate(x) }
 
-// OutputRange implements [Ranged].
 func (e *Elu) OutputRange(in Interval) Interval {
 	low := -e.Alpha
 	if in.Low >= 0 {

@@ -8,6 +8,8 @@ import (
 	"tessera/graph/ops"
 )
 
+var _ Sized = (*Embedding)(nil)
+
 // Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units).
 // Any input other than the whole numbers from 0 to vocabulary - 1 gives NaN. If the input is a column of the data set, such a
 // value is an error before the training. The input has no gradient. Parameter: weight E, of shape (vocabulary, units).
@@ -23,16 +25,10 @@ func init() {
 	})
 }
 
-// OutputUnits implements [Sized].
-func (e *Embedding) OutputUnits() int { return e.Units }
-
-// SetOutputUnits implements [Sized].
+func (e *Embedding) OutputUnits() int     { return e.Units }
 func (e *Embedding) SetOutputUnits(n int) { e.Units = n }
+func (e *Embedding) Indices() int         { return e.Vocabulary }
 
-// Indices implements [Indexing].
-func (e *Embedding) Indices() int { return e.Vocabulary }
-
-// OutputShape implements [Layer].
 func (e *Embedding) OutputShape(in []int) ([]int, error) {
 	if e.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", e.Units)
@@ -43,12 +39,10 @@ func (e *Embedding) OutputShape(in []int) ([]int, error) {
 	return append(slices.Clone(in), e.Units), nil
 }
 
-// Parameters implements [Layer].
 func (e *Embedding) Parameters([]int) []Parameter {
 	return []Parameter{{Name: "weight", Shape: []int{e.Vocabulary, e.Units}, Init: e.Init, FanIn: e.Vocabulary, FanOut: e.Units}}
 }
 
-// Apply implements [Layer].
 func (e *Embedding) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Gather(s.Parameter("weight"), x)
 }

@@ -56,7 +56,6 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 	return g, image, err
 }
 
-// AddsBias implements [Shifting].
 func (f *Filtering) AddsBias() bool { return f.Bias && f.Activation.isLinear() }
 
 // kernelWidth returns the width of a filter.

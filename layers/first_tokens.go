@@ -24,7 +24,6 @@ func init() {
 // Indices implements [Indexing]: lengths from 0 to the number of tokens.
 func (f *FirstTokens) Indices() int { return f.Tokens + 1 }
 
-// OutputShape implements [Layer].
 func (f *FirstTokens) OutputShape(in []int) ([]int, error) {
 	switch {
 	case len(in) != 1:
@@ -35,10 +34,8 @@ func (f *FirstTokens) OutputShape(in []int) ([]int, error) {
 	return []int{in[0], f.Tokens}, nil
 }
 
-// Parameters implements [Layer].
 func (*FirstTokens) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (f *FirstTokens) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	out, err := f.OutputShape(x.Shape()[1:])
 	if err != nil {
@@ -50,7 +47,6 @@ func (f *FirstTokens) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(mask, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*FirstTokens) OutputRange(Interval) Interval { return Interval{0, 1} }
 
 // fitsTokens returns an error for a mask that does not contain one number for each token.

@@ -13,20 +13,13 @@ func init() {
 	Registry.Register("flatten", "an image as the vector of its values", func() Layer { return &Flatten{} })
 }
 
-// Rearranges implements [Rearranging].
-func (Flatten) Rearranges() {}
-
-// OutputShape implements [Layer].
+func (Flatten) Rearranges()                         {}
 func (Flatten) OutputShape(in []int) ([]int, error) { return []int{volume.Of(in)}, nil }
+func (Flatten) Parameters([]int) []Parameter        { return nil }
 
-// Parameters implements [Layer].
-func (Flatten) Parameters([]int) []Parameter { return nil }
-
-// Apply implements [Layer].
 func (Flatten) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Flatten(x), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (Flatten) OutputRange(in Interval) Interval { return in }

@@ -10,6 +10,11 @@ import (
 	"tessera/internal/volume"
 )
 
+var (
+	_ Sized       = (*Gaussian)(nil)
+	_ Variational = (*Gaussian)(nil)
+)
+
 // Gaussian is the code layer of a variational auto-encoder. From the flattened input x of n values it computes a normal
 // distribution for each of its `units` outputs,
 //
@@ -37,13 +42,9 @@ const (
 	LogVariance = "log_variance"
 )
 
-// OutputUnits implements [Sized].
-func (g *Gaussian) OutputUnits() int { return g.Units }
-
-// SetOutputUnits implements [Sized].
+func (g *Gaussian) OutputUnits() int     { return g.Units }
 func (g *Gaussian) SetOutputUnits(n int) { g.Units = n }
 
-// OutputShape implements [Layer].
 func (g *Gaussian) OutputShape([]int) ([]int, error) {
 	if g.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", g.Units)
@@ -51,7 +52,6 @@ func (g *Gaussian) OutputShape([]int) ([]int, error) {
 	return []int{g.Units}, nil
 }
 
-// Parameters implements [Layer].
 func (g *Gaussian) Parameters(in []int) (list []Parameter) {
 	n := volume.Of(in)
 	for _, prefix := range []string{"", LogVariance + "_"} {
@@ -62,15 +62,12 @@ func (g *Gaussian) Parameters(in []int) (list []Parameter) {
 	return list
 }
 
-// Publishes implements [Publisher].
 func (g *Gaussian) Publishes([]int) []Value {
 	return []Value{{Name: Mean, Shape: []int{g.Units}}, {Name: LogVariance, Shape: []int{g.Units}}}
 }
 
-// Noisy implements [Noisy].
 func (g *Gaussian) Noisy() bool { return true }
 
-// Apply implements [Layer].
 func (g *Gaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	y := g.draw(&c, s, x)
@@ -106,7 +103,6 @@ func (g *Gaussian) Generate(d Generation) ([]float32, error) {
 	return d.Value("output", map[string][]float32{d.Path(): codes})
 }
 
-// DrawFrom implements [Variational].
 func (g *Gaussian) DrawFrom(dst []float32, values map[string][]float32, r *rand.Rand) (logRatio float64) {
 	mean, logVariance := values[Mean], values[LogVariance]
 	for j := range dst {
@@ -118,7 +114,6 @@ func (g *Gaussian) DrawFrom(dst []float32, values map[string][]float32, r *rand.
 	return logRatio
 }
 
-// Divergence implements [Variational].
 func (g *Gaussian) Divergence(values map[string][]float32) (sum float64) {
 	for j, mean := range values[Mean] {
 		m, v := float64(mean), float64(values[LogVariance][j])

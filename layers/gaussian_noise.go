@@ -18,7 +18,6 @@ func init() {
 	})
 }
 
-// Apply implements [Layer].
 func (g *GaussianNoise) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if !s.Training() || !g.Noisy() {
 		return x, nil
@@ -26,7 +25,6 @@ func (g *GaussianNoise) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error)
 	return gorgonia.Add(x, s.Noise(normalSampler{stddev: g.Stddev}, x.Shape()...))
 }
 
-// Noisy implements [Noisy].
 func (g *GaussianNoise) Noisy() bool { return g.Stddev != 0 }
 
 // OutputRange implements [Ranged]: the noise has no bounds.
@@ -40,7 +38,6 @@ func (g *GaussianNoise) OutputRange(in Interval) Interval {
 // normalSampler draws from N(0, stddev²).
 type normalSampler struct{ stddev float64 }
 
-// Sample implements [ops.Sampler].
 func (n normalSampler) Sample(dst []float32, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(n.stddev * r.NormFloat64())

@@ -27,7 +27,6 @@ func (g *GlobalPool) geometry(in []int) (ops.Pooling, error) {
 	return p, p.Check()
 }
 
-// OutputShape implements [Layer].
 func (g *GlobalPool) OutputShape(in []int) ([]int, error) {
 	p, err := g.geometry(in)
 	if err != nil {
@@ -36,10 +35,8 @@ func (g *GlobalPool) OutputShape(in []int) ([]int, error) {
 	return p.Out[2:], nil
 }
 
-// Parameters implements [Layer].
 func (*GlobalPool) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (g *GlobalPool) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	p, err := g.geometry(x.Shape()[1:])
 	if err != nil {
@@ -52,5 +49,4 @@ func (g *GlobalPool) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return onImages(x, p.In, p.Out[2:], pool)
 }
 
-// OutputRange implements [Ranged].
 func (*GlobalPool) OutputRange(in Interval) Interval { return in }

@@ -27,7 +27,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (g *GroupNorm) OutputShape(in []int) ([]int, error) {
 	image, err := imageOf(in)
 	if err != nil {
@@ -42,10 +41,8 @@ func (g *GroupNorm) OutputShape(in []int) ([]int, error) {
 	return in, nil
 }
 
-// Parameters implements [Layer].
 func (*GroupNorm) Parameters(in []int) []Parameter { return scaleAndShift(channels(in)) }
 
-// Apply implements [Layer].
 func (g *GroupNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if _, err := g.OutputShape(x.Shape()[1:]); err != nil {
 		return nil, fmt.Errorf("group_norm: %w", err)

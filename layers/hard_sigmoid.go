@@ -13,14 +13,10 @@ func init() {
 	Registry.Register("hard_sigmoid", "piecewise linear sigmoid, y = min(max(x/6 + 1/2, 0), 1)", func() Layer { return &HardSigmoid{} })
 }
 
-// Activate implements [Activation].
 func (HardSigmoid) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Clip(c.Shift(c.Scale(x, 1.0/6), 0.5), 0, 1), c.Err()
 }
 
-// Apply implements [Layer].
 func (h HardSigmoid) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return h.Activate(x) }
-
-// OutputRange implements [Ranged].
-func (HardSigmoid) OutputRange(Interval) Interval { return Interval{0, 1} }
+func (HardSigmoid) OutputRange(Interval) Interval                             { return Interval{0, 1} }

@@ -208,7 +208,6 @@ func scaledAndShifted(s Scope, y *gorgonia.Node) (*gorgonia.Node, error) {
 // maskSampler draws 0 with probability drop and keep otherwise.
 type maskSampler struct{ drop, keep float64 }
 
-// Sample implements [ops.Sampler].
 func (m maskSampler) Sample(dst []float32, r *rand.Rand) {
 	keep := float32(m.keep)
 	for i := range dst {

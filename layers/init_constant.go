@@ -15,10 +15,8 @@ func init() {
 	Inits.Register("constant", "value", func() Init { return &Constant{} })
 }
 
-// Fill implements [Init].
 func (Zeros) Fill(w []float32, _, _ int, _ *rand.Rand) { clear(w) }
 
-// Fill implements [Init].
 func (c *Constant) Fill(w []float32, _, _ int, _ *rand.Rand) {
 	for i := range w {
 		w[i] = float32(c.Value)

@@ -17,13 +17,11 @@ func init() {
 	Inits.Register("glorot_normal", "N(0, s²), s = sqrt(2/(fan_in+fan_out))", func() Init { return &GlorotNormal{} })
 }
 
-// Fill implements [Init].
 func (GlorotUniform) Fill(w []float32, fanIn, fanOut int, r *rand.Rand) {
 	a := math.Sqrt(6 / float64(fanIn+fanOut))
 	fillUniform(w, -a, a, r)
 }
 
-// Fill implements [Init].
 func (GlorotNormal) Fill(w []float32, fanIn, fanOut int, r *rand.Rand) {
 	fillNormal(w, 0, math.Sqrt(2/float64(fanIn+fanOut)), r)
 }

@@ -17,13 +17,11 @@ func init() {
 	Inits.Register("he_normal", "N(0, s²), s = sqrt(2/fan_in)", func() Init { return &HeNormal{} })
 }
 
-// Fill implements [Init].
 func (HeUniform) Fill(w []float32, fanIn, _ int, r *rand.Rand) {
 	a := math.Sqrt(6 / float64(fanIn))
 	fillUniform(w, -a, a, r)
 }
 
-// Fill implements [Init].
 func (HeNormal) Fill(w []float32, fanIn, _ int, r *rand.Rand) {
 	fillNormal(w, 0, math.Sqrt(2/float64(fanIn)), r)
 }

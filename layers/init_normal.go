@@ -12,7 +12,6 @@ func init() {
 	Inits.Register("normal", "N(mean, stddev²)", func() Init { return &Normal{Stddev: 0.05} })
 }
 
-// Fill implements [Init].
 func (n *Normal) Fill(w []float32, _, _ int, r *rand.Rand) { fillNormal(w, n.Mean, n.Stddev, r) }
 
 // fillNormal draws from N(mean, stddev²).

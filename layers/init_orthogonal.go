@@ -24,7 +24,6 @@ func (o *Orthogonal) Fill(w []float32, fanIn, _ int, r *rand.Rand) {
 	o.FillMatrix(w, len(w)/max(fanIn, 1), r)
 }
 
-// FillMatrix implements [MatrixInit].
 func (o *Orthogonal) FillMatrix(w []float32, columns int, r *rand.Rand) {
 	if len(w) == 0 || columns < 1 {
 		return

@@ -24,7 +24,6 @@ func (s *SparseInit) Fill(w []float32, fanIn, _ int, r *rand.Rand) {
 	s.FillMatrix(w, len(w)/max(fanIn, 1), r)
 }
 
-// FillMatrix implements [MatrixInit].
 func (s *SparseInit) FillMatrix(w []float32, columns int, r *rand.Rand) {
 	if len(w) == 0 || columns < 1 {
 		return

@@ -24,7 +24,6 @@ func (u *Uniform) Check() error {
 	return nil
 }
 
-// Fill implements [Init].
 func (u *Uniform) Fill(w []float32, _, _ int, r *rand.Rand) { fillUniform(w, u.Low, u.High, r) }
 
 // fillUniform draws from U(low, high).

@@ -24,7 +24,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (*InstanceNorm) OutputShape(in []int) ([]int, error) {
 	image, err := imageOf(in)
 	if err != nil {
@@ -36,10 +35,8 @@ func (*InstanceNorm) OutputShape(in []int) ([]int, error) {
 	return in, nil
 }
 
-// Parameters implements [Layer].
 func (*InstanceNorm) Parameters(in []int) []Parameter { return scaleAndShift(channels(in)) }
 
-// Apply implements [Layer].
 func (i *InstanceNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	image, err := imageOf(x.Shape()[1:])
 	if err != nil {

@@ -23,24 +23,19 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (*JumpRelu) OutputShape(in []int) ([]int, error) { return []int{volume.Of(in)}, nil }
 
-// Parameters implements [Layer].
 func (l *JumpRelu) Parameters(in []int) []Parameter {
 	n := volume.Of(in)
 	return []Parameter{{Name: "threshold", Shape: []int{n}, Init: &Constant{Value: l.Threshold}, FanIn: n, FanOut: n}}
 }
 
-// Publishes implements [Publisher].
 func (*JumpRelu) Publishes(in []int) []Value {
 	return []Value{{Name: "active", Shape: []int{volume.Of(in)}}}
 }
 
-// Estimates implements [Estimated].
 func (*JumpRelu) Estimates() []string { return []string{"threshold"} }
 
-// Apply implements [Layer].
 func (l *JumpRelu) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	x = c.Flatten(x)
@@ -53,5 +48,4 @@ func (l *JumpRelu) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Gate(x, above, l.Width)
 }
 
-// OutputRange implements [Ranged].
 func (*JumpRelu) OutputRange(in Interval) Interval { return Interval{min(0, in.Low), max(0, in.High)} }

@@ -20,6 +20,8 @@ import (
 	"tessera/graph/ops"
 )
 
+var _ Scope = (*innerScope)(nil)
+
 // Layer is one element of an encoder or a decoder. Shapes do not include the batch axis: an image is (height, width) or
 // (height, width, channels), a vector is (units).
 type Layer interface {
@@ -294,7 +296,6 @@ type InnerError struct {
 	Err   error
 }
 
-// Error implements error.
 func (e InnerError) Error() string { return fmt.Sprintf("layers[%d]: %v", e.Index, e.Err) }
 
 // Unwrap returns the layer's error.
@@ -385,17 +386,14 @@ type innerScope struct {
 	parameters []Parameter // parameters of the layer; nil for a block
 }
 
-// Parameter implements [Scope].
 func (s innerScope) Parameter(name string) *gorgonia.Node {
 	return s.Scope.Parameter(s.prefix + name)
 }
 
-// Update implements [Scope].
 func (s innerScope) Update(name string, value *gorgonia.Node) {
 	s.Scope.Update(s.prefix+name, value)
 }
 
-// Publish implements [Scope].
 func (s innerScope) Publish(name string, value *gorgonia.Node) {
 	s.Scope.Publish(s.prefix+name, value)
 }
@@ -403,7 +401,6 @@ func (s innerScope) Publish(name string, value *gorgonia.Node) {
 // Training implements [Scope]. A frozen layer runs in inference mode, independently of the other layers of the block.
 func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Names(s.parameters)...) }
 
-// Frozen implements [Scope].
 func (s innerScope) Frozen(names ...string) bool {
 	inner := make([]string, len(names))
 	for i, name := range names {

@@ -25,7 +25,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (*LayerNorm) OutputShape(in []int) ([]int, error) {
 	if len(in) == 0 || in[len(in)-1] < 2 {
 		return nil, fmt.Errorf("got an input of shape %v, want more than one value on its last axis", in)
@@ -33,10 +32,8 @@ func (*LayerNorm) OutputShape(in []int) ([]int, error) {
 	return in, nil
 }
 
-// Parameters implements [Layer].
 func (*LayerNorm) Parameters(in []int) []Parameter { return scaleAndShift(in[len(in)-1]) }
 
-// Apply implements [Layer].
 func (l *LayerNorm) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if _, err := l.OutputShape(x.Shape()[1:]); err != nil {
 		return nil, fmt.Errorf("layer_norm: %w", err)

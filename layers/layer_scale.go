@@ -22,7 +22,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (*LayerScale) OutputShape(in []int) ([]int, error) {
 	if len(in) == 0 {
 		return nil, errors.New("got an input without axes")
@@ -30,13 +29,11 @@ func (*LayerScale) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// Parameters implements [Layer].
 func (l *LayerScale) Parameters(in []int) []Parameter {
 	n := in[len(in)-1]
 	return []Parameter{{Name: "scale", Shape: []int{n}, Init: &Constant{Value: l.Scale}, FanIn: n, FanOut: n}}
 }
 
-// Apply implements [Layer].
 func (*LayerScale) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return mulChannels(&c, x, s.Parameter("scale")), c.Err()

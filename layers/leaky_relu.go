@@ -16,15 +16,12 @@ func init() {
 	Registry.Register("leaky_relu", "y = x for x > 0, slope * x elsewhere", func() Layer { return &LeakyRelu{Slope: 0.1} })
 }
 
-// Activate implements [Activation].
 func (l *LeakyRelu) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return ops.Ramp(x, 1, l.Slope)
 }
 
-// Apply implements [Layer].
 func (l *LeakyRelu) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return l.Activate(x) }
 
-// OutputRange implements [Ranged].
 func (l *LeakyRelu) OutputRange(in Interval) Interval {
 	f := func(x float64) float64 {
 		if x > 0 || l.Slope == 0 {

@@ -9,11 +9,6 @@ func init() {
 	Registry.Register("linear", "identity, y = x", func() Layer { return &Linear{} })
 }
 
-// Activate implements [Activation].
-func (Linear) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return x, nil }
-
-// Apply implements [Layer].
+func (Linear) Activate(x *gorgonia.Node) (*gorgonia.Node, error)         { return x, nil }
 func (l Linear) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return l.Activate(x) }
-
-// OutputRange implements [Ranged].
-func (Linear) OutputRange(in Interval) Interval { return in }
+func (Linear) OutputRange(in Interval) Interval                          { return in }

@@ -10,6 +10,8 @@ import (
 	"tessera/graph/ops"
 )
 
+var _ Reader = (*MaskTokens)(nil)
+
 // MaskPatches hides a fraction of the tokens of its input (tokens, features) in training: the output contains only the
 // remaining tokens, in order, so that the following layers skip the hidden ones. round(ratio tokens) tokens are hidden, but at
 // least one remains. The hidden tokens are drawn again for every image and step. At inference nothing is hidden: the output is
@@ -31,36 +33,26 @@ func (m *MaskPatches) hidden(tokens int) int {
 	return min(tokens-1, int(math.Round(m.Ratio*float64(tokens))))
 }
 
-// Rearranges implements [Rearranging].
 func (*MaskPatches) Rearranges() {}
 
-// OutputShape implements [Layer].
 func (*MaskPatches) OutputShape(in []int) ([]int, error) {
 	_, _, err := sequenceOf(in)
 	return in, err
 }
 
-// TrainingShape implements [Shortening].
 func (m *MaskPatches) TrainingShape(in []int) []int { return []int{in[0] - m.hidden(in[0]), in[1]} }
-
-// Parameters implements [Layer].
-func (*MaskPatches) Parameters([]int) []Parameter { return nil }
-
-// Noisy implements [Noisy].
-func (m *MaskPatches) Noisy() bool { return m.Ratio > 0 }
+func (*MaskPatches) Parameters([]int) []Parameter   { return nil }
+func (m *MaskPatches) Noisy() bool                  { return m.Ratio > 0 }
 
 // Mask is the name of the value that [MaskPatches] publishes.
 const Mask = "mask"
 
-// Publishes implements [Publisher].
 func (*MaskPatches) Publishes(in []int) []Value {
 	return []Value{{Name: Mask, Shape: []int{in[0]}}}
 }
 
-// Draws implements [Drawing].
 func (*MaskPatches) Draws() []string { return []string{Mask} }
 
-// Apply implements [Layer].
 func (m *MaskPatches) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	tokens, features, err := sequenceOf(x.Shape()[1:])
 	if err != nil {
@@ -79,7 +71,6 @@ func (m *MaskPatches) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Do("gather", func() (*gorgonia.Node, error) { return geometry.Mix(visible, x) }), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*MaskPatches) OutputRange(in Interval) Interval { return in }
 
 // visibleOf returns the weights (batch, 1, visible, tokens) that select the tokens that a mask does not hide, and the
@@ -99,7 +90,6 @@ func nothingOf(c *ops.Chain, x *gorgonia.Node, batch, tokens int) *gorgonia.Node
 // hiddenSampler draws the hidden tokens of every row of tokens.
 type hiddenSampler struct{ hidden, tokens int }
 
-// Sample implements [ops.Sampler].
 func (h hiddenSampler) Sample(dst []float32, r *rand.Rand) {
 	for from := 0; from+h.tokens <= len(dst); from += h.tokens {
 		row, left := dst[from:from+h.tokens], h.hidden
@@ -128,13 +118,9 @@ func init() {
 	})
 }
 
-// Reads implements [Reader].
-func (m *MaskTokens) Reads() []Reading { return []Reading{{Key: "mask", Name: m.Mask, Shape: m.of}} }
-
-// Receive implements [Reader].
+func (m *MaskTokens) Reads() []Reading       { return []Reading{{Key: "mask", Name: m.Mask, Shape: m.of}} }
 func (m *MaskTokens) Receive(shapes [][]int) { m.of = shapes[0] }
 
-// OutputShape implements [Layer].
 func (m *MaskTokens) OutputShape(in []int) ([]int, error) {
 	tokens, _, err := sequenceOf(in)
 	if err == nil && (len(m.of) != 1 || m.of[0] != tokens) {
@@ -146,13 +132,11 @@ func (m *MaskTokens) OutputShape(in []int) ([]int, error) {
 // TrainingShape implements [Shortening]: all tokens.
 func (m *MaskTokens) TrainingShape(in []int) []int { return []int{m.of[0], in[1]} }
 
-// Parameters implements [Layer].
 func (m *MaskTokens) Parameters(in []int) []Parameter {
 	n := in[len(in)-1]
 	return []Parameter{{Name: "token", Shape: []int{n}, Init: m.Init, FanIn: n, FanOut: n}}
 }
 
-// Apply implements [Layer].
 func (m *MaskTokens) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	given, features, err := sequenceOf(x.Shape()[1:])
 	if err != nil {

@@ -15,7 +15,6 @@ func init() {
 	})
 }
 
-// Apply implements [Layer].
 func (m *MaskingNoise) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	if !s.Training() || !m.Noisy() {
 		return x, nil
@@ -23,10 +22,8 @@ func (m *MaskingNoise) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) 
 	return gorgonia.HadamardProd(x, s.Noise(maskSampler{drop: m.Rate, keep: 1}, x.Shape()...))
 }
 
-// Noisy implements [Noisy].
 func (m *MaskingNoise) Noisy() bool { return m.Rate != 0 }
 
-// OutputRange implements [Ranged].
 func (m *MaskingNoise) OutputRange(in Interval) Interval {
 	if m.Rate == 0 {
 		return in

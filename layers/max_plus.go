@@ -7,6 +7,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Sized = (*MaxPlus)(nil)
+
 // MaxPlus maps the flattened input h of n values to `units` outputs in the max-plus algebra, y(i) = max over j of (h(j) +
 // weight(j,i)), where weight has shape (n, units). In a decoder the rows of weight are the atoms. Flat dilations commute with
 // maxima and with adding a constant. The dilated output therefore equals the output of the dilated atoms: the
@@ -22,13 +24,9 @@ func init() {
 	})
 }
 
-// OutputUnits implements [Sized].
-func (m *MaxPlus) OutputUnits() int { return m.Units }
-
-// SetOutputUnits implements [Sized].
+func (m *MaxPlus) OutputUnits() int     { return m.Units }
 func (m *MaxPlus) SetOutputUnits(n int) { m.Units = n }
 
-// OutputShape implements [Layer].
 func (m *MaxPlus) OutputShape([]int) ([]int, error) {
 	if m.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", m.Units)
@@ -36,13 +34,11 @@ func (m *MaxPlus) OutputShape([]int) ([]int, error) {
 	return []int{m.Units}, nil
 }
 
-// Parameters implements [Layer].
 func (m *MaxPlus) Parameters(in []int) []Parameter {
 	n := volume.Of(in)
 	return []Parameter{{Name: "weight", Shape: []int{n, m.Units}, Init: m.Init, FanIn: n, FanOut: m.Units}}
 }
 
-// Apply implements [Layer].
 func (*MaxPlus) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	h := c.Flatten(x)

@@ -17,10 +17,8 @@ func init() {
 	})
 }
 
-// Rearranges implements [Rearranging].
 func (*MaxPool) Rearranges() {}
 
-// Apply implements [Layer].
 func (m *MaxPool) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return m.apply(x, ops.Pooling.Max)
 }

@@ -18,11 +18,6 @@ func init() {
 	Registry.Register("pado", "images as the channels of a positive decomposition by openings", func() Layer { return &PADO{studied} })
 }
 
-// Decompose implements [Decomposing].
-func (p *PADO) Decompose() morph.Decomposition { return p.of(morph.PADO) }
-
-// Preparation implements [Preparing].
-func (p *PADO) Preparation() any { return p.Decompose() }
-
-// Apply implements [Layer].
+func (p *PADO) Decompose() morph.Decomposition                          { return p.of(morph.PADO) }
+func (p *PADO) Preparation() any                                        { return p.Decompose() }
 func (p *PADO) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return decomposed(p, s, x) }

@@ -33,10 +33,8 @@ func (p *Patches) geometry(in []int) (ops.Patching, error) {
 	return g, nil
 }
 
-// Rearranges implements [Rearranging].
 func (*Patches) Rearranges() {}
 
-// OutputShape implements [Layer].
 func (p *Patches) OutputShape(in []int) ([]int, error) {
 	g, err := p.geometry(in)
 	if err != nil {
@@ -45,10 +43,8 @@ func (p *Patches) OutputShape(in []int) ([]int, error) {
 	return []int{g.Tokens(), g.Features()}, nil
 }
 
-// Parameters implements [Layer].
 func (*Patches) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (p *Patches) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	g, err := p.geometry(x.Shape()[1:])
 	if err != nil {
@@ -57,5 +53,4 @@ func (p *Patches) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return g.Cut(x)
 }
 
-// OutputRange implements [Ranged].
 func (*Patches) OutputRange(in Interval) Interval { return in }

@@ -34,7 +34,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (p *Plasticity) OutputShape(in []int) ([]int, error) {
 	if !(p.Mean > 0 && p.Mean < 1) {
 		return nil, part.KeyErrorf("mean", "got %v, want in (0,1)", p.Mean)
@@ -42,7 +41,6 @@ func (p *Plasticity) OutputShape(in []int) ([]int, error) {
 	return in, nil
 }
 
-// Parameters implements [Layer].
 func (p *Plasticity) Parameters(in []int) []Parameter {
 	state := func(name string, start float64) Parameter {
 		return Parameter{Name: name, Shape: []int{channels(in)}, Init: &Constant{Value: start}, FanIn: 1, FanOut: 1, State: true}
@@ -50,7 +48,6 @@ func (p *Plasticity) Parameters(in []int) []Parameter {
 	return []Parameter{state("gain", p.Gain), state("bias", p.Bias)}
 }
 
-// Apply implements [Layer].
 func (p *Plasticity) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	rows := c.Flatten(x)
@@ -83,5 +80,4 @@ func (p *Plasticity) adapt(c *ops.Chain, s Scope, g, h *gorgonia.Node, places in
 	}
 }
 
-// OutputRange implements [Ranged].
 func (*Plasticity) OutputRange(Interval) Interval { return Interval{0, 1} }

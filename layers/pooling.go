@@ -52,7 +52,6 @@ func (p *Pooling) OutputShape(in []int) ([]int, error) {
 // Parameters implements [Layer].
 func (*Pooling) Parameters([]int) []Parameter { return nil }
 
-// OutputRange implements [Ranged].
 func (*Pooling) OutputRange(in Interval) Interval { return in }
 
 // apply adds the op that f returns for the geometry to the graph of x.

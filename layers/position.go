@@ -27,10 +27,8 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (*Position) OutputShape(in []int) ([]int, error) { return in, nil }
 
-// Parameters implements [Layer].
 func (p *Position) Parameters(in []int) []Parameter {
 	tokens, features := tokensOf(in)
 	e := Parameter{Name: "embedding", Shape: slices.Clone(in), Init: p.Init, FanIn: tokens, FanOut: features}
@@ -43,12 +41,10 @@ func (p *Position) Parameters(in []int) []Parameter {
 // waves initialises a sinusoidal embedding.
 type waves struct{}
 
-// Fill implements [Init].
 func (w waves) Fill(values []float32, _, features int, r *rand.Rand) {
 	w.FillMatrix(values, features, r)
 }
 
-// FillMatrix implements [MatrixInit].
 func (waves) FillMatrix(values []float32, features int, _ *rand.Rand) {
 	for i := range values {
 		token, f := i/features, i%features
@@ -60,7 +56,6 @@ func (waves) FillMatrix(values []float32, features int, _ *rand.Rand) {
 	}
 }
 
-// Apply implements [Layer].
 func (*Position) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	embedding := s.Parameter("embedding")

@@ -19,15 +19,12 @@ func init() {
 	Registry.Register("prelu", "y = x for x > 0, a x elsewhere, with a learned slope a per unit or channel", func() Layer { return &PRelu{Slope: 0.25} })
 }
 
-// OutputShape implements [Layer].
 func (*PRelu) OutputShape(in []int) ([]int, error) { return in, nil }
 
-// Parameters implements [Layer].
 func (p *PRelu) Parameters(in []int) []Parameter {
 	return []Parameter{{Name: "slope", Shape: []int{channels(in)}, Init: &Constant{Value: p.Slope}, FanIn: 1, FanOut: 1}}
 }
 
-// Apply implements [Layer].
 func (*PRelu) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Sub(c.Ramp(x, 1, 0), mulChannels(&c, c.Ramp(x, 0, -1), s.Parameter("slope"))), c.Err()

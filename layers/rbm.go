@@ -11,6 +11,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Sized = (*RBM)(nil)
+
 // RBM is a restricted Boltzmann machine: a distribution of its flattened input v of n values and of `units` binary hidden units h,
 // p(v, h) = exp(-E(v, h)) / Z. With the weight W (n, units), the bias b (units), the visible_bias a (n), and the standard deviation
 // σ of gaussian visible units, its energy E, its free energy F(v) = -log sum over h of exp(-E(v, h)) and its conditional
@@ -76,13 +78,9 @@ func (m *RBM) Check() error {
 	return nil
 }
 
-// OutputUnits implements [Sized].
-func (m *RBM) OutputUnits() int { return m.Units }
-
-// SetOutputUnits implements [Sized].
+func (m *RBM) OutputUnits() int     { return m.Units }
 func (m *RBM) SetOutputUnits(n int) { m.Units = n }
 
-// OutputShape implements [Layer].
 func (m *RBM) OutputShape([]int) ([]int, error) {
 	if m.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", m.Units)
@@ -90,7 +88,6 @@ func (m *RBM) OutputShape([]int) ([]int, error) {
 	return []int{m.Units}, m.Check()
 }
 
-// Parameters implements [Layer].
 func (m *RBM) Parameters(in []int) []Parameter {
 	n := volume.Of(in)
 	list := []Parameter{
@@ -108,12 +105,10 @@ func (m *RBM) Parameters(in []int) []Parameter {
 	return list
 }
 
-// Publishes implements [Publisher].
 func (*RBM) Publishes([]int) []Value {
 	return []Value{{Name: Energy, Shape: []int{1}}, {Name: SampleEnergy, Shape: []int{1}}}
 }
 
-// Noisy implements [Noisy].
 func (*RBM) Noisy() bool { return true }
 
 // Estimates implements [Estimated]: samples are constants.
@@ -122,7 +117,6 @@ func (*RBM) Estimates() []string { return []string{"weight", "bias", "visible_bi
 // OutputRange implements [Ranged]: probabilities.
 func (*RBM) OutputRange(Interval) Interval { return Interval{0, 1} }
 
-// Apply implements [Layer].
 func (m *RBM) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	g := rbmGraph{RBM: m, scope: s, chain: &c, batch: x.Shape()[0]}
@@ -245,7 +239,6 @@ type Boltzmann interface {
 	Machine(parameter func(name string) []float32) *boltzmann.Machine
 }
 
-// Machine implements [Boltzmann].
 func (m *RBM) Machine(parameter func(name string) []float32) *boltzmann.Machine {
 	of := &boltzmann.Machine{Weight: parameter("weight"), Bias: parameter("bias"), VisibleBias: parameter("visible_bias")}
 	if m.gaussian() {
@@ -254,7 +247,6 @@ func (m *RBM) Machine(parameter func(name string) []float32) *boltzmann.Machine 
 	return of
 }
 
-// Generate implements [Generator].
 func (m *RBM) Generate(g Generation) ([]float32, error) {
 	machine, chains := m.Machine(g.Parameter), g.Parameter("chain")
 	n := len(machine.VisibleBias)
@@ -296,7 +288,6 @@ func (m *RBM) begin(v, chains []float32, r *rand.Rand) {
 	}
 }
 
-// Stepped implements [Stepwise].
 func (m *RBM) Stepped(steps int, eta float64) (Generator, error) {
 	other := *m
 	if eta >= 0 {

@@ -36,20 +36,16 @@ func init() {
 // PriorMean is the name of a value that [RectifiedGaussian] publishes.
 const PriorMean = "prior_mean"
 
-// Parameters implements [Layer].
 func (g *RectifiedGaussian) Parameters(in []int) []Parameter {
 	return append(g.Gaussian.Parameters(in), Parameter{Name: PriorMean, Shape: []int{g.Units}, Init: &Constant{Value: g.Prior}, FanIn: g.Units, FanOut: g.Units})
 }
 
-// Publishes implements [Publisher].
 func (g *RectifiedGaussian) Publishes(in []int) []Value {
 	return append(g.Gaussian.Publishes(in), Value{Name: PriorMean, Shape: []int{g.Units}})
 }
 
-// OutputRange implements [Ranged].
 func (g *RectifiedGaussian) OutputRange(Interval) Interval { return Interval{0, math.Inf(1)} }
 
-// Apply implements [Layer].
 func (g *RectifiedGaussian) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	z := g.draw(&c, s, x)

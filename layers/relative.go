@@ -36,10 +36,8 @@ func (r *Relative) Check() error {
 	return nil
 }
 
-// Inner implements [Block].
 func (r *Relative) Inner() []Layer { return r.Layers }
 
-// OutputShape implements [Layer].
 func (r *Relative) OutputShape(in []int) ([]int, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -51,13 +49,9 @@ func (r *Relative) OutputShape(in []int) ([]int, error) {
 	return shapes[len(r.Layers)], nil
 }
 
-// Parameters implements [Layer].
 func (r *Relative) Parameters(in []int) []Parameter { return StackParameters(r.Layers, in) }
+func (r *Relative) Publishes(in []int) []Value      { return StackPublishes(r.Layers, in) }
 
-// Publishes implements [Publisher].
-func (r *Relative) Publishes(in []int) []Value { return StackPublishes(r.Layers, in) }
-
-// Apply implements [Layer].
 func (r *Relative) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	flat := c.Flatten(x)

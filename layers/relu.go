@@ -12,11 +12,6 @@ func init() {
 	Registry.Register("relu", "rectified linear unit, y = max(x, 0)", func() Layer { return &Relu{} })
 }
 
-// Activate implements [Activation].
-func (Relu) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Ramp(x, 1, 0) }
-
-// Apply implements [Layer].
+func (Relu) Activate(x *gorgonia.Node) (*gorgonia.Node, error)         { return ops.Ramp(x, 1, 0) }
 func (r Relu) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return r.Activate(x) }
-
-// OutputRange implements [Ranged].
-func (Relu) OutputRange(in Interval) Interval { return Interval{max(in.Low, 0), max(in.High, 0)} }
+func (Relu) OutputRange(in Interval) Interval                          { return Interval{max(in.Low, 0), max(in.High, 0)} }

@@ -18,10 +18,8 @@ func init() {
 	Registry.Register("reshape", "the same values in another shape", func() Layer { return &Reshape{} })
 }
 
-// Rearranges implements [Rearranging].
 func (*Reshape) Rearranges() {}
 
-// OutputShape implements [Layer].
 func (r *Reshape) OutputShape(in []int) ([]int, error) {
 	if len(r.Shape) == 0 {
 		return nil, part.KeyErrorf("shape", "got none, want at least one axis")
@@ -37,14 +35,11 @@ func (r *Reshape) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(r.Shape), nil
 }
 
-// Parameters implements [Layer].
 func (*Reshape) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (r *Reshape) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Reshape(x, append([]int{x.Shape()[0]}, r.Shape...)...), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*Reshape) OutputRange(in Interval) Interval { return in }

@@ -29,10 +29,8 @@ func (r *Residual) Check() error {
 	return nil
 }
 
-// Inner implements [Block].
 func (r *Residual) Inner() []Layer { return r.Layers }
 
-// OutputShape implements [Layer].
 func (r *Residual) OutputShape(in []int) ([]int, error) {
 	if err := r.Check(); err != nil {
 		return nil, err
@@ -47,13 +45,9 @@ func (r *Residual) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// Parameters implements [Layer].
 func (r *Residual) Parameters(in []int) []Parameter { return StackParameters(r.Layers, in) }
+func (r *Residual) Publishes(in []int) []Value      { return StackPublishes(r.Layers, in) }
 
-// Publishes implements [Publisher].
-func (r *Residual) Publishes(in []int) []Value { return StackPublishes(r.Layers, in) }
-
-// Apply implements [Layer].
 func (r *Residual) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	y, err := ApplyStack("residual", r.Layers, s, x)
 	if err != nil {
@@ -71,7 +65,6 @@ func alike(in, out []int) bool {
 	return slices.Equal(in, out) || len(in) == 2 && slices.Equal([]int{in[0], in[1], 1}, out)
 }
 
-// OutputRange implements [Ranged].
 func (r *Residual) OutputRange(in Interval) Interval {
 	out := StackRange(r.Layers, in)
 	return Interval{in.Low + out.Low, in.High + out.High}

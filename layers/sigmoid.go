@@ -9,11 +9,6 @@ func init() {
 	Registry.Register("sigmoid", "logistic function, y = 1/(1+exp(-x))", func() Layer { return &Sigmoid{} })
 }
 
-// Activate implements [Activation].
-func (Sigmoid) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return gorgonia.Sigmoid(x) }
-
-// Apply implements [Layer].
+func (Sigmoid) Activate(x *gorgonia.Node) (*gorgonia.Node, error)         { return gorgonia.Sigmoid(x) }
 func (s Sigmoid) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return s.Activate(x) }
-
-// OutputRange implements [Ranged].
-func (Sigmoid) OutputRange(Interval) Interval { return Interval{0, 1} }
+func (Sigmoid) OutputRange(Interval) Interval                             { return Interval{0, 1} }

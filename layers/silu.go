@@ -14,17 +14,14 @@ func init() {
 	Registry.Register("silu", "sigmoid linear unit (swish), y = x/(1+exp(-x))", func() Layer { return &Silu{} })
 }
 
-// Activate implements [Activation].
 func (Silu) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Mul(x, c.Do("sigmoid", func() (*gorgonia.Node, error) { return gorgonia.Sigmoid(x) })), c.Err()
 }
 
-// Apply implements [Layer].
 func (s Silu) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return s.Activate(x) }
 
 // lowestSilu is a lower bound of the function, whose minimum is -0.27846 at -1.2785.
 const lowestSilu = -0.2785
 
-// OutputRange implements [Ranged].
 func (Silu) OutputRange(in Interval) Interval { return selfGated(in, lowestSilu) }

@@ -26,7 +26,6 @@ func init() {
 	Registry.Register("sinusoidal", "waves of every number, an embedding of a noise level", func() Layer { return &Sinusoidal{Units: 64, Scale: 1000} })
 }
 
-// OutputShape implements [Layer].
 func (l *Sinusoidal) OutputShape(in []int) ([]int, error) {
 	if l.Units < 2 || l.Units%2 != 0 {
 		return nil, part.KeyErrorf("units", "got %d, want an even number > 0", l.Units)
@@ -34,7 +33,6 @@ func (l *Sinusoidal) OutputShape(in []int) ([]int, error) {
 	return append(slices.Clone(in), l.Units), nil
 }
 
-// Parameters implements [Layer].
 func (l *Sinusoidal) Parameters([]int) []Parameter {
 	return []Parameter{{Name: "frequency", Shape: []int{1, l.Units / 2}, Init: frequencies{l.Scale}, FanIn: 1, FanOut: l.Units / 2, State: true}}
 }
@@ -42,14 +40,12 @@ func (l *Sinusoidal) Parameters([]int) []Parameter {
 // frequencies initialises the frequencies of [Sinusoidal].
 type frequencies struct{ scale float64 }
 
-// Fill implements [Init].
 func (f frequencies) Fill(w []float32, _, _ int, _ *rand.Rand) {
 	for k := range w {
 		w[k] = float32(f.scale / math.Pow(10000, float64(k)/float64(len(w))))
 	}
 }
 
-// Apply implements [Layer].
 func (l *Sinusoidal) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	angle := c.MatMul(c.Reshape(x, x.Shape().TotalSize(), 1), s.Parameter("frequency"))
@@ -58,5 +54,4 @@ func (l *Sinusoidal) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(waves, append(x.Shape().Clone(), l.Units)...), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*Sinusoidal) OutputRange(Interval) Interval { return Interval{-1, 1} }

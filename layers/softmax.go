@@ -13,11 +13,6 @@ func init() {
 	Registry.Register("softmax", "probabilities over the units, y = exp(x)/sum(exp(x))", func() Layer { return &Softmax{} })
 }
 
-// Activate implements [Activation].
-func (Softmax) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return ops.Softmax(x) }
-
-// Apply implements [Layer].
+func (Softmax) Activate(x *gorgonia.Node) (*gorgonia.Node, error)         { return ops.Softmax(x) }
 func (s Softmax) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return s.Activate(x) }
-
-// OutputRange implements [Ranged].
-func (Softmax) OutputRange(Interval) Interval { return Interval{0, 1} }
+func (Softmax) OutputRange(Interval) Interval                             { return Interval{0, 1} }

@@ -19,17 +19,14 @@ func init() {
 	Registry.Register("softplus", "smooth rectifier, y = log(1+exp(s x))/s", func() Layer { return &Softplus{Sharpness: 1} })
 }
 
-// Activate implements [Activation].
 func (s *Softplus) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	y := c.Do("softplus", func() (*gorgonia.Node, error) { return ops.Softplus(c.Scale(x, s.Sharpness)) })
 	return c.Scale(y, 1/s.Sharpness), c.Err()
 }
 
-// Apply implements [Layer].
 func (s *Softplus) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return s.Activate(x) }
 
-// OutputRange implements [Ranged].
 func (s *Softplus) OutputRange(in Interval) Interval {
 	return Interval{0, max(in.High, 0) + math.Ln2/s.Sharpness} // log(1+exp(x)) <= max(x,0) + log 2
 }

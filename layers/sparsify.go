@@ -38,18 +38,15 @@ func (l *Sparsify) Check() error {
 	return nil
 }
 
-// OutputShape implements [Layer].
 func (l *Sparsify) OutputShape(in []int) ([]int, error) { return in, l.Check() }
 
 // Switch is the name of the state of a layer that a hook turns on and off: 1 or 0, of shape (1).
 const Switch = "active"
 
-// Parameters implements [Layer].
 func (*Sparsify) Parameters([]int) []Parameter {
 	return []Parameter{{Name: Switch, Shape: []int{1}, Init: &Constant{Value: 1}, FanIn: 1, FanOut: 1, State: true}}
 }
 
-// Apply implements [Layer].
 func (l *Sparsify) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	var sparse *gorgonia.Node

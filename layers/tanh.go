@@ -9,13 +9,9 @@ func init() {
 	Registry.Register("tanh", "hyperbolic tangent, y = tanh(x)", func() Layer { return &Tanh{} })
 }
 
-// Activate implements [Activation].
-func (Tanh) Activate(x *gorgonia.Node) (*gorgonia.Node, error) { return gorgonia.Tanh(x) }
-
-// Apply implements [Layer].
+func (Tanh) Activate(x *gorgonia.Node) (*gorgonia.Node, error)         { return gorgonia.Tanh(x) }
 func (t Tanh) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return t.Activate(x) }
 
-// OutputRange implements [Ranged].
 func (Tanh) OutputRange(in Interval) Interval {
 	if in.Low >= 0 {
 		return Interval{0, 1}

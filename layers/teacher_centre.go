@@ -33,20 +33,16 @@ func init() {
 // Uncentred is the name of the value that [TeacherCentre] publishes.
 const Uncentred = "uncentred"
 
-// OutputShape implements [Layer].
 func (*TeacherCentre) OutputShape(in []int) ([]int, error) { return in, nil }
 
-// Parameters implements [Layer].
 func (*TeacherCentre) Parameters(in []int) []Parameter {
 	return []Parameter{{Name: "centre", Shape: slices.Clone(in), Init: &Zeros{}, FanIn: 1, FanOut: 1, State: true, Unaveraged: true}}
 }
 
-// Publishes implements [Publisher].
 func (*TeacherCentre) Publishes(in []int) []Value {
 	return []Value{{Name: Uncentred, Shape: slices.Clone(in)}}
 }
 
-// Apply implements [Layer].
 func (t *TeacherCentre) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	rows, shape := c.Flatten(x), x.Shape()[1:]

@@ -8,6 +8,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Borrower = (*Tied)(nil)
+
 // Tied multiplies the flattened input h by the transpose of a weight W (inputs, units) of the encoder, y = activation(h Wᵀ +
 // b). The columns of W are the atoms. The only parameter is b of shape (inputs), which starts at 0. The layer's weight,
 // "decoder.0.weight", is an alias of Wᵀ, with the atoms as rows. Losses and constraints may use either name; the gradients of
@@ -28,13 +30,9 @@ func init() {
 	})
 }
 
-// Borrows implements [Borrower].
-func (t *Tied) Borrows() string { return t.Weight }
-
-// Lend implements [Borrower].
+func (t *Tied) Borrows() string  { return t.Weight }
 func (t *Tied) Lend(shape []int) { t.lent = shape }
 
-// OutputShape implements [Layer].
 func (t *Tied) OutputShape(in []int) ([]int, error) {
 	problem := ""
 	switch {
@@ -57,7 +55,6 @@ func (t *Tied) OutputShape(in []int) ([]int, error) {
 	return []int{t.lent[0]}, nil
 }
 
-// Parameters implements [Layer].
 func (t *Tied) Parameters(in []int) []Parameter {
 	if len(t.lent) != 2 {
 		return nil // OutputShape returns the error
@@ -70,7 +67,6 @@ func (t *Tied) Parameters(in []int) []Parameter {
 	return list
 }
 
-// Apply implements [Layer].
 func (t *Tied) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return applyDense(s, x, t.Activation, t.Bias)
 }

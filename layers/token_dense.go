@@ -27,7 +27,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (d *TokenDense) OutputShape(in []int) ([]int, error) {
 	if d.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", d.Units)
@@ -40,7 +39,6 @@ func (d *TokenDense) OutputShape(in []int) ([]int, error) {
 	return out, nil
 }
 
-// Parameters implements [Layer].
 func (d *TokenDense) Parameters(in []int) []Parameter {
 	_, n := tokensOf(in)
 	list := []Parameter{{Name: "weight", Shape: []int{n, d.Units}, Init: d.Init, FanIn: n, FanOut: d.Units}}
@@ -50,7 +48,6 @@ func (d *TokenDense) Parameters(in []int) []Parameter {
 	return list
 }
 
-// Apply implements [Layer].
 func (d *TokenDense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	activation, err := d.Activation.Activation()
 	if err != nil {

@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// OutputShape implements [Layer].
 func (l *TopK) OutputShape(in []int) ([]int, error) {
 	if l.K < 1 {
 		return nil, part.KeyErrorf("k", "got %d, want > 0", l.K)
@@ -27,10 +26,7 @@ func (l *TopK) OutputShape(in []int) ([]int, error) {
 	return in, nil
 }
 
-// Parameters implements [Layer].
-func (*TopK) Parameters([]int) []Parameter { return nil }
-
-// Apply implements [Layer].
+func (*TopK) Parameters([]int) []Parameter                              { return nil }
 func (l *TopK) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return ops.TopK(x, l.K) }
 
 // OutputRange implements [Ranged]: the range of the input, extended to 0.

@@ -9,6 +9,11 @@ import (
 	"tessera/graph/ops"
 )
 
+var (
+	_ Reader    = (*Transformer)(nil)
+	_ Expanding = (*Transformer)(nil)
+)
+
 // Transformer is a transformer block with pre-normalisation, on tokens along the input's last axis:
 //
 //	h = x + dropout(attention(layer_norm(x))),    y = h + dropout(W_2 dropout(activation(W_1 layer_norm(h))))
@@ -69,12 +74,10 @@ func (t *Transformer) branches(in []int) []branch {
 // hidden returns the number of hidden units of a token.
 func (t *Transformer) hidden(features int) int { return max(1, int(t.Ratio*float64(features)+0.5)) }
 
-// Reads implements [Reader].
 func (t *Transformer) Reads() []Reading {
 	return slices.Concat(tokensRead(t.Keys, t.other), maskRead("mask", t.Mask, t.mask), maskRead("keys_mask", t.KeysMask, t.keysMask))
 }
 
-// Receive implements [Reader].
 func (t *Transformer) Receive(shapes [][]int) {
 	for i, r := range t.Reads() {
 		switch r.Key {
@@ -96,7 +99,6 @@ func (t *Transformer) Check() error {
 	return nil
 }
 
-// OutputShape implements [Layer].
 func (t *Transformer) OutputShape(in []int) ([]int, error) {
 	if len(in) < 2 {
 		return nil, fmt.Errorf("got an input of shape %v, want tokens (tokens, features)", in)
@@ -116,7 +118,6 @@ func (t *Transformer) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// Parameters implements [Layer].
 func (t *Transformer) Parameters(in []int) (list []Parameter) {
 	for _, b := range t.branches(in) {
 		shape := in
@@ -134,7 +135,6 @@ func (t *Transformer) Parameters(in []int) (list []Parameter) {
 	return list
 }
 
-// Publishes implements [Publisher].
 func (t *Transformer) Publishes(in []int) (list []Value) {
 	for _, b := range t.branches(in) {
 		if a, ok := b[1].Layer.(*Attention); ok {
@@ -149,10 +149,8 @@ func (t *Transformer) Publishes(in []int) (list []Value) {
 // mapNames maps the attention layers of the block to the names under which the block publishes their weights.
 var mapNames = map[string]string{"attention": "attention", "cross": "cross_attention"}
 
-// Noisy implements [Noisy].
 func (t *Transformer) Noisy() bool { return t.Dropout != 0 }
 
-// Largest implements [Expanding].
 func (t *Transformer) Largest(in []int) int {
 	tokens, features := tokensOf(in)
 	largest := tokens * t.hidden(features)
@@ -164,7 +162,6 @@ func (t *Transformer) Largest(in []int) int {
 	return largest
 }
 
-// Expands implements [Expanding].
 func (t *Transformer) Expands(in []int) (what, advice string) {
 	tokens, features := tokensOf(in)
 	if n := tokens * t.hidden(features); t.Largest(in) == n {
@@ -180,10 +177,8 @@ type publishing struct {
 	name  string
 }
 
-// Publish implements [Scope].
 func (p publishing) Publish(_ string, value *gorgonia.Node) { p.block.Publish(p.name, value) }
 
-// Apply implements [Layer].
 func (t *Transformer) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	for _, b := range t.branches(x.Shape()[1:]) {

@@ -39,10 +39,8 @@ func (u *Unpatch) geometry(in []int) (ops.Patching, error) {
 	return ops.Patching{Height: rows * u.Size, Width: tokens / rows * u.Size, Channels: features / (u.Size * u.Size), Size: u.Size}, nil
 }
 
-// Rearranges implements [Rearranging].
 func (*Unpatch) Rearranges() {}
 
-// OutputShape implements [Layer].
 func (u *Unpatch) OutputShape(in []int) ([]int, error) {
 	g, err := u.geometry(in)
 	if err != nil {
@@ -54,10 +52,8 @@ func (u *Unpatch) OutputShape(in []int) ([]int, error) {
 	return []int{g.Height, g.Width, g.Channels}, nil
 }
 
-// Parameters implements [Layer].
 func (*Unpatch) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (u *Unpatch) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	out, err := u.OutputShape(x.Shape()[1:])
 	if err != nil {
@@ -72,5 +68,4 @@ func (u *Unpatch) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, append([]int{x.Shape()[0]}, out...)...), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*Unpatch) OutputRange(in Interval) Interval { return in }

@@ -9,6 +9,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Sized = (*Unrolled)(nil)
+
 // Unrolled computes a non-negative code y of the flattened input x by a few accelerated projected-gradient steps on the
 // least-squares problem x ≈ y Wᵀ. The weight W of shape (inputs, units) has the atoms as columns. A [Tied] decoder uses the
 // same weight. From y(0) = 0 and z(1) = 0, for t = 1 to steps,
@@ -42,13 +44,9 @@ func init() {
 	})
 }
 
-// OutputUnits implements [Sized].
-func (u *Unrolled) OutputUnits() int { return u.Units }
-
-// SetOutputUnits implements [Sized].
+func (u *Unrolled) OutputUnits() int     { return u.Units }
 func (u *Unrolled) SetOutputUnits(n int) { u.Units = n }
 
-// OutputShape implements [Layer].
 func (u *Unrolled) OutputShape([]int) ([]int, error) {
 	if u.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", u.Units)
@@ -59,7 +57,6 @@ func (u *Unrolled) OutputShape([]int) ([]int, error) {
 	return []int{u.Units}, nil
 }
 
-// Parameters implements [Layer].
 func (u *Unrolled) Parameters(in []int) []Parameter {
 	n := volume.Of(in)
 	list := []Parameter{{Name: "weight", Shape: []int{n, u.Units}, Init: u.Init, FanIn: n, FanOut: u.Units}}
@@ -79,7 +76,6 @@ func (u *Unrolled) Parameters(in []int) []Parameter {
 // numbered returns the name of the parameter for step t.
 func numbered(name string, t int) string { return fmt.Sprintf("%s_%d", name, t) }
 
-// Apply implements [Layer].
 func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	w := s.Parameter("weight")
@@ -109,5 +105,4 @@ func (u *Unrolled) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 // tiny keeps the step size finite for an all-zero atom.
 const tiny = 1e-12
 
-// OutputRange implements [Ranged].
 func (*Unrolled) OutputRange(Interval) Interval { return Interval{0, Everything.High} }

@@ -40,10 +40,8 @@ func (u *Upsample) geometry(in []int) (ops.Pooling, error) {
 	return g, nil
 }
 
-// Rearranges implements [Rearranging].
 func (*Upsample) Rearranges() {}
 
-// OutputShape implements [Layer].
 func (u *Upsample) OutputShape(in []int) ([]int, error) {
 	g, err := u.geometry(in)
 	if err != nil {
@@ -52,10 +50,8 @@ func (u *Upsample) OutputShape(in []int) ([]int, error) {
 	return resized(in, g.In), nil
 }
 
-// Parameters implements [Layer].
 func (*Upsample) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (u *Upsample) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	g, err := u.geometry(x.Shape()[1:])
 	if err != nil {
@@ -64,5 +60,4 @@ func (u *Upsample) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return onImages(x, g.Out, resized(x.Shape()[1:], g.In), g.Spread)
 }
 
-// OutputRange implements [Ranged].
 func (*Upsample) OutputRange(in Interval) Interval { return in }

@@ -19,15 +19,12 @@ func init() {
 	Registry.Register("upsample_bilinear", "enlarges an image by bilinear interpolation", func() Layer { return &UpsampleBilinear{Factor: 2} })
 }
 
-// OutputShape implements [Layer].
 func (u *UpsampleBilinear) OutputShape(in []int) ([]int, error) {
 	return (&Upsample{u.Factor}).OutputShape(in)
 }
 
-// Parameters implements [Layer].
 func (*UpsampleBilinear) Parameters([]int) []Parameter { return nil }
 
-// Apply implements [Layer].
 func (u *UpsampleBilinear) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	out, err := u.OutputShape(x.Shape()[1:])
 	if err != nil {

@@ -57,7 +57,6 @@ const (
 // leastUsage is a divisor in place of smaller usages. Only entries that no token has used have smaller ones; these do not move.
 const leastUsage = 1e-12
 
-// OutputShape implements [Layer].
 func (q *VQ) OutputShape(in []int) ([]int, error) {
 	if q.Entries < 1 {
 		return nil, part.KeyErrorf("entries", "got %d, want > 0", q.Entries)
@@ -65,7 +64,6 @@ func (q *VQ) OutputShape(in []int) ([]int, error) {
 	return slices.Clone(in), nil
 }
 
-// Parameters implements [Layer].
 func (q *VQ) Parameters(in []int) []Parameter {
 	_, features := tokensOf(in)
 	return []Parameter{
@@ -74,7 +72,6 @@ func (q *VQ) Parameters(in []int) []Parameter {
 	}
 }
 
-// Publishes implements [Publisher].
 func (q *VQ) Publishes(in []int) []Value {
 	tokens, _ := tokensOf(in)
 	return []Value{{Name: Index, Shape: []int{tokens}, Entries: q.Entries}, {Name: Encoded, Shape: slices.Clone(in)}, {Name: Quantised, Shape: slices.Clone(in)}}
@@ -86,7 +83,6 @@ func (*VQ) Estimates() []string { return []string{EstimatedInput} }
 // Noisy implements [Noisy]: the tokens that replace dead entries are drawn.
 func (q *VQ) Noisy() bool { return q.Revive > 0 }
 
-// Apply implements [Layer].
 func (q *VQ) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	batch, book := x.Shape()[0], s.Parameter("book")
@@ -139,7 +135,6 @@ func (q *VQ) follow(c *ops.Chain, s Scope, z, index *gorgonia.Node) {
 // uniformSampler draws from U(0, 1), without 1: a unit with the probability 1 is then always drawn as 1.
 type uniformSampler struct{}
 
-// Sample implements [ops.Sampler].
 func (uniformSampler) Sample(dst []float32, r *rand.Rand) {
 	fillUniform(dst, 0, 1, r)
 	const belowOne = 1 - 1.0/(1<<24)

@@ -26,7 +26,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (l *ActivityFloor) Build(v Values) (*gorgonia.Node, error) {
 	if !(l.Floor > 0) {
 		return nil, fmt.Errorf("floor: got %v, want > 0", l.Floor)

@@ -35,7 +35,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (l *AsymmetricDecay) Build(v Values) (*gorgonia.Node, error) {
 	switch l.Norm {
 	case "l2":

@@ -22,7 +22,6 @@ func init() {
 	Registry.Register("atom_spread", "mean over atoms of |w|_1 / (√n |w|_2): small for atoms of few pixels", func() Loss { return &AtomSpread{} })
 }
 
-// Build implements [Loss].
 func (*AtomSpread) Build(v Values) (*gorgonia.Node, error) {
 	return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node {
 		if c.Err() != nil || len(w.Shape()) != 2 {

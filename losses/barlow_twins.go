@@ -25,10 +25,8 @@ func init() {
 // On implements [Loss]. The default is a head named projection.
 func (*BarlowTwins) On() string { return "projection" }
 
-// Reads implements [Loss].
 func (*BarlowTwins) Reads() Reads { return Reads{Per: Batch, On: true, Views: true} }
 
-// Build implements [Loss].
 func (l *BarlowTwins) Build(v Values) (*gorgonia.Node, error) {
 	z, err := v.On()
 	if err != nil {

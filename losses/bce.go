@@ -17,10 +17,8 @@ func init() {
 	Registry.Register("bce", "binary cross entropy, mean over pixels and batch of -(x log y + (1-x) log(1-y))", func() Loss { return &BCE{} })
 }
 
-// Reads implements [Loss].
 func (BCE) Reads() Reads { return Reads{On: true, Against: Images, Counts: true, Unit: true} }
 
-// Build implements [Loss].
 func (BCE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	output, target := c.Do("on", v.On), c.Do("against", v.Against)

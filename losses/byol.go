@@ -30,7 +30,6 @@ func init() {
 // On implements [Loss]. The default is a head named prediction.
 func (*BYOL) On() string { return "prediction" }
 
-// Reads implements [Loss].
 func (l *BYOL) Reads() Reads { return Reads{On: true, Views: true, Teacher: true, TeacherOf: l.Target} }
 
 // Check returns an error if no value is named.
@@ -41,7 +40,6 @@ func (l *BYOL) Check() error {
 	return nil
 }
 
-// Build implements [Loss].
 func (l *BYOL) Build(v Values) (*gorgonia.Node, error) {
 	q, err := v.On()
 	t, err2 := v.Teacher()

@@ -19,15 +19,12 @@ func init() {
 	Registry.Register("commitment", "squared distance of the inputs of the layer vq from its code book", func() Loss { return &Commitment{} })
 }
 
-// On implements [Loss].
 func (*Commitment) On() string { return Code }
 
-// Reads implements [Loss].
 func (*Commitment) Reads() Reads {
 	return Reads{Published: []string{"encoded", "quantised"}, PublishedBy: "vq"}
 }
 
-// Build implements [Loss].
 func (*Commitment) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	published := func(name string) *gorgonia.Node {

@@ -18,13 +18,9 @@ func init() {
 	Registry.Register("consistency", "mean squared distance between a value and the teacher's", func() Loss { return &Consistency{} })
 }
 
-// On implements [Loss].
-func (Consistency) On() string { return Code }
-
-// Reads implements [Loss].
+func (Consistency) On() string   { return Code }
 func (Consistency) Reads() Reads { return Reads{On: true, Teacher: true} }
 
-// Build implements [Loss].
 func (Consistency) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	own, teacher := c.Do("on", v.On), c.Do("teacher", v.Teacher)

@@ -34,10 +34,8 @@ func init() {
 	})
 }
 
-// Reads implements [Loss].
 func (*Contractive) Reads() Reads { return Reads{On: true, Jacobian: true} }
 
-// Build implements [Loss].
 func (l *Contractive) Build(v Values) (*gorgonia.Node, error) {
 	if l.Probes < 1 {
 		return nil, fmt.Errorf("probes: got %d, want > 0", l.Probes)
@@ -69,7 +67,6 @@ func (l *Contractive) Build(v Values) (*gorgonia.Node, error) {
 // signs draws +1 or -1, each with probability 1/2.
 type signs struct{}
 
-// Sample implements [ops.Sampler].
 func (signs) Sample(dst []float32, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(int(r.Uint64()&1)*2 - 1)

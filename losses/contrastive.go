@@ -27,10 +27,7 @@ func init() {
 	})
 }
 
-// On implements [Loss].
-func (*Contrastive) On() string { return Code }
-
-// Reads implements [Loss].
+func (*Contrastive) On() string     { return Code }
 func (l *Contrastive) Reads() Reads { return Reads{Per: Batch, On: true, Values: []string{l.With}} }
 
 // Check returns an error if no other value is named.
@@ -41,7 +38,6 @@ func (l *Contrastive) Check() error {
 	return nil
 }
 
-// Build implements [Loss].
 func (l *Contrastive) Build(v Values) (*gorgonia.Node, error) {
 	first, err := v.On()
 	second, err2 := v.Value(l.With)

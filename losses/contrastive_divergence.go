@@ -23,15 +23,12 @@ func init() {
 	})
 }
 
-// On implements [Loss].
 func (*ContrastiveDivergence) On() string { return Code }
 
-// Reads implements [Loss].
 func (*ContrastiveDivergence) Reads() Reads {
 	return Reads{Published: []string{"energy", "sample_energy"}}
 }
 
-// Build implements [Loss].
 func (*ContrastiveDivergence) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	published := func(name string) *gorgonia.Node {

@@ -22,13 +22,9 @@ func init() {
 	Registry.Register("covariance", "squared covariances of different units over the batch (VICReg)", func() Loss { return &Covariance{} })
 }
 
-// On implements [Loss].
-func (*Covariance) On() string { return Code }
-
-// Reads implements [Loss].
+func (*Covariance) On() string     { return Code }
 func (l *Covariance) Reads() Reads { return Reads{Per: Batch, On: true, Views: l.Views} }
 
-// Build implements [Loss].
 func (l *Covariance) Build(v Values) (*gorgonia.Node, error) {
 	z, err := v.On()
 	if err != nil {

@@ -53,7 +53,6 @@ func (l *CrossEntropy) Check() error {
 	return nil
 }
 
-// CheckUnits implements [UnitsChecker].
 func (l *CrossEntropy) CheckUnits(units int) error {
 	if n := len(l.ClassWeights); n > 0 && n != units {
 		return part.KeyErrorf("class_weights", "got %d weights, want %d, the number of classes", n, units)
@@ -64,12 +63,10 @@ func (l *CrossEntropy) CheckUnits(units int) error {
 // On implements [Loss]: a head named class.
 func (*CrossEntropy) On() string { return "class" }
 
-// Reads implements [Loss].
 func (*CrossEntropy) Reads() Reads {
 	return Reads{Per: Means, On: true, Against: Labels, Classes: true, Counts: true}
 }
 
-// Build implements [Loss].
 func (l *CrossEntropy) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	z, labels := c.Do("on", v.On), c.Do("against", v.Against)

@@ -38,7 +38,6 @@ func init() {
 // On implements [Loss]. The default is a head named projection.
 func (*DINO) On() string { return "projection" }
 
-// Reads implements [Loss].
 func (*DINO) Reads() Reads {
 	return Reads{Views: true, Teacher: true, Published: []string{"uncentred"}, PublishedBy: "teacher_centre"}
 }
@@ -51,7 +50,6 @@ func (l *DINO) Check() error {
 	return nil
 }
 
-// Build implements [Loss].
 func (l *DINO) Build(v Values) (*gorgonia.Node, error) {
 	z, err := v.Published("uncentred")
 	t, err2 := v.Teacher()

@@ -32,12 +32,10 @@ func init() {
 // On implements [Loss]: a head named class.
 func (*Distillation) On() string { return "class" }
 
-// Reads implements [Loss].
 func (l *Distillation) Reads() Reads {
 	return Reads{Per: Means, On: true, Against: Labels, Classes: true, Values: []string{l.With}}
 }
 
-// Build implements [Loss].
 func (l *Distillation) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	z, t := c.Do("on", v.On), c.Do("with", func() (*gorgonia.Node, error) { return v.Value(l.With) })

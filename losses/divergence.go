@@ -18,11 +18,8 @@ type FreeBits struct {
 	Free float64 `toml:"free_bits" want:">= 0" doc:"nats of each unit, as a mean over the batch, that cost nothing"`
 }
 
-// On implements [Loss].
 func (FreeBits) On() string { return Code }
-
-// Diverges implements [Divergence].
-func (FreeBits) Diverges() {}
+func (FreeBits) Diverges()  {}
 
 // reads returns the inputs of a divergence that reads these published values.
 func (f FreeBits) reads(published ...string) Reads {

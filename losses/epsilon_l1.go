@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (l *EpsilonL1) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Sum(c.Sqrt(c.Shift(c.Square(l.fromTarget(&c, v)), l.Epsilon))), c.Err()

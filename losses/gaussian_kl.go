@@ -25,10 +25,8 @@ func init() {
 	Registry.Register("gaussian_kl", "divergence of the layer gaussian from N(0, 1), of a variational auto-encoder", func() Loss { return &GaussianKL{} })
 }
 
-// Reads implements [Loss].
 func (l *GaussianKL) Reads() Reads { return l.reads("mean", "log_variance") }
 
-// Build implements [Loss].
 func (l *GaussianKL) Build(v Values) (*gorgonia.Node, error) {
 	mean, err := v.Published("mean")
 	if err != nil {

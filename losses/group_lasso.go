@@ -35,10 +35,8 @@ func init() {
 		func() Loss { return &GroupLasso{} })
 }
 
-// Reads implements [Loss].
 func (l *GroupLasso) Reads() Reads { return relativeReads(l.onAtoms.Reads(), true) }
 
-// Build implements [Loss].
 func (*GroupLasso) Build(v Values) (*gorgonia.Node, error) {
 	d, err := v.Dictionary()
 	if err != nil {

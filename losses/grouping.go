@@ -29,7 +29,6 @@ func newGrouping() Grouping {
 	return Grouping{Measure: "correlation", Score: "probabilities", Groups: 2, Bandwidth: 0.2}
 }
 
-// On implements [Loss].
 func (Grouping) On() string { return "class" }
 
 // reads returns the inputs of a term with this measure; values are further values that it reads.
@@ -41,7 +40,6 @@ func (g Grouping) reads(values ...string) Reads {
 	return r
 }
 
-// CheckUnits implements [UnitsChecker].
 func (g Grouping) CheckUnits(units int) error {
 	if g.Score == "probabilities" && units < 2 {
 		return part.KeyErrorf("score", `got "probabilities" of 1 unit, whose softmax is 1; choose "values"`)

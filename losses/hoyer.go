@@ -29,7 +29,6 @@ func init() {
 // tiny keeps the derivative of the square root finite at 0. It is far below any relevant square and changes no value.
 const tiny = 1e-30
 
-// CheckUnits implements [UnitsChecker].
 func (*Hoyer) CheckUnits(units int) error { return checkUnits(units) }
 
 func checkUnits(units int) error {
@@ -39,7 +38,6 @@ func checkUnits(units int) error {
 	return nil
 }
 
-// Build implements [Loss].
 func (l *Hoyer) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	sigma := sparseness(&c, v)

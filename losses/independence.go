@@ -23,10 +23,8 @@ func init() {
 	Registry.Register("independence", "dependence of a score on the group of a sample", func() Loss { return &Independence{newGrouping()} })
 }
 
-// Reads implements [Loss].
 func (l *Independence) Reads() Reads { return l.reads() }
 
-// Build implements [Loss].
 func (l *Independence) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	of, known := l.members(&c, column(&c, c.Do("against", v.Against)))

@@ -24,10 +24,8 @@ func init() {
 // On implements [Loss]. The default is a head named projection.
 func (Invariance) On() string { return "projection" }
 
-// Reads implements [Loss].
 func (Invariance) Reads() Reads { return Reads{On: true, Views: true} }
 
-// Build implements [Loss].
 func (Invariance) Build(v Values) (*gorgonia.Node, error) {
 	z, err := v.On()
 	if err != nil {

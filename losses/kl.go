@@ -22,10 +22,8 @@ func init() {
 	})
 }
 
-// Reads implements [Loss].
 func (*KL) Reads() Reads { return Reads{Per: Means, On: true, Unit: true} }
 
-// Build implements [Loss].
 func (l *KL) Build(v Values) (*gorgonia.Node, error) {
 	p := l.Target
 	if !(p > 0 && p < 1) {

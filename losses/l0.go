@@ -15,13 +15,9 @@ func init() {
 	Registry.Register("l0", "mean over images of the number of active units of the layer jump_relu", func() Loss { return &L0{} })
 }
 
-// On implements [Loss].
-func (*L0) On() string { return Code }
-
-// Reads implements [Loss].
+func (*L0) On() string   { return Code }
 func (*L0) Reads() Reads { return Reads{Published: []string{"active"}} }
 
-// Build implements [Loss].
 func (*L0) Build(v Values) (*gorgonia.Node, error) {
 	active, err := v.Published("active")
 	if err != nil {

@@ -12,7 +12,6 @@ func init() {
 	Registry.Register("l1", "mean over images of the l1 norm of the code", func() Loss { return &L1{} })
 }
 
-// Build implements [Loss].
 func (*L1) Build(v Values) (*gorgonia.Node, error) {
 	code, err := v.On()
 	if err != nil {

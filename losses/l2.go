@@ -15,7 +15,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (l *L2) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Sum(c.Square(l.fromTarget(&c, v))), c.Err()

@@ -14,7 +14,6 @@ func init() {
 	Registry.Register("l2_activity", "mean over images of the squared l2 norm of the code", func() Loss { return &L2Activity{} })
 }
 
-// Build implements [Loss].
 func (*L2Activity) Build(v Values) (*gorgonia.Node, error) {
 	code, err := v.On()
 	if err != nil {

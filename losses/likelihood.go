@@ -13,7 +13,6 @@ type Likelihood interface {
 	LogLikelihood(output, target []float32, variance float64) float64
 }
 
-// Noise implements [Likelihood].
 func (BCE) Noise() (has, defined bool) { return false, true }
 
 // LogLikelihood implements [Likelihood]: Bernoulli distributions of the values. Targets between 0 and 1 give the weighted mean
@@ -33,7 +32,6 @@ func (BCE) LogLikelihood(output, target []float32, _ float64) (sum float64) {
 	return sum
 }
 
-// Noise implements [Likelihood].
 func (l *MSE) Noise() (has, defined bool) { return true, !l.Relative && !l.Censored }
 
 // LogLikelihood implements [Likelihood]: normal distributions of the values, N(output, variance).

@@ -15,7 +15,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (l *Log) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Sum(c.Log1p(c.Square(l.fromTarget(&c, v)))), c.Err()

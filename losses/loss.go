@@ -16,6 +16,8 @@ import (
 	"tessera/graph/ops"
 )
 
+var _ Values = (*declared)(nil)
+
 // Loss is one term of the objective.
 type Loss interface {
 	// On returns the default of the key `on`: the name of a value ("output", "code", a head), [Atoms], or a glob over
@@ -202,7 +204,6 @@ type declared struct {
 // undeclared returns the error for a term that requests an undeclared input.
 func undeclared(what string) error { return fmt.Errorf("it does not declare that it reads %s", what) }
 
-// On implements [Values].
 func (d *declared) On() (*gorgonia.Node, error) {
 	if !d.reads.On {
 		return nil, undeclared("the value that `on` names")
@@ -210,7 +211,6 @@ func (d *declared) On() (*gorgonia.Node, error) {
 	return d.values.On()
 }
 
-// Value implements [Values].
 func (d *declared) Value(name string) (*gorgonia.Node, error) {
 	if !slices.Contains(d.reads.Values, name) && !(d.reads.On && name == d.on) {
 		return nil, undeclared(fmt.Sprintf("the value %q", name))
@@ -218,7 +218,6 @@ func (d *declared) Value(name string) (*gorgonia.Node, error) {
 	return d.values.Value(name)
 }
 
-// Published implements [Values].
 func (d *declared) Published(name string) (*gorgonia.Node, error) {
 	if !slices.Contains(d.reads.Published, name) {
 		return nil, undeclared(fmt.Sprintf("the published value %q", name))
@@ -226,7 +225,6 @@ func (d *declared) Published(name string) (*gorgonia.Node, error) {
 	return d.values.Published(name)
 }
 
-// Teacher implements [Values].
 func (d *declared) Teacher() (*gorgonia.Node, error) {
 	if !d.reads.Teacher {
 		return nil, undeclared("the teacher")
@@ -234,7 +232,6 @@ func (d *declared) Teacher() (*gorgonia.Node, error) {
 	return d.values.Teacher()
 }
 
-// Clean implements [Values].
 func (d *declared) Clean() (*gorgonia.Node, error) {
 	if !d.reads.Clean {
 		return nil, undeclared("the clean images' value")
@@ -242,7 +239,6 @@ func (d *declared) Clean() (*gorgonia.Node, error) {
 	return d.values.Clean()
 }
 
-// Against implements [Values].
 func (d *declared) Against() (*gorgonia.Node, error) {
 	if d.reads.Against == "" {
 		return nil, undeclared("what `against` names")
@@ -250,7 +246,6 @@ func (d *declared) Against() (*gorgonia.Node, error) {
 	return d.values.Against()
 }
 
-// Shape implements [Values].
 func (d *declared) Shape() ([]int, error) {
 	if d.reads.Against == "" && !d.reads.Atoms {
 		return nil, undeclared("what `against` names")
@@ -258,7 +253,6 @@ func (d *declared) Shape() ([]int, error) {
 	return d.values.Shape()
 }
 
-// Counts implements [Values].
 func (d *declared) Counts() (Counts, error) {
 	if !d.reads.Counts {
 		return Counts{}, undeclared("`mask` and `sample_weight`")
@@ -266,7 +260,6 @@ func (d *declared) Counts() (Counts, error) {
 	return d.values.Counts()
 }
 
-// Weights implements [Values].
 func (d *declared) Weights() ([]*gorgonia.Node, error) {
 	if d.reads.Per != Parameter {
 		return nil, undeclared("parameters, and no images")
@@ -274,7 +267,6 @@ func (d *declared) Weights() ([]*gorgonia.Node, error) {
 	return d.values.Weights()
 }
 
-// Dictionary implements [Values].
 func (d *declared) Dictionary() (*Dictionary, error) {
 	if !d.reads.Atoms {
 		return nil, undeclared("the atoms")
@@ -282,7 +274,6 @@ func (d *declared) Dictionary() (*Dictionary, error) {
 	return d.values.Dictionary()
 }
 
-// Encoding implements [Values].
 func (d *declared) Encoding() (*Encoding, error) {
 	if !d.reads.Jacobian {
 		return nil, undeclared("derivatives with respect to the images")
@@ -302,7 +293,6 @@ func (onOutput) Reads() Reads { return Reads{On: true, Against: Images} }
 // meanOnOutput is embedded by the terms on the output that are means over entries and images.
 type meanOnOutput struct{ onOutput }
 
-// Reads implements [Loss].
 func (meanOnOutput) Reads() Reads { return Reads{On: true, Against: Images, Counts: true} }
 
 // onCode is embedded by penalties of the code that are means over the images.
@@ -317,7 +307,6 @@ func (onCode) Reads() Reads { return Reads{On: true} }
 // meanActivation is embedded by penalties on the mean activation of each unit over the batch.
 type meanActivation struct{ onCode }
 
-// Reads implements [Loss].
 func (meanActivation) Reads() Reads { return Reads{Per: Means, On: true} }
 
 // Targeted is embedded by penalties on the distance between each unit's mean activation over the batch, t_j, and a target p.

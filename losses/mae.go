@@ -13,7 +13,6 @@ func init() {
 	Registry.Register("mae", "mean absolute error over pixels and batch", func() Loss { return &MAE{} })
 }
 
-// Build implements [Loss].
 func (MAE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	output, target := c.Do("on", v.On), c.Do("against", v.Against)

@@ -63,10 +63,8 @@ func (l *MaxApproximation) checkElement(most int) error {
 	return nil
 }
 
-// Reads implements [Loss].
 func (l *MaxApproximation) Reads() Reads { return relativeReads(l.onAtoms.Reads(), l.Relative) }
 
-// Build implements [Loss].
 func (l *MaxApproximation) Build(v Values) (*gorgonia.Node, error) {
 	d, err := v.Dictionary()
 	if err != nil {

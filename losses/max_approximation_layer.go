@@ -31,14 +31,12 @@ func init() {
 	})
 }
 
-// Reads implements [Loss].
 func (l *MaxApproximationLayer) Reads() Reads {
 	r := relativeReads(l.onAtoms.Reads(), l.Relative)
 	r.AtomsOf = l.Layer
 	return r
 }
 
-// Build implements [Loss].
 func (l *MaxApproximationLayer) Build(v Values) (*gorgonia.Node, error) {
 	d, err := v.Dictionary()
 	if err != nil {

@@ -21,10 +21,8 @@ func init() {
 	})
 }
 
-// CheckUnits implements [UnitsChecker].
 func (*MeanHoyer) CheckUnits(units int) error { return checkUnits(units) }
 
-// Build implements [Loss].
 func (l *MeanHoyer) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	mean := c.Mean(sparseness(&c, v))

@@ -9,7 +9,6 @@ type Measured interface {
 // ofClasses are the metrics of a head that is compared with classes.
 var ofClasses = []string{"accuracy", "nll"}
 
-// Measures implements [Measured].
 func (*CrossEntropy) Measures() []string { return ofClasses }
 
 // Measures implements [Measured]: the bound of the log-likelihood, and its two parts.

@@ -23,10 +23,8 @@ func init() {
 	Registry.Register("mse", "mean squared error over pixels and batch", func() Loss { return &MSE{} })
 }
 
-// Reads implements [Loss].
 func (l *MSE) Reads() Reads { return relativeReads(l.meanOnOutput.Reads(), l.Relative || l.Censored) }
 
-// Build implements [Loss].
 func (l *MSE) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	output, target := c.Do("on", v.On), c.Do("against", v.Against)

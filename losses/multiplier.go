@@ -57,7 +57,6 @@ func (m *Multiplier) Check() error {
 // At implements [Weight]: the initial weight, because later weights depend on the images.
 func (m *Multiplier) At(float64) float64 { return m.From }
 
-// Next implements [Adaptive].
 func (m *Multiplier) Next(weight, value float64) float64 {
 	next := max(weight+m.Rate*(value-m.Limit), smallest, m.Least)
 	if m.Most > 0 {
@@ -81,7 +80,6 @@ const overLimit = 0.02
 // farBelow is the fraction of its limit below which a term with most units dead counts as overshot.
 const farBelow = 0.1
 
-// Diagnose implements [Diagnosing].
 func (m *Multiplier) Diagnose(weight, value, dead float64) string {
 	switch {
 	case value < farBelow*m.Limit && dead > 0.5:

@@ -35,10 +35,8 @@ const never = -1e30
 // On implements [Loss]: a head named projection.
 func (*NTXent) On() string { return "projection" }
 
-// Reads implements [Loss].
 func (*NTXent) Reads() Reads { return Reads{Per: Batch, On: true, Views: true} }
 
-// Build implements [Loss].
 func (l *NTXent) Build(v Values) (*gorgonia.Node, error) {
 	if !(l.Temperature > 0) {
 		return nil, fmt.Errorf("temperature: got %v, want > 0", l.Temperature)

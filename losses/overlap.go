@@ -21,7 +21,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (Overlap) Build(v Values) (*gorgonia.Node, error) {
 	d, err := v.Dictionary()
 	if err != nil {

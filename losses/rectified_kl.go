@@ -22,13 +22,11 @@ func init() {
 	Registry.Register("rectified_kl", "divergence of the layer rectified_gaussian from its prior, of parts-vae", func() Loss { return &RectifiedKL{} })
 }
 
-// Reads implements [Loss].
 func (l *RectifiedKL) Reads() Reads { return l.reads("mean", "log_variance", "prior_mean") }
 
 // tinyProbability keeps logarithms of probabilities finite in float32.
 const tinyProbability = 1e-30
 
-// Build implements [Loss].
 func (l *RectifiedKL) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	published := func(name string) *gorgonia.Node {

@@ -31,7 +31,6 @@ func init() {
 	})
 }
 
-// Build implements [Loss].
 func (l *Relevance) Build(v Values) (*gorgonia.Node, error) {
 	if !(l.Bend > 0) {
 		return nil, fmt.Errorf("bend: got %v, want > 0", l.Bend)

@@ -23,14 +23,12 @@ func init() {
 	})
 }
 
-// Reads implements [Loss].
 func (l *Separation) Reads() Reads {
 	r := l.reads(Labels)
 	r.Labels = l.Classes
 	return r
 }
 
-// Build implements [Loss].
 func (l *Separation) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	of, known := l.members(&c, column(&c, c.Do("against", v.Against)))

@@ -18,7 +18,6 @@ func init() {
 	Registry.Register("spread", "mean over images of |h|_1 / |h|_2: the square root of the effective number of active units", func() Loss { return &Spread{} })
 }
 
-// Build implements [Loss].
 func (*Spread) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Mean(normRatio(&c, c.Do("on", v.On))), c.Err()

@@ -54,7 +54,6 @@ func (l *SSIM) CheckShape(shape []int) error {
 	return nil
 }
 
-// Build implements [Loss].
 func (l *SSIM) Build(v Values) (*gorgonia.Node, error) {
 	if err := l.Check(); err != nil {
 		return nil, err

@@ -27,12 +27,10 @@ func init() {
 // On implements [Loss]: a head named class.
 func (*Trades) On() string { return "class" }
 
-// Reads implements [Loss].
 func (*Trades) Reads() Reads {
 	return Reads{Per: Means, On: true, Against: Labels, Classes: true, Clean: true}
 }
 
-// Build implements [Loss].
 func (l *Trades) Build(v Values) (*gorgonia.Node, error) {
 	var c ops.Chain
 	attacked, clean, labels := c.Do("on", v.On), c.Do("clean", v.Clean), c.Do("against", v.Against)

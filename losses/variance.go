@@ -24,13 +24,9 @@ func init() {
 // varianceFloor keeps the derivative of a standard deviation finite.
 const varianceFloor = 1e-4
 
-// On implements [Loss].
-func (*Variance) On() string { return Code }
-
-// Reads implements [Loss].
+func (*Variance) On() string     { return Code }
 func (l *Variance) Reads() Reads { return Reads{Per: Batch, On: true, Views: l.Views} }
 
-// Build implements [Loss].
 func (l *Variance) Build(v Values) (*gorgonia.Node, error) {
 	z, err := v.On()
 	if err != nil {

@@ -24,7 +24,6 @@ func init() {
 	Weights.Register("constant", "constant weight", func() Weight { return &Constant{Value: 1} })
 }
 
-// At implements [Weight].
 func (c *Constant) At(float64) float64 { return c.Value }
 
 // Between is embedded by the schedules that change a weight from From to To. To has no default, so a struct literal without
@@ -43,7 +42,6 @@ func (b Between) at(epoch float64, shape func(float64) float64) float64 {
 	return b.From + (b.To-b.From)*shape(epoch/b.Epochs)
 }
 
-// Ends implements [Ending].
 func (b Between) Ends() float64 {
 	if b.From == b.To {
 		return 0
@@ -58,7 +56,6 @@ func init() {
 	Weights.Register("linear", "linear from one weight to another", func() Weight { return &Linear{Between{Epochs: 10}} })
 }
 
-// At implements [Weight].
 func (l *Linear) At(epoch float64) float64 {
 	return l.at(epoch, func(x float64) float64 { return x })
 }
@@ -70,7 +67,6 @@ func init() {
 	Weights.Register("cosine", "half a cosine from one weight to another", func() Weight { return &Cosine{Between{Epochs: 10}} })
 }
 
-// At implements [Weight].
 func (c *Cosine) At(epoch float64) float64 {
 	return c.at(epoch, func(x float64) float64 { return (1 - math.Cos(math.Pi*x)) / 2 })
 }
@@ -82,7 +78,6 @@ func init() {
 	Weights.Register("step", "one weight first, another after a number of epochs", func() Weight { return &Step{Between{Epochs: 10}} })
 }
 
-// At implements [Weight].
 func (s *Step) At(epoch float64) float64 { return s.at(epoch, func(float64) float64 { return 0 }) }
 
 // Points interpolates linearly between points (epoch, weight). Before the first point the weight is that of the first, after the
@@ -109,7 +104,6 @@ func (p *Points) Check() error {
 	return nil
 }
 
-// At implements [Weight].
 func (p *Points) At(epoch float64) float64 {
 	next := 0 // the first point after epoch
 	for next < len(p.Epochs) && p.Epochs[next] <= epoch {
@@ -125,10 +119,8 @@ func (p *Points) At(epoch float64) float64 {
 	return p.Weights[next-1] + (p.Weights[next]-p.Weights[next-1])*(epoch-from)/(to-from)
 }
 
-// Passes implements [Passing].
 func (p *Points) Passes() []float64 { return p.Weights }
 
-// Ends implements [Ending].
 func (p *Points) Ends() float64 {
 	last := len(p.Weights) - 1
 	for last > 0 && p.Weights[last-1] == p.Weights[last] {

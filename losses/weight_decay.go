@@ -12,7 +12,6 @@ func init() {
 	Registry.Register("weight_decay", "half the squared norm of the weights", func() Loss { return &WeightDecay{} })
 }
 
-// Build implements [Loss].
 func (*WeightDecay) Build(v Values) (*gorgonia.Node, error) {
 	return overWeights(v, func(c *ops.Chain, w *gorgonia.Node) *gorgonia.Node { return c.Scale(c.Sum(c.Square(w)), 0.5) })
 }

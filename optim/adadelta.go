@@ -2,6 +2,8 @@ package optim
 
 import "tessera/internal/engine/kernel"
 
+var _ Rule = (*Adadelta)(nil)
+
 // Adadelta scales steps to the units of the weights by running means of squared gradients and of squared steps. With d
 // = g + weight_decay * w and initially s = a = 0:
 //
@@ -24,13 +26,11 @@ func init() {
 		func() Optimizer { return &Adadelta{Rate: 1, Rho: 0.95, Epsilon: 1e-7} })
 }
 
-// LearningRate implements [Rule].
 func (o *Adadelta) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The states are s and a.
 func (o *Adadelta) States() int { return 2 }
 
-// Update implements [Rule].
 func (o *Adadelta) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	kernel.Adadelta(w, g, state[0], state[1], kernel.AdadeltaParams{
 		LR: lr, Rho: o.Rho, Eps: o.Epsilon, WeightDecay: o.WeightDecay,

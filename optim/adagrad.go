@@ -2,6 +2,8 @@ package optim
 
 import "tessera/internal/engine/kernel"
 
+var _ Rule = (*Adagrad)(nil)
+
 // Adagrad divides every step by the root of the sum of all squared gradients so far. With d = g + weight_decay * w and
 // initially s = 0:
 //
@@ -21,13 +23,11 @@ func init() {
 		func() Optimizer { return &Adagrad{Rate: 0.01, Epsilon: 1e-10} })
 }
 
-// LearningRate implements [Rule].
 func (o *Adagrad) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The state is s.
 func (o *Adagrad) States() int { return 1 }
 
-// Update implements [Rule].
 func (o *Adagrad) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	kernel.Adagrad(w, g, state[0], kernel.AdagradParams{LR: lr, Eps: o.Epsilon, WeightDecay: o.WeightDecay})
 }

@@ -6,6 +6,8 @@ import (
 	"tessera/internal/engine/kernel"
 )
 
+var _ Rule = (*Adam)(nil)
+
 // Adam scales every step by running moments of the gradient. At step t, with d = g + weight_decay * w and initially m = v =
 // 0:
 //
@@ -27,13 +29,11 @@ func init() {
 		func() Optimizer { return &Adam{Rate: 0.001, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8} })
 }
 
-// LearningRate implements [Rule].
 func (o *Adam) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The states are m and v.
 func (o *Adam) States() int { return 2 }
 
-// Update implements [Rule].
 func (o *Adam) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.Adam(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
 }

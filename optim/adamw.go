@@ -2,6 +2,8 @@ package optim
 
 import "tessera/internal/engine/kernel"
 
+var _ Rule = (*AdamW)(nil)
+
 // AdamW is [Adam] with decoupled weight decay, which the moments do not scale. It first shrinks the weights, then makes a
 // step of Adam with d = g:
 //
@@ -24,13 +26,11 @@ func init() {
 		})
 }
 
-// LearningRate implements [Rule].
 func (o *AdamW) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The states are m and v.
 func (o *AdamW) States() int { return 2 }
 
-// Update implements [Rule].
 func (o *AdamW) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	kernel.AdamW(w, g, state[0], state[1], adamParams(lr, o.Beta1, o.Beta2, o.Epsilon, o.WeightDecay, step))
 }

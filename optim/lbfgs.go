@@ -50,7 +50,6 @@ func init() {
 // first.
 func (l *LBFGS) States() int { return 2 * (l.History + 1) }
 
-// Begin implements [Search].
 func (l *LBFGS) Begin(f Objective, w []float32, state [][]float32, scalars *SearchState) Descent {
 	n := len(w)
 	d := &descent{settings: *l, objective: f, w: w, state: state, scalars: scalars, direction: make([]float64, n),
@@ -90,7 +89,6 @@ type descent struct {
 	trial, lowest *point // points of the current line search
 }
 
-// Next implements [Descent].
 func (d *descent) Next() error {
 	if d.scalars.Points == 0 {
 		if err := d.first(); err != nil {

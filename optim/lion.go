@@ -1,5 +1,7 @@
 package optim
 
+var _ Rule = (*Lion)(nil)
+
 // Lion moves each weight by the sign of an interpolation between its gradient and the running mean of its gradients.
 // With initially m = 0:
 //
@@ -22,13 +24,11 @@ func init() {
 	})
 }
 
-// LearningRate implements [Rule].
 func (o *Lion) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The state is m.
 func (o *Lion) States() int { return 1 }
 
-// Update implements [Rule].
 func (o *Lion) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	m := state[0][:len(w)]
 	for i, gradient := range g[:len(w)] {

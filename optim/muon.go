@@ -38,7 +38,6 @@ func init() {
 	})
 }
 
-// LearningRate implements [Rule].
 func (o *Muon) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The states are those of AdamW.
@@ -66,7 +65,6 @@ func matrixOf(shape []int) (rows, columns int) {
 	return volume.Of(shape[:len(shape)-1]), shape[len(shape)-1]
 }
 
-// UpdateWhole implements [Whole].
 func (o *Muon) UpdateWhole(w, g []float32, shape []int, state [][]float32, lr float64, _ int) {
 	rows, columns := matrixOf(shape)
 	memory := workspaces.Get().(*workspace)

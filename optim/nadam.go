@@ -2,6 +2,8 @@ package optim
 
 import "math"
 
+var _ Rule = (*NAdam)(nil)
+
 // NAdam is [Adam] with Nesterov's momentum. At step t, with d = g + weight_decay * w, initially m = v = 0, the momentum mu(t)
 // = beta1 (1 - 0.96^(t momentum_decay) / 2) and the product M(t) = mu(1) ... mu(t):
 //
@@ -25,13 +27,11 @@ func init() {
 	})
 }
 
-// LearningRate implements [Rule].
 func (o *NAdam) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The states are m and v.
 func (o *NAdam) States() int { return 2 }
 
-// Update implements [Rule].
 func (o *NAdam) Update(w, g []float32, state [][]float32, lr float64, step int) {
 	now, next, product := o.momenta(step)
 	ofMean, ofGradient := lr*next/(1-product*next), lr*(1-now)/(1-product)

@@ -2,6 +2,8 @@ package optim
 
 import "tessera/internal/engine/kernel"
 
+var _ Rule = (*RMSProp)(nil)
+
 // RMSProp divides every step by the root of a running mean of squared gradients. With d = g + weight_decay * w and
 // initially s = b = 0:
 //
@@ -25,7 +27,6 @@ func init() {
 		func() Optimizer { return &RMSProp{Rate: 0.01, Rho: 0.99, Epsilon: 1e-8} })
 }
 
-// LearningRate implements [Rule].
 func (o *RMSProp) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The states are s and, with momentum, b.
@@ -36,7 +37,6 @@ func (o *RMSProp) States() int {
 	return 2
 }
 
-// Update implements [Rule].
 func (o *RMSProp) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	var b []float32
 	if o.Momentum != 0 {

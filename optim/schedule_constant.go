@@ -7,5 +7,4 @@ func init() {
 	Schedules.Register("constant", "constant learning rate", func() Schedule { return &Constant{} })
 }
 
-// Factor implements [Schedule].
 func (Constant) Factor(_, _ float64) float64 { return 1 }

@@ -16,7 +16,6 @@ func init() {
 	Schedules.Register("cosine", "half a cosine over the run, from 1 to final", func() Schedule { return &Cosine{} })
 }
 
-// Factor implements [Schedule].
 func (s *Cosine) Factor(epoch, epochs float64) float64 {
 	if epoch >= epochs {
 		return s.Final

@@ -14,5 +14,4 @@ func init() {
 		func() Schedule { return &Exponential{Ratio: 0.99} })
 }
 
-// Factor implements [Schedule].
 func (s *Exponential) Factor(epoch, _ float64) float64 { return math.Pow(s.Ratio, epoch) }

@@ -11,7 +11,6 @@ func init() {
 	Schedules.Register("linear", "a line over the run, from 1 to final", func() Schedule { return &Linear{} })
 }
 
-// Factor implements [Schedule].
 func (s *Linear) Factor(epoch, epochs float64) float64 {
 	if epoch >= epochs {
 		return s.Final

@@ -18,7 +18,6 @@ func init() {
 	})
 }
 
-// Factor implements [Schedule].
 func (s *OneCycle) Factor(epoch, epochs float64) float64 {
 	top := s.Rise * epochs
 	switch {

@@ -13,7 +13,6 @@ func init() {
 	Schedules.Register("step", "factor^floor(epoch/epochs)", func() Schedule { return &Step{Epochs: 30, Ratio: 0.1} })
 }
 
-// Factor implements [Schedule].
 func (s *Step) Factor(epoch, _ float64) float64 {
 	return math.Pow(s.Ratio, math.Floor(epoch/float64(s.Epochs)))
 }

@@ -5,6 +5,8 @@ import (
 	"tessera/internal/engine/kernel"
 )
 
+var _ Rule = (*SGD)(nil)
+
 // SGD is stochastic gradient descent with optional momentum. With d = g + weight_decay * w:
 //
 //	b <- momentum * b + d                 only with momentum, initially b = 0
@@ -34,7 +36,6 @@ func (o *SGD) Check() error {
 	return nil
 }
 
-// LearningRate implements [Rule].
 func (o *SGD) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The state is b, with momentum only.
@@ -45,7 +46,6 @@ func (o *SGD) States() int {
 	return 1
 }
 
-// Update implements [Rule].
 func (o *SGD) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	var b []float32
 	if o.Momentum != 0 {

@@ -100,7 +100,6 @@ func init() {
 	Registry.Register(Isotonic, "a curve that does not decrease maps the probability of each class to its frequency", func() Method { return &IsotonicCurves{} })
 }
 
-// Check implements [Method].
 func (c *IsotonicCurves) Check(classes int) error {
 	for _, g := range c.Curves {
 		if len(g.X) != len(g.Y) || len(g.X) == 0 || !slices.IsSorted(g.X) || !slices.IsSorted(g.Y) {

@@ -27,13 +27,9 @@ func init() {
 	Registry.Register(Platt, "each logit has a factor and a summand of its class", func() Method { return &PlattScaling{} })
 }
 
-// Apply implements [Method].
-func (s *PlattScaling) Apply(logits []float32, classes int) { applyLinear(s, logits, classes) }
-
-// Linear implements [Linear].
+func (s *PlattScaling) Apply(logits []float32, classes int)   { applyLinear(s, logits, classes) }
 func (s *PlattScaling) Linear(int) (scales, biases []float64) { return s.Scales, s.Biases }
 
-// Check implements [Method].
 func (s *PlattScaling) Check(classes int) error {
 	return errors.Join(otherClasses(Platt, len(s.Scales), classes), otherClasses(Platt, len(s.Biases), classes),
 		checkFinite(slices.Concat(s.Scales, s.Biases)...))

@@ -23,15 +23,12 @@ func init() {
 	Registry.Register(Temperature, "all logits are divided by one number; keeps every prediction", func() Method { return &TemperatureScaling{} })
 }
 
-// Apply implements [Method].
 func (t *TemperatureScaling) Apply(logits []float32, classes int) { applyLinear(t, logits, classes) }
 
-// Linear implements [Linear].
 func (t *TemperatureScaling) Linear(classes int) (scales, biases []float64) {
 	return slices.Repeat([]float64{1 / t.Temperature}, classes), make([]float64, classes)
 }
 
-// Check implements [Method].
 func (t *TemperatureScaling) Check(int) error {
 	if !(t.Temperature > 0) {
 		return fmt.Errorf("temperature: got %g, want > 0", t.Temperature)

@@ -85,7 +85,6 @@ type KeyError struct {
 	Problem string // "got 2, want > low (3)"
 }
 
-// Error implements error.
 func (e KeyError) Error() string { return fmt.Sprintf("%s: %s", e.Key, e.Problem) }
 
 // KeyErrorf returns a [KeyError] whose problem is formatted by [fmt.Sprintf].

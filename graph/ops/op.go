@@ -19,6 +19,14 @@ import (
 	"tessera/internal/volume"
 )
 
+var (
+	_ gorgonia.Op  = (*op)(nil)
+	_ ir.Blocks    = (*blockwise)(nil)
+	_ ir.Units     = (*unitwise)(nil)
+	_ ir.Divisible = (*unitwise)(nil)
+	_ ir.Units     = (*unitPart)(nil)
+)
+
 // Derivative returns the gradients of an op with respect to its inputs. y is the output and grad the upstream gradient.
 // The result has one expression per input, nil for fixed inputs. An expression of differentiable ops can be
 // differentiated again.
@@ -100,13 +108,9 @@ func nameOf(spec any) string {
 	return fmt.Sprintf("%s%+v", string(name), spec)
 }
 
-// Spec implements [ir.Kernel].
-func (o *op) Spec() any { return o.spec }
-
-// Arity implements [gorgonia.Op].
+func (o *op) Spec() any  { return o.spec }
 func (o *op) Arity() int { return len(o.in) }
 
-// Type implements [gorgonia.Op].
 func (o *op) Type() hm.Type {
 	a := hm.TypeVariable('a')
 	of := func(s tensor.Shape) hm.Type {
@@ -122,17 +126,10 @@ func (o *op) Type() hm.Type {
 	return hm.NewFnType(append(types, of(o.out))...)
 }
 
-// InferShape implements [gorgonia.Op].
 func (o *op) InferShape(...gorgonia.DimSizer) (tensor.Shape, error) { return o.out.Clone(), nil }
-
-// ReturnsPtr implements [gorgonia.Op].
-func (o *op) ReturnsPtr() bool { return true }
-
-// CallsExtern implements [gorgonia.Op].
-func (o *op) CallsExtern() bool { return false }
-
-// OverwritesInput implements [gorgonia.Op].
-func (o *op) OverwritesInput() int { return -1 }
+func (o *op) ReturnsPtr() bool                                      { return true }
+func (o *op) CallsExtern() bool                                     { return false }
+func (o *op) OverwritesInput() int                                  { return -1 }
 
 // WriteHash implements [gorgonia.Op]. The graph merges nodes with equal hashes, so the hash includes the spec's type and
 // every attribute.
@@ -140,14 +137,12 @@ func (o *op) WriteHash(h hash.Hash) {
 	fmt.Fprint(h, o.identity)
 }
 
-// Hashcode implements [gorgonia.Op].
 func (o *op) Hashcode() uint32 {
 	h := fnv.New32a()
 	o.WriteHash(h)
 	return h.Sum32()
 }
 
-// String implements [fmt.Stringer].
 func (o *op) String() string {
 	if o.alike {
 		return o.name
@@ -159,7 +154,6 @@ func (o *op) String() string {
 	return fmt.Sprintf("%s %s -> %v", o.name, strings.Join(shapes, " "), o.out)
 }
 
-// DiffWRT implements [gorgonia.SDOp].
 func (o *op) DiffWRT(inputs int) []bool {
 	wrt := make([]bool, inputs)
 	for i := range wrt {
@@ -168,7 +162,6 @@ func (o *op) DiffWRT(inputs int) []bool {
 	return wrt
 }
 
-// SymDiff implements [gorgonia.SDOp].
 func (o *op) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 	if o.derivative == nil {
 		return nil, fmt.Errorf("%s: has no derivative", o.name)
@@ -180,7 +173,6 @@ func (o *op) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes,
 	return grads, nil
 }
 
-// Do implements [gorgonia.Op].
 func (o *op) Do(in ...gorgonia.Value) (gorgonia.Value, error) {
 	if len(in) != len(o.in) {
 		return nil, fmt.Errorf("%s: got %d inputs, want %d", o.name, len(in), len(o.in))
@@ -243,7 +235,6 @@ type layout struct {
 	ir ir.Op
 }
 
-// IR implements [ir.Described].
 func (l *layout) IR() ir.Op { return l.ir }
 
 // Float is the precision of a graph.
@@ -318,13 +309,9 @@ var (
 	_ ir.Selecting = (*blockwise)(nil)
 )
 
-// MostlyZero implements [ir.Sparse].
-func (o *blockwise) MostlyZero() bool { return o.describe.Sparse }
-
-// Selection implements [ir.Selecting].
+func (o *blockwise) MostlyZero() bool         { return o.describe.Sparse }
 func (o *blockwise) Selection() *ir.Selection { return o.describe.Selects }
 
-// Block implements [ir.Blocks].
 func (o *blockwise) Block(shape []int) int {
 	if o.describe.Rows && len(shape) > 0 {
 		return shape[len(shape)-1]
@@ -332,12 +319,10 @@ func (o *blockwise) Block(shape []int) int {
 	return 1
 }
 
-// Float32 implements [ir.Blocks].
 func (o *blockwise) Float32(dst []float32, in [][]float32, block int) {
 	o.describe.Float32(dst, in, block)
 }
 
-// Float64 implements [ir.Blocks].
 func (o *blockwise) Float64(dst []float64, in [][]float64, block int) {
 	o.describe.Float64(dst, in, block)
 }
@@ -473,19 +458,11 @@ func all[T Float](o *unitwise, dst []T, in [][]T, kernel func(o *unitwise) units
 	kernel(o)(dst, in, make([]T, o.describe.Scratch), 0, o.describe.Units)
 }
 
-// Units implements [ir.Units].
-func (o *unitwise) Units() int { return o.describe.Units }
-
-// ByUnit implements [ir.Units].
+func (o *unitwise) Units() int        { return o.describe.Units }
 func (o *unitwise) ByUnit(i int) bool { return o.describe.ByUnit[i] }
+func (o *unitwise) Scratch() int      { return o.describe.Scratch }
+func (o *unitwise) Work() float64     { return max(o.describe.Work, float64(volume.Of(o.out))) }
 
-// Scratch implements [ir.Units].
-func (o *unitwise) Scratch() int { return o.describe.Scratch }
-
-// Work implements [ir.Units].
-func (o *unitwise) Work() float64 { return max(o.describe.Work, float64(volume.Of(o.out))) }
-
-// Prepared implements [ir.Units].
 func (o *unitwise) Prepared() (ir.Units, []int) {
 	if o.prepared == nil {
 		return nil, nil
@@ -493,20 +470,16 @@ func (o *unitwise) Prepared() (ir.Units, []int) {
 	return o.prepared, o.prepared.out
 }
 
-// Float32 implements [ir.Units].
 func (o *unitwise) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
 	o.describe.Float32(dst, in, scratch, from, to)
 }
 
-// Float64 implements [ir.Units].
 func (o *unitwise) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
 	o.describe.Float64(dst, in, scratch, from, to)
 }
 
-// Division implements [ir.Divisible].
 func (o *unitwise) Division() ir.Division { return o.describe.Division }
 
-// Part implements [ir.Divisible].
 func (o *unitwise) Part(n int, at func(unit int) int) ir.Units {
 	p := &unitPart{unitwise: o, units: n, f32: o.describe.Float32, f64: o.describe.Float64}
 	if o.describe.At != nil {
@@ -523,13 +496,9 @@ type unitPart struct {
 	f64   units[float64]
 }
 
-// String implements [ir.Kernel].
 func (p *unitPart) String() string { return fmt.Sprintf("%s, %d units", p.name, p.units) }
+func (p *unitPart) Units() int     { return p.units }
 
-// Units implements [ir.Units].
-func (p *unitPart) Units() int { return p.units }
-
-// Work implements [ir.Units].
 func (p *unitPart) Work() float64 {
 	return p.unitwise.Work() * float64(p.units) / float64(p.describe.Units)
 }
@@ -537,12 +506,10 @@ func (p *unitPart) Work() float64 {
 // Prepared implements [ir.Units]. It returns nil because the last input of the entire op is already prepared.
 func (p *unitPart) Prepared() (ir.Units, []int) { return nil, nil }
 
-// Float32 implements [ir.Units].
 func (p *unitPart) Float32(dst []float32, in [][]float32, scratch []float32, from, to int) {
 	p.f32(dst, in, scratch, from, to)
 }
 
-// Float64 implements [ir.Units].
 func (p *unitPart) Float64(dst []float64, in [][]float64, scratch []float64, from, to int) {
 	p.f64(dst, in, scratch, from, to)
 }

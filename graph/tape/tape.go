@@ -18,7 +18,6 @@ import (
 // Backend compiles programs for the TapeMachine.
 type Backend struct{}
 
-// Name implements [ir.Backend].
 func (Backend) Name() string { return "tape" }
 
 // WithGroup implements [ir.Backend]. It always returns an error.

@@ -18,6 +18,8 @@ import (
 	"tessera/internal/regular"
 )
 
+var _ Disk = (*OS)(nil)
+
 // File is one file to be written.
 type File struct {
 	Path      string
@@ -302,8 +304,5 @@ func (OS) Sync(path string) error {
 	return nil
 }
 
-// Rename implements [Disk].
 func (OS) Rename(old, new string) error { return os.Rename(old, new) }
-
-// Remove implements [Disk].
-func (OS) Remove(path string) error { return os.Remove(path) }
+func (OS) Remove(path string) error     { return os.Remove(path) }

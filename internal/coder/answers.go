@@ -21,6 +21,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ data.Source = (*Answers)(nil)
+
 func init() {
 	data.Registry.Register("run", "values of a run: samples are codes or other values, labels or columns are the answers of its heads",
 		func() data.Source { return &Answers{} })
@@ -187,7 +189,6 @@ func (s *Answers) wanted(run *Coder) error {
 	return err
 }
 
-// Shape implements [data.Source].
 func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
 	run, err := s.open(dirs)
 	if err != nil {
@@ -212,7 +213,6 @@ func (s *Answers) HasTest() bool {
 	return data.HasTest(run.source)
 }
 
-// Classes implements [data.Classed].
 func (s *Answers) Classes(dirs data.Dirs) (n int, ok bool) {
 	run, err := s.open(dirs)
 	if err != nil {
@@ -226,7 +226,6 @@ func (s *Answers) Classes(dirs data.Dirs) (n int, ok bool) {
 	return n, n > 0
 }
 
-// Unlabelled implements [data.Unlabelled].
 func (s *Answers) Unlabelled() bool {
 	run, err := s.open(nil)
 	if err != nil {
@@ -236,7 +235,6 @@ func (s *Answers) Unlabelled() bool {
 	return s.Labels == "" && data.IsUnlabelled(run.source)
 }
 
-// Predictor implements [data.Predicted].
 func (s *Answers) Predictor() string {
 	if s.Labels == "" {
 		return ""
@@ -244,7 +242,6 @@ func (s *Answers) Predictor() string {
 	return s.Run
 }
 
-// DescribeColumns implements [data.Columned].
 func (s *Answers) DescribeColumns(dirs data.Dirs) (list []data.Column) {
 	run, err := s.open(dirs)
 	if err == nil {
@@ -265,7 +262,6 @@ func (s *Answers) DescribeColumns(dirs data.Dirs) (list []data.Column) {
 	return list
 }
 
-// Load implements [data.Source].
 func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*data.Set, error) {
 	run, err := s.open(dirs)
 	if err != nil {

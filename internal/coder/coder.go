@@ -23,6 +23,11 @@ import (
 	"tessera/posthoc"
 )
 
+var (
+	_ metrics.Coder = (*Coder)(nil)
+	_ metrics.Coder = (*reAtomed)(nil)
+)
+
 // described is what a coder knows and computes of a model: a [*graph.Coder], or a method of package classical as a [plain].
 type described interface {
 	metrics.Coder
@@ -134,13 +139,11 @@ func (c *Coder) scaled(inner metrics.Coder) scaled {
 // Unwrap returns the coder of the model, whose capabilities [metrics.As] finds. What it computes is neither locked nor scaled.
 func (c *Coder) Unwrap() metrics.Coder { return c.inner }
 
-// Encode implements [metrics.Coder].
 func (c *Coder) Encode(images []float32) (codes []float32, err error) {
 	err = c.Do(func(m metrics.Coder) error { codes, err = c.scaled(m).Encode(images); return err })
 	return codes, err
 }
 
-// Decode implements [metrics.Coder].
 func (c *Coder) Decode(codes []float32) (images []float32, err error) {
 	err = c.Do(func(m metrics.Coder) error { images, err = c.scaled(m).Decode(codes); return err })
 	return images, err
@@ -243,24 +246,20 @@ type reAtomed struct {
 	of            *Coder
 }
 
-// Encode implements [metrics.Coder].
 func (a *reAtomed) Encode(images []float32) (codes []float32, err error) {
 	err = a.of.Do(func(metrics.Coder) error { codes, err = a.Coder.Encode(images); return err })
 	return codes, err
 }
 
-// Decode implements [metrics.Coder].
 func (a *reAtomed) Decode(codes []float32) (images []float32, err error) {
 	err = a.of.Do(func(metrics.Coder) error { images, err = a.Coder.Decode(codes); return err })
 	return images, err
 }
 
-// WithAtoms implements [metrics.Coder].
 func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
 	return a.of.WithAtoms(atoms)
 }
 
-// TakesHoles implements [metrics.HolesCoder].
 func (a *reAtomed) TakesHoles() bool { return a.of.TakesHoles() }
 
 // Unwrap returns the coder that this one wraps.

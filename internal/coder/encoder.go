@@ -22,6 +22,8 @@ import (
 	"tessera/posthoc"
 )
 
+var _ batches.Program = (*encoding)(nil)
+
 // EncoderOptions are the options of an encoder. The zero value is ready to use.
 type EncoderOptions struct {
 	// Sizes lists the batch sizes for which programs are compiled; nil means 1, 8, 64 and 256. Other numbers of images are
@@ -178,7 +180,6 @@ func (c *Coder) encoding(m *graph.Model, size int, value string, columns []data.
 	return e, nil
 }
 
-// Run implements [batches.Program].
 func (e *encoding) Run(rows []float32) ([]float32, error) {
 	if err := e.bind(rows); err != nil {
 		return nil, err
@@ -206,7 +207,6 @@ func (e *encoding) bind(rows []float32) error {
 	return nil
 }
 
-// Close implements [batches.Program].
 func (e *encoding) Close() error {
 	defer e.team.Close()
 	return e.runner.Close()

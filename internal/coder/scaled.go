@@ -13,6 +13,11 @@ import (
 	"tessera/metrics"
 )
 
+var (
+	_ metrics.Coder      = (*scaled)(nil)
+	_ metrics.ValueCoder = (*plain)(nil)
+)
+
 // scaled is a coder for samples in the units before scaling, of a coder for scaled samples.
 type scaled struct {
 	metrics.Coder
@@ -29,10 +34,8 @@ func (s scaled) in(images []float32) []float32 {
 	return zeroNaN(s.by.Applied(images), s.missing && !metrics.TakesHoles(s.Coder))
 }
 
-// Encode implements [metrics.Coder].
 func (s scaled) Encode(images []float32) ([]float32, error) { return s.Coder.Encode(s.in(images)) }
 
-// Decode implements [metrics.Coder].
 func (s scaled) Decode(codes []float32) ([]float32, error) {
 	images, err := s.Coder.Decode(codes)
 	if err == nil {
@@ -41,13 +44,11 @@ func (s scaled) Decode(codes []float32) ([]float32, error) {
 	return images, err
 }
 
-// WithAtoms implements [metrics.Coder].
 func (s scaled) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	made, err := s.Coder.WithAtoms(a)
 	return scaled{made, s.by, s.missing}, err
 }
 
-// TakesHoles implements [metrics.HolesCoder].
 func (s scaled) TakesHoles() bool {
 	return metrics.TakesHoles(s.Coder) && (s.by == nil || s.by.Mix == nil)
 }
@@ -146,7 +147,6 @@ type plain struct{ classical.Model }
 // Unwrap returns the method.
 func (p plain) Unwrap() metrics.Coder { return p.Model }
 
-// Values implements [metrics.ValueCoder].
 func (plain) Values() []string { return []string{losses.Code, losses.Output} }
 
 // Named returns no names.
@@ -163,14 +163,9 @@ func (p plain) ShapeOf(name string) []int {
 	return nil
 }
 
-// ClassHeads implements [metrics.ValueCoder].
-func (plain) ClassHeads() []string { return nil }
-
-// ClassColumn implements [metrics.ClassColumner].
+func (plain) ClassHeads() []string      { return nil }
 func (plain) ClassColumn(string) string { return data.LabelsColumn }
-
-// LastWeight implements [metrics.Weighted].
-func (p plain) LastWeight() []float32 { return metrics.LastWeight(p.Model) }
+func (p plain) LastWeight() []float32   { return metrics.LastWeight(p.Model) }
 
 // Columns returns the images.
 func (p plain) Columns(string) []data.Column {
@@ -183,7 +178,6 @@ func (plain) Decodes() error { return nil }
 // Reconstructs returns nil.
 func (plain) Reconstructs() error { return nil }
 
-// Value implements [metrics.ValueCoder].
 func (p plain) Value(name string, images []float32) ([]float32, error) {
 	return p.ValueOf(name, map[string][]float32{losses.Images: images})
 }

@@ -33,6 +33,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ ir.Backend = (*Backend)(nil)
+
 // Plan is a compiled program. It implements [ir.Runner].
 type Plan[T ir.Float] struct {
 	program    *ir.Module
@@ -63,16 +65,13 @@ type Backend struct {
 	Group collective.Group
 }
 
-// Name implements [ir.Backend].
 func (Backend) Name() string { return "engine" }
 
-// WithGroup implements [ir.Backend].
 func (b Backend) WithGroup(g collective.Group) (ir.Backend, error) {
 	b.Group = g
 	return b, nil
 }
 
-// Compile implements [ir.Backend].
 func (b Backend) Compile(p ir.Program) (ir.Runner[float32], error) {
 	if p == nil {
 		return nil, errors.New("engine: no program to compile")

@@ -91,7 +91,6 @@ const format = 2
 // running the sweep would train all of them again.
 type EarlierVersion struct{ Path string }
 
-// Error implements error.
 func (e *EarlierVersion) Error() string {
 	return e.Path + ": an earlier version wrote this sweep, whose trials have other names; tessera 0.1.0 reads it"
 }

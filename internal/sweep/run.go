@@ -195,7 +195,6 @@ func (w *work) all(ctx context.Context) error {
 // Unlabelled is the error for a metric that needs labels on images without labels. It unwraps to a [*data.Error].
 type Unlabelled struct{ Dataset, Metric string }
 
-// Error implements error.
 func (e *Unlabelled) Error() string { return e.Unwrap().Error() }
 
 // Unwrap returns a [*data.Error].
@@ -476,7 +475,6 @@ type Executor interface {
 // Stop is an error of [Executor.Do] that ends the whole sweep.
 type Stop struct{ Err error }
 
-// Error implements error.
 func (s *Stop) Error() string { return s.Err.Error() }
 
 // Unwrap returns the cause.

@@ -240,7 +240,6 @@ func (s *Sweep) State(t *Trial) State {
 // foreign is the [folder.ErrForeign] for a folder that cannot become the folder of a sweep.
 type foreign struct{ path, problem string }
 
-// Error implements error.
 func (e *foreign) Error() string { return e.path + ": " + e.problem }
 
 // Is reports whether target is [folder.ErrForeign].
@@ -253,7 +252,6 @@ type Dropping struct{ foreign }
 // Interrupted is the [train.ErrInterrupted] of a sweep or of one of its trials. Repeating the call resumes it.
 type Interrupted struct{ Path string }
 
-// Error implements error.
 func (e *Interrupted) Error() string { return fmt.Sprintf("%s: %v", e.Path, train.ErrInterrupted) }
 
 // Unwrap returns [train.ErrInterrupted].

@@ -29,7 +29,6 @@ type Diverged struct {
 	advice string // remedy, "" if none is known
 }
 
-// Error implements error.
 func (e *Diverged) Error() string {
 	text := fmt.Sprintf("%s: training diverged at step %d (epoch %d): %s is %s; the last good checkpoint is kept",
 		e.Run, e.Step, e.Epoch, e.Tensor, strconv.FormatFloat(e.Value, 'g', -1, 64))

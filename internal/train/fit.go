@@ -18,6 +18,8 @@ import (
 	"tessera/metrics"
 )
 
+var _ learner = (*fit)(nil)
+
 // numbersKey is the metadata key for a baseline's scalar state, as JSON.
 const numbersKey = "numbers"
 
@@ -36,7 +38,6 @@ func newFit(j *job, method classical.Method) (*fit, error) {
 	return &fit{job: j, model: m}, nil
 }
 
-// begin implements learner.
 func (f *fit) begin(ctx context.Context, splits data.Splits, _ bool) error {
 	err := f.model.Begin(ctx, splits.Fit)
 	var refused *data.Error
@@ -100,7 +101,6 @@ func watchedFit(atoms *metrics.Atoms) metrics.Values {
 	return values
 }
 
-// save implements learner.
 func (f *fit) save(file *checkpoint.File) error {
 	state := f.model.State()
 	numbers, err := json.Marshal(state.Numbers)
@@ -115,7 +115,6 @@ func (f *fit) save(file *checkpoint.File) error {
 	return nil
 }
 
-// restore implements learner.
 func (f *fit) restore(from *stored) error {
 	f.from = from.path
 	return restoreBaseline(f.model, from.path, from.file)
@@ -166,5 +165,4 @@ func (f *fit) derived() ([]derived, error) {
 // kept implements learner: for a baseline the last iteration always remains.
 func (f *fit) kept() (*hooks.BestEpoch, error) { return nil, nil }
 
-// close implements learner.
 func (f *fit) close() {}

@@ -15,6 +15,8 @@ import (
 	"tessera/optim"
 )
 
+var _ learner = (*search)(nil)
+
 // search trains an auto-encoder with a full-batch optimizer: an epoch is one iteration. An interrupted iteration is
 // repeated from its beginning, with the same bits.
 type search struct {
@@ -52,7 +54,6 @@ func newSearch(j *job, method optim.Search) (*search, error) {
 	return r, nil
 }
 
-// begin implements learner.
 func (r *search) begin(_ context.Context, splits data.Splits, fresh bool) (err error) {
 	if r.fullBatch, err = newFullBatch(r.trainee); err != nil {
 		return err
@@ -122,7 +123,6 @@ func (r *search) epoch(ctx context.Context, _ func(func() Metrics)) (m Metrics, 
 	return r.finish()
 }
 
-// restore implements learner.
 func (r *search) restore(from *stored) error {
 	if from.Search == nil || from.Search.Points < 0 || 2*from.Search.Points > r.method.States() {
 		return checkpoint.Errorf(from.path, "damaged: the number of function evaluations is missing")
@@ -130,7 +130,6 @@ func (r *search) restore(from *stored) error {
 	return r.trainee.restore(from)
 }
 
-// close implements learner.
 func (r *search) close() {
 	r.trainee.close()
 	if r.fullBatch != nil {

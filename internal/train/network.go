@@ -125,7 +125,6 @@ func (n *network) fill() error {
 	return guard("making the first batch", func() error { n.options.Team.Do(n.loader.Fill); return nil })
 }
 
-// close implements learner.
 func (n *network) close() {
 	for _, programs := range n.programs {
 		_ = programs.Close() // an error of freeing memory does not affect the result

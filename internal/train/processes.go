@@ -35,7 +35,6 @@ type Unequal struct {
 	Step  int
 }
 
-// Error implements error.
 func (e *Unequal) Error() string {
 	return fmt.Sprintf("step %d: the weights of rank %s differ from those of the other processes; the last checkpoint is kept: check the machine of that rank, then resume",
 		e.Step, listed(e.Ranks))
@@ -327,7 +326,6 @@ type Different struct {
 	Ranks []int  // ranks of the processes that differ from rank 0
 }
 
-// Error implements error.
 func (e *Different) Error() string {
 	return fmt.Sprintf("distributed training: rank %s and rank 0 have different %s; start all processes with the same command, version and kind of processor (TESSERA_SIMD restricts the kernels)",
 		listed(e.Ranks), e.What)
@@ -456,7 +454,6 @@ type Interruption struct {
 	Launcher  string // command that starts the same number of processes, such as "mpirun -n 2"; "" for one process
 }
 
-// Error implements error.
 func (e *Interruption) Error() string {
 	return fmt.Sprintf("%s: %v at step %d (epoch %d)", e.Run, ErrInterrupted, e.Step, e.Epoch)
 }

@@ -222,7 +222,6 @@ type FormatError struct {
 	Format string // format in the metadata, "" if there is none
 }
 
-// Error implements error.
 func (e *FormatError) Error() string {
 	if e.Format == "" || e.Format == formatText1 {
 		return e.Path + ": written by tessera 0.1.0 or an earlier 0.2.0-dev: open it with that version; this version reads format 2"

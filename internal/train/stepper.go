@@ -16,6 +16,8 @@ import (
 	"tessera/optim"
 )
 
+var _ constraints.Constraint = (*transposed)(nil)
+
 // stepper updates and projects the trainable parameters: clip, optimizer, constraints.
 //
 // Parameters are divided into chunks. While a chunk is in its cache, a thread applies all elementwise operations: the update,
@@ -134,7 +136,6 @@ type named struct {
 	name string
 }
 
-// Project implements [constraints.Constraint].
 func (n named) Project(w []float32, shape []int) {
 	defer namePart("constraint", n.name)
 	n.Constraint.Project(w, shape)
@@ -525,7 +526,6 @@ type transposed struct {
 	rows []float32 // the transpose
 }
 
-// Project implements [constraints.Constraint].
 func (t *transposed) Project(w []float32, shape []int) {
 	rows, turned := t.turn(w, shape)
 	t.of.Project(rows, turned)
@@ -536,7 +536,6 @@ func (t *transposed) Project(w []float32, shape []int) {
 	}
 }
 
-// Violation implements [constraints.Constraint].
 func (t *transposed) Violation(w []float32, shape []int) float64 {
 	return t.of.Violation(t.turn(w, shape))
 }

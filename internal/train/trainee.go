@@ -27,6 +27,8 @@ import (
 	"tessera/metrics"
 )
 
+var _ hooks.Training = (*training)(nil)
+
 // trainee is an auto-encoder in training, with a mini-batch or full-batch optimizer: its parameters, its hooks and the
 // measurements between epochs.
 type trainee struct {
@@ -301,7 +303,6 @@ type training struct {
 	name string // name of the hook
 }
 
-// Parameters implements [hooks.Training].
 func (t training) Parameters(glob string) (list []*hooks.Parameter) {
 	for _, p := range t.stepper.views {
 		if config.MatchPath(glob, p.Path) {
@@ -311,7 +312,6 @@ func (t training) Parameters(glob string) (list []*hooks.Parameter) {
 	return list
 }
 
-// Evaluated implements [hooks.Training].
 func (t training) Evaluated(p *hooks.Parameter) []float32 {
 	m, err := t.shown()
 	if err != nil {
@@ -320,7 +320,6 @@ func (t training) Evaluated(p *hooks.Parameter) []float32 {
 	return m.Parameters[p.Index].Data
 }
 
-// Rewrite implements [hooks.Training].
 func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 	if t.searches() {
 		panic(fmt.Sprintf("it changes %s, but %s cannot continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
@@ -333,10 +332,8 @@ func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
 	}
 }
 
-// Project implements [hooks.Training].
 func (t training) Project(p *hooks.Parameter) { t.stepper.projectOne(p) }
 
-// Preparation implements [hooks.Training].
 func (t training) Preparation() any {
 	if len(t.spec.Encoder) > 0 {
 		if first, ok := t.spec.Encoder[0].Layer.(layers.Preparing); ok {
@@ -346,33 +343,19 @@ func (t training) Preparation() any {
 	return nil
 }
 
-// Images implements [hooks.Training].
 func (t training) Images() *data.Images { return t.images }
 
-// Random implements [hooks.Training].
 func (t training) Random(counter int) *rand.Rand {
 	return random.Stream(t.spec.Train.Seed, "hook/"+t.name, uint64(counter))
 }
 
-// Epoch implements [hooks.Training].
-func (t training) Epoch() int { return t.progress.Epoch }
-
-// Step implements [hooks.Training].
-func (t training) Step() int { return t.progress.Step }
-
-// Stop implements [hooks.Training].
-func (t training) Stop() { t.progress.Stopped = true }
-
-// Threads implements [hooks.Training].
-func (t training) Threads() int { return t.options.Team.Threads() }
-
-// Do implements [hooks.Training].
+func (t training) Epoch() int            { return t.progress.Epoch }
+func (t training) Step() int             { return t.progress.Step }
+func (t training) Stop()                 { t.progress.Stopped = true }
+func (t training) Threads() int          { return t.options.Team.Threads() }
 func (t training) Do(f func(thread int)) { t.options.Team.Do(f) }
+func (t training) BatchSizes() []int     { return batchSizes(t.images.Len(), t.spec.Train.Batch) }
 
-// BatchSizes implements [hooks.Training].
-func (t training) BatchSizes() []int { return batchSizes(t.images.Len(), t.spec.Train.Batch) }
-
-// Compile implements [hooks.Training].
 func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error) {
 	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
 	p := &valueProgram{t.trainee, name, compiled{}}
@@ -385,7 +368,6 @@ func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error
 	return p, nil
 }
 
-// CompileHead implements [hooks.Training].
 func (t training) CompileHead(head string, objective attack.Objective, images ...int) (hooks.HeadProgram, error) {
 	p, err := t.Compile(0, images[:0]...)
 	if err != nil {
@@ -404,7 +386,6 @@ func (t training) CompileHead(head string, objective attack.Objective, images ..
 // headProgram computes a head's gradient and logits for attacks; it implements [hooks.HeadProgram].
 type headProgram struct{ *valueProgram }
 
-// Run implements [hooks.HeadProgram].
 func (h headProgram) Run(images, targets []float32) (gradient, logits []float32, err error) {
 	n := len(images) / h.model.Pixels()
 	p, err := h.program(n)
@@ -453,7 +434,6 @@ func (v *valueProgram) fed(p *program) error {
 		v.want, table.Quoted(columns))
 }
 
-// Run implements [hooks.Program].
 func (v *valueProgram) Run(images, clean []float32) ([]float32, error) {
 	p, err := v.program(len(images) / v.model.Pixels())
 	if err != nil {

@@ -13,6 +13,11 @@ import (
 	"tessera/posthoc"
 )
 
+var (
+	_ metrics.Metric = (*collector)(nil)
+	_ metrics.Meter  = (*collector)(nil)
+)
+
 // Calibrated is the result of [Calibrate].
 type Calibrated struct {
 	Head        string               `json:"head"`
@@ -143,12 +148,10 @@ type collector struct {
 	names        []string // names of the groups
 }
 
-// Describe implements [metrics.Metric].
 func (*collector) Describe() metrics.Description {
 	return metrics.Description{Measures: []metrics.Measure{{Name: "collected", Doc: "number of images"}}, Reads: metrics.ReadsLogits | metrics.ReadsLabels}
 }
 
-// Start implements [metrics.Metric].
 func (c *collector) Start(s *metrics.Subject) (metrics.Meter, error) {
 	if s.Head != c.head {
 		return metrics.Fixed(metrics.Number(0)), nil
@@ -156,7 +159,6 @@ func (c *collector) Start(s *metrics.Subject) (metrics.Meter, error) {
 	return c, nil
 }
 
-// Add implements [metrics.Meter].
 func (c *collector) Add(b *metrics.Batch) error {
 	c.logits, c.labels = append(c.logits, b.Logits...), append(c.labels, b.Labels...)
 	for _, g := range b.Columns[c.column] {
@@ -165,7 +167,6 @@ func (c *collector) Add(b *metrics.Batch) error {
 	return nil
 }
 
-// Values implements [metrics.Meter].
 func (c *collector) Values(context.Context) ([]metrics.Value, error) {
 	return []metrics.Value{metrics.Number(float64(len(c.labels)))}, nil
 }

@@ -6,6 +6,8 @@ import (
 	"sync"
 )
 
+var _ Group = (*local)(nil)
+
 // Local returns a group of n goroutines of one process, for tests: one member for each goroutine. Sums are in the order
 // of the ranks. The group has no deadline: if one member stops calling, the others wait forever.
 func Local(n int) []Group {
@@ -56,13 +58,9 @@ type round struct {
 	left     int
 }
 
-// Rank implements [Group].
 func (l *local) Rank() int { return l.rank }
-
-// Size implements [Group].
 func (l *local) Size() int { return l.size }
 
-// Start implements [Group].
 func (l *local) Start(op Op, values any) (Pending, error) {
 	n, err := Len(values)
 	if err != nil {
@@ -71,7 +69,6 @@ func (l *local) Start(op Op, values any) (Pending, error) {
 	return l.enter(signature{"all-reduce", op, 0, kind(values), n}, values, nil), nil
 }
 
-// AllReduce implements [Group].
 func (l *local) AllReduce(op Op, values any) error {
 	p, err := l.Start(op, values)
 	if err != nil {
@@ -80,7 +77,6 @@ func (l *local) AllReduce(op Op, values any) error {
 	return p.Wait()
 }
 
-// AllGather implements [Group].
 func (l *local) AllGather(mine any, counts []int, all any) error {
 	if err := CheckGather(l, mine, counts, all); err != nil {
 		return err
@@ -89,7 +85,6 @@ func (l *local) AllGather(mine any, counts []int, all any) error {
 	return l.enter(signature{"all-gather", 0, 0, kind(mine), total}, mine, all).Wait()
 }
 
-// Broadcast implements [Group].
 func (l *local) Broadcast(root int, values []byte) error {
 	if root < 0 || root >= l.size {
 		return fmt.Errorf("collective: broadcast from rank %d of %d", root, l.size)
@@ -97,7 +92,6 @@ func (l *local) Broadcast(root int, values []byte) error {
 	return l.enter(signature{"broadcast", 0, root, "bytes", len(values)}, values, nil).Wait()
 }
 
-// Barrier implements [Group].
 func (l *local) Barrier() error { return l.enter(signature{name: "barrier"}, nil, nil).Wait() }
 
 // kind returns the type of values as text.

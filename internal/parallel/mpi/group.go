@@ -120,10 +120,7 @@ func (g *Group) meet() error {
 	return nil
 }
 
-// Rank implements [collective.Group].
 func (g *Group) Rank() int { return g.rank }
-
-// Size implements [collective.Group].
 func (g *Group) Size() int { return g.size }
 
 // Host returns the name of the machine on which the process rank runs.
@@ -143,7 +140,6 @@ func (g *Group) Again() string { return g.again }
 // few is the maximum size in bytes of values that every process sends to all others, so that each adds them up itself.
 const few = 4096
 
-// Start implements [collective.Group].
 func (g *Group) Start(op collective.Op, values any) (collective.Pending, error) {
 	v, err := viewOf(values)
 	if err != nil {
@@ -159,7 +155,6 @@ func (g *Group) Start(op collective.Op, values any) (collective.Pending, error) 
 	return o, nil
 }
 
-// AllReduce implements [collective.Group].
 func (g *Group) AllReduce(op collective.Op, values any) error {
 	p, err := g.Start(op, values)
 	if err != nil {
@@ -168,7 +163,6 @@ func (g *Group) AllReduce(op collective.Op, values any) error {
 	return p.Wait()
 }
 
-// AllGather implements [collective.Group].
 func (g *Group) AllGather(mine any, counts []int, all any) error {
 	v, err := viewOf(mine)
 	if err != nil {
@@ -203,7 +197,6 @@ func (g *Group) Broadcast(root int, values []byte) error {
 	return nil
 }
 
-// Barrier implements [collective.Group].
 func (g *Group) Barrier() error {
 	o := g.operation(exchange, "a barrier")
 	o.op = collective.Max
@@ -231,7 +224,6 @@ func (g *Group) run(o *operation) error {
 	return o.Wait()
 }
 
-// Wait implements [collective.Pending].
 func (o *operation) Wait() error {
 	g := o.group
 	err := g.owner.wait(o)
@@ -314,7 +306,6 @@ func (g *Group) runFor(o *operation, most time.Duration) error {
 // not belong to the launcher.
 type SetupError struct{ Problem string }
 
-// Error implements error.
 func (e *SetupError) Error() string { return "mpi: " + e.Problem }
 
 func setupf(format string, a ...any) error { return &SetupError{fmt.Sprintf(format, a...)} }
@@ -327,7 +318,6 @@ type Lost struct {
 	After time.Duration // deadline of the operation
 }
 
-// Error implements error.
 func (e *Lost) Error() string {
 	names := make([]string, len(e.Ranks))
 	for i, r := range e.Ranks {
@@ -345,11 +335,9 @@ type Failed struct {
 	Text string // error of the process
 }
 
-// Error implements error.
 func (e *Failed) Error() string { return fmt.Sprintf("rank %d on %s: %s", e.Rank, e.Host, e.Text) }
 
 // CallError reports a failed call of the library, or processes that disagree about an operation.
 type CallError struct{ Call, Text string }
 
-// Error implements error.
 func (e *CallError) Error() string { return "mpi: " + e.Call + ": " + e.Text }

@@ -15,6 +15,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
+var _ transport = (*library)(nil)
+
 // library is a loaded MPI library. Its handles are pointers in Open MPI and integers in MPICH.
 type library struct {
 	path      string
@@ -192,7 +194,6 @@ func (lib *library) written() string {
 	return string(lib.text[:max(0, min(int(lib.length), len(lib.text)))])
 }
 
-// version implements transport.
 func (lib *library) version() string {
 	lib.length = 0
 	purego.SyscallN(lib.functions[fVersion], address(&lib.text[0]), address(&lib.length))
@@ -203,7 +204,6 @@ func (lib *library) version() string {
 // address returns the address of a field of a library. Libraries are on the heap, where objects do not move.
 func address[T any](p *T) uintptr { return uintptr(unsafe.Pointer(p)) }
 
-// join implements transport.
 func (lib *library) join() (rank, size int, err error) {
 	if err := lib.call(fInitThread, 0, 0, serialized, address(&lib.number)); err != nil {
 		return 0, 0, err
@@ -225,7 +225,6 @@ func (lib *library) join() (rank, size int, err error) {
 // serialized is MPI_THREAD_SERIALIZED: any thread may call the library, one at a time.
 const serialized = 2
 
-// post implements transport.
 func (lib *library) post(m *message, tag int) error {
 	function, peer := fIsend, m.peer
 	if m.receives {
@@ -237,7 +236,6 @@ func (lib *library) post(m *message, tag int) error {
 	return lib.call(function, uintptr(m.at), uintptr(m.bytes), lib.bytes, uintptr(peer), uintptr(tag), lib.world, address(&m.request))
 }
 
-// test implements transport.
 func (lib *library) test(m *message) (done bool, err error) {
 	lib.number = 0
 	if err := lib.call(fTest, address(&m.request), address(&lib.number), address(&lib.status)); err != nil || lib.number == 0 {
@@ -251,16 +249,10 @@ func (lib *library) test(m *message) (done bool, err error) {
 	return true, err
 }
 
-// cancel implements transport.
 func (lib *library) cancel(m *message) error { return lib.call(fCancel, address(&m.request)) }
+func (lib *library) abort(code int)          { _ = lib.call(fAbort, lib.world, uintptr(code)) }
+func (lib *library) finalize() error         { return lib.call(fFinalize) }
 
-// abort implements transport.
-func (lib *library) abort(code int) { _ = lib.call(fAbort, lib.world, uintptr(code)) }
-
-// finalize implements transport.
-func (lib *library) finalize() error { return lib.call(fFinalize) }
-
-// pause implements transport.
 func (lib *library) pause(d time.Duration) {
 	if d == 0 {
 		purego.SyscallN(lib.yield)

@@ -148,7 +148,6 @@ const (
 	NoPersistence        // the server has no JetStream
 )
 
-// Error implements error.
 func (r *Refusal) Error() string {
 	return shown(r.Address) + ": " + ErrRefused.Error() + ": " + r.Problem
 }

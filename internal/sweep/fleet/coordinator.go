@@ -320,7 +320,6 @@ func (c *Coordinator) setState(state string) {
 	_ = c.conn.Flush()
 }
 
-// Width implements [sweep.Executor].
 func (c *Coordinator) Width() int { return width }
 
 // Ready implements [sweep.Executor]. It returns an error if this machine cannot listen on the address, or if no server

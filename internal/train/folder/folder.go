@@ -25,6 +25,8 @@ import (
 	"tessera/internal/sealed"
 )
 
+var _ Disk = (*OS)(nil)
+
 // The files of a run.
 const (
 	Config      = "config.toml"       // the model with every default written out
@@ -561,10 +563,8 @@ type Disk interface {
 // OS is the [Disk] of the operating system.
 type OS struct{ atomicfile.OS }
 
-// Mkdir implements [Disk].
 func (OS) Mkdir(path string) error { return os.Mkdir(path, 0o777) }
 
-// Append implements [Disk].
 func (OS) Append(path string, data []byte) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND|noFollow, 0o666)
 	if err != nil {
@@ -574,10 +574,7 @@ func (OS) Append(path string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Exchange implements [Disk].
-func (OS) Exchange(a, b string) error { return exchange(a, b) }
-
-// RemoveAll implements [Disk].
+func (OS) Exchange(a, b string) error  { return exchange(a, b) }
 func (OS) RemoveAll(path string) error { return os.RemoveAll(path) }
 
 // Replaceable reports whether [Create] with force could create a new run at path, provided that no other process uses the

@@ -17,6 +17,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ ir.Implementation = (*runner)(nil)
+
 // Dtype converts the type of Gorgonia's nodes to a precision. It returns an error for a type other than float32 and
 // float64.
 func Dtype(d tensor.Dtype) (ir.Dtype, error) {
@@ -373,7 +375,6 @@ type runner struct {
 	dtype tensor.Dtype
 }
 
-// String implements [ir.Implementation].
 func (r *runner) String() string {
 	if r.node.Op() == nil {
 		return r.node.Name()
@@ -381,7 +382,6 @@ func (r *runner) String() string {
 	return r.node.Op().String()
 }
 
-// Do implements [ir.Implementation].
 func (r *runner) Do(in []ir.Tensor) (out ir.Tensor, err error) {
 	value := r.node.Value()
 	if r.node.Op() != nil {

@@ -9,6 +9,11 @@ import (
 	"tessera/internal/volume"
 )
 
+var (
+	_ ir.Kernel = (*imagesOp)(nil)
+	_ ir.Units  = (*imagesOp)(nil)
+)
+
 // decision describes how the processes compute a value together.
 type decision struct {
 	form     form
@@ -399,40 +404,25 @@ func (s *sharder) cut(v *ir.Value, shape, part []int, f form) *ir.Value {
 	return &ir.Value{Op: ir.Unitwise{Kernel: imagesOp{f.outer, s.batch, s.from, s.to - s.from, s.rest(shape, f)}}, Args: []*ir.Value{v}, Shape: part}
 }
 
-// String implements [ir.Kernel].
 func (o imagesOp) String() string { return fmt.Sprintf("images %d to %d", o.From, o.From+o.Rows) }
 
-// Hashcode implements [ir.Kernel].
 func (o imagesOp) Hashcode() uint32 {
 	h := fnv.New32a()
 	fmt.Fprintf(h, "%+v", o)
 	return h.Sum32()
 }
 
-// Spec implements [ir.Kernel].
-func (o imagesOp) Spec() any { return o }
-
-// Units implements [ir.Units].
-func (o imagesOp) Units() int { return o.Outer * o.Rows }
-
-// ByUnit implements [ir.Units].
-func (o imagesOp) ByUnit(int) bool { return false }
-
-// Scratch implements [ir.Units].
-func (o imagesOp) Scratch() int { return 0 }
-
-// Work implements [ir.Units].
-func (o imagesOp) Work() float64 { return float64(o.Outer * o.Rows * o.Rest) }
-
-// Prepared implements [ir.Units].
+func (o imagesOp) Spec() any                   { return o }
+func (o imagesOp) Units() int                  { return o.Outer * o.Rows }
+func (o imagesOp) ByUnit(int) bool             { return false }
+func (o imagesOp) Scratch() int                { return 0 }
+func (o imagesOp) Work() float64               { return float64(o.Outer * o.Rows * o.Rest) }
 func (o imagesOp) Prepared() (ir.Units, []int) { return nil, nil }
 
-// Float32 implements [ir.Units].
 func (o imagesOp) Float32(dst []float32, in [][]float32, _ []float32, from, to int) {
 	copyImages(o, dst, in[0], from, to)
 }
 
-// Float64 implements [ir.Units].
 func (o imagesOp) Float64(dst []float64, in [][]float64, _ []float64, from, to int) {
 	copyImages(o, dst, in[0], from, to)
 }
