@@ -129,15 +129,15 @@ chaos: ## a sweep on workers under 60 SIGKILLs, cut connections, a full disk and
 parts: ## the swimmer's parts for seeds 1 to 5
 	$(GO) test ./apps/cli -run 'Parts' -seeds 5 -v -count 1
 
-serve-soak: ## 10 minutes of load and of clients that fail, then 10 minutes at the highest rate with the memory logged; RUN is a run on images of 28x28
+serve-soak: ## 10 minutes of load and of clients that fail, then 10 minutes at the highest rate with the memory printed; needs wrk; RUN is a run on images of 28x28
 	$(GO) test ./apps/serve -run 'Soak$$' -soak 10m -timeout 30m -v -count 1
 	$(GO) build -o tessera ./apps/tessera
-	$(GO) -C internal/tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --rounds 1 --encoding binary --soak 10m
+	ENCODING=binary ROUNDS=10 SECONDS_EACH=60 internal/tools/bench/serve.sh ./tessera "$(abspath $(RUN))"
 
-bench-serve: ## tessera serve beside onnxruntime-node; RUN, ONNX: its encoder as ONNX, MODULES: a folder after `npm install --ignore-scripts onnxruntime-node@1.30.0`
+bench-serve: ## tessera serve beside onnxruntime-node, by wrk; RUN, ONNX: its encoder as ONNX, MODULES: a folder after `npm install --ignore-scripts onnxruntime-node@1.30.0`
 	$(GO) build -o tessera ./apps/tessera
 	for encoding in json binary; do \
-		$(GO) -C internal/tools run ./load --tessera $(CURDIR)/tessera --run "$(abspath $(RUN))" --onnx "$(abspath $(ONNX))" --modules "$(abspath $(MODULES))" --batching "$(BATCHING)" --encoding $$encoding || exit 1; \
+		ENCODING=$$encoding internal/tools/bench/serve.sh ./tessera "$(abspath $(RUN))" "$(abspath $(ONNX))" "$(abspath $(MODULES))" || exit 1; \
 	done
 
 release: ## binaries for linux, darwin and windows on amd64 and arm64, with checksums and a list of what was run, in dist/

@@ -1,4 +1,4 @@
-// The peer of bench/serve: a model in ONNX on onnxruntime-node behind node's http server, with the same protocol.
+// The peer of serve.sh: a model in ONNX on onnxruntime-node behind node's http server, with the same protocol.
 //
 //   node node_server.cjs MODEL.onnx PROCESSES
 //
