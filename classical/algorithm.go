@@ -144,7 +144,7 @@ func (b *Base) Encode(images []float32) ([]float32, error) {
 		return nil, errUnfitted
 	}
 	if len(images)%b.pixels != 0 {
-		return nil, fmt.Errorf("baselines: got %d values, want whole images of shape %v", len(images), b.shape)
+		return nil, fmt.Errorf("classical: got %d values, want whole images of shape %v", len(images), b.shape)
 	}
 	codes, err := b.own.Infer(images)
 	if want := len(images) / b.pixels * b.units; err == nil && len(codes) != want {

@@ -19,7 +19,7 @@ import (
 var _ Algorithm = (*factorisation)(nil)
 
 // ErrDiverged reports that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
-var ErrDiverged = errors.New("baselines: the objective is not a finite number")
+var ErrDiverged = errors.New("classical: the objective is not a finite number")
 
 // factors contains a factorisation X = H W during its fit, with the products that several rules use. H >= 0, and for most
 // methods W >= 0. The codes are stored by atom, k x n: the activations of one atom are contiguous, and the rules for codes and

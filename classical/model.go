@@ -103,7 +103,7 @@ const (
 func Fit(ctx context.Context, m Model, images Images, report func(Progress) error) (Progress, error) {
 	var last Progress
 	if m == nil || images == nil || ctx == nil {
-		return last, errors.New("baselines: fit: no model, no images or no context")
+		return last, errors.New("classical: fit: no model, no images or no context")
 	}
 	if err := m.Begin(ctx, images); err != nil {
 		return last, err
@@ -132,7 +132,7 @@ type Matrix struct {
 // NewMatrix returns images with the given values, one image after the other. The slice is not copied.
 func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	if pixels < 1 || len(values)%pixels != 0 {
-		return Matrix{}, fmt.Errorf("baselines: got %d values, want whole images of %d pixels", len(values), pixels)
+		return Matrix{}, fmt.Errorf("classical: got %d values, want whole images of %d pixels", len(values), pixels)
 	}
 	return Matrix{values, pixels}, nil
 }
@@ -187,12 +187,12 @@ func acceptValues(x []float32, pixels int, signed, holes bool) error {
 	return nil
 }
 
-var errUnfitted = errors.New("baselines: the model has not been fitted")
+var errUnfitted = errors.New("classical: the model has not been fitted")
 
 // decode returns codes x atoms + bias.
 func decode(codes, atoms, bias []float32, units, pixels int) ([]float32, error) {
 	if len(codes)%units != 0 {
-		return nil, fmt.Errorf("baselines: got %d values, want whole codes of %d values", len(codes), units)
+		return nil, fmt.Errorf("classical: got %d values, want whole codes of %d values", len(codes), units)
 	}
 	n := len(codes) / units
 	images := make([]float32, n*pixels)
@@ -216,7 +216,7 @@ type replaced struct {
 func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
 	pixels := volume.Of(c.Shape())
 	if a == nil || a.Count != c.Units() || len(a.Values) != a.Count*pixels || a.Bias != nil && len(a.Bias) != pixels {
-		return nil, fmt.Errorf("baselines: replaced atoms: want %d images of shape %v", c.Units(), c.Shape())
+		return nil, fmt.Errorf("classical: replaced atoms: want %d images of shape %v", c.Units(), c.Shape())
 	}
 	return replaced{c, &metrics.Atoms{Shape: c.Shape(), Count: a.Count,
 		Values: slices.Clone(a.Values), Bias: slices.Clone(a.Bias)}}, nil

@@ -37,7 +37,7 @@ type RankError struct {
 func BiCrossValidate(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) ([]RankError, error) {
 	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("baselines: bi-cross-validation: no method, no images or no context")
+		return nil, errors.New("classical: bi-cross-validation: no method, no images or no context")
 	}
 	n, p := images.Len(), images.Pixels()
 	if err := complete(images); err != nil {

@@ -67,7 +67,7 @@ type foldwise struct {
 // and deviation are the sum, and the standard error of the mean, of the measures of held-out images.
 func (v *foldwise) run(ctx context.Context, method Method, each func(k int, m Model, all, total, deviation float64, x []float32) error) error {
 	if ctx == nil || method == nil || v.images == nil {
-		return errors.New("baselines: cross-validation: no method, no images or no context")
+		return errors.New("classical: cross-validation: no method, no images or no context")
 	}
 	n, p := v.images.Len(), v.images.Pixels()
 	if v.folds < 2 || v.folds > n {

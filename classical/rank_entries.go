@@ -27,7 +27,7 @@ type RankEntries struct {
 func CrossValidateEntries(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) ([]RankEntries, error) {
 	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("baselines: cross-validation: no method, no images or no context")
+		return nil, errors.New("classical: cross-validation: no method, no images or no context")
 	}
 	settings, ok := method.(*MatrixFactorisation)
 	switch {

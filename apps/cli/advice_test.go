@@ -70,8 +70,8 @@ encoder = [{ kind = "dense", units = 2 }]
 	r := b.must(exitData, "check")
 	b.contains("check", r.stderr, `models.toml:6:`, `model "bad": dataset: csv: bad.csv: cannot be read: line 2, column "w"`, `models.toml:9:`, `model "unlabelled": dataset: csv: good.csv`)
 	columns := "2 values (m [mV], w), labels kind, names -"
-	b.contains("check", r.stdout, `model "good": `+columns)
-	b.contains("summary", b.must(0, "summary", "good").stdout, "samples: "+columns)
+	b.contains("check", r.stdout, `model "good": 2 training samples of 2, `+columns)
+	b.contains("summary", spaced(b.must(0, "summary", "good").stdout), "samples "+columns)
 	b.contains("train", b.must(0, "train", "good", "--epochs", "1").stderr, "samples "+columns)
 }
 
@@ -90,7 +90,7 @@ func TestListShowsOnePart(t *testing.T) {
 	}
 	b.contains("a typo", b.must(exitUsage, "list", "layers", "dens").stderr, `unknown "dens": did you mean "dense"?`)
 	text := b.must(0, "list", "losses").stdout
-	b.contains("losses", text, "also  on = \"code\", weight = 1.0", "keys of several losses")
+	b.contains("losses", text, "also on = \"code\", weight = 1.0", "keys of several losses")
 	if n := strings.Count(text, "factor of the term"); n != 1 {
 		t.Errorf("weight is described %d times", n)
 	}
@@ -160,7 +160,7 @@ func TestSummaryListsEveryHook(t *testing.T) {
 	b.must(0, "check")
 	text := b.must(0, "summary", "small", "--set", "hook.average.decay=0.9", "--set", "hook.prune.fraction=0.1", "--set", "hook.early_stopping.patience=3",
 		"--set", "hook.plateau.patience=2", "--set", "hook.slow={kind=\"teacher\",decay=0.9}").stdout
-	b.contains("summary", text, "averaged weights: decay 0.9", "pruned: ", "early stopping: after 3 epochs", "hook plateau: ", "hook slow: ")
+	b.contains("summary", spaced(text), "\naveraged weights decay 0.9\n", "\npruned ", "\nearly stopping after 3 epochs", "\nhook plateau ", "\nhook slow ")
 }
 
 // A report of a dead run shows the warning of train and eval, and no praise of what atoms add.

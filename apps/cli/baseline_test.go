@@ -128,7 +128,7 @@ func TestSummaryAndListKnowBaselines(t *testing.T) {
 	if s.Parameters != 16*64+64 || s.Trainable != s.Parameters || len(s.Layers) != 2 || s.Layers[0].Path != "atoms" || s.Layers[1].Parameters != 64 {
 		t.Errorf("got %+v", s)
 	}
-	b.contains("summary", b.must(0, "summary", "factors").stdout, "atoms", "nmf", "8x8", "1,024 parameters")
+	b.contains("summary", b.must(0, "summary", "factors").stdout, "atoms", "nmf", "8x8", "parameters  1,024\n")
 	b.must(exitUsage, "summary", "factors", "--plan")
 	b.contains("list", b.must(0, "list", "baselines").stdout, "nmf", "sparse_nmf", "kmeans", "pca", "code_sparsity")
 	b.contains("list", b.must(0, "list", "models").stdout, "factors")

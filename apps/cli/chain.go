@@ -86,14 +86,14 @@ func (f *trainCommand) trainChain(cmd *Call, options tessera.Options, links []li
 	}
 	for i, l := range links {
 		if states[i] == train.Finished {
-			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished\n", l.run)
+			cmd.say("%s is finished", l.run)
 			if err := l.draw(cmd); err != nil {
 				return err
 			}
 			continue
 		}
 		if !f.Quiet {
-			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: model %s, %d of %d\n", l.model.Name, i+1, len(links))
+			cmd.say("model %s, %d of %d", l.model.Name, i+1, len(links))
 		}
 		warn(cmd, l.model.Warnings()...)
 		err := training(cmd, options, f.progressFlags, f.previewFlag, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {

@@ -7,12 +7,15 @@ import (
 	"fmt"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/numeral"
 	"tessera/internal/train"
 )
 
@@ -82,30 +85,29 @@ func reportRead(cmd *Call, f *fileFlag, models *config.File) error {
 			sweeps++
 		}
 	}
-	out := cmd.OutOrStdout()
 	if f.readsShipped() {
+		var lines []string
 		if f.File == "" {
-			fmt.Fprintf(out, "there is no %s in this folder; `tessera init` writes one\n", tessera.ModelsFile)
+			lines = append(lines, fmt.Sprintf("there is no %s in this folder; `tessera init` writes one", tessera.ModelsFile))
 		}
-		_, err := fmt.Fprintf(out, "%s: %s\n", tessera.ShippedName, soundText(shipped, shippedSweeps))
-		return err
+		return cmd.tell(append(lines, tessera.ShippedName+": "+soundText(shipped, shippedSweeps))...)
 	}
 	file := cmp.Or(f.File, tessera.ModelsFile)
 	if own+sweeps == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file\n", file)
+		cmd.say("%s declares nothing: a model begins with [model.NAME]; `tessera help models` explains the file", file)
 	}
-	_, err := fmt.Fprintf(out, "%s: %s\n", file, soundText(own, sweeps))
-	if err == nil && shipped+shippedSweeps > 0 { // which the file does not declare again
-		_, err = fmt.Fprintf(out, "also available: %s and %s that are shipped\n", counted(shipped, "model"), counted(shippedSweeps, "sweep"))
+	lines := []string{file + ": " + soundText(own, sweeps)}
+	if shipped+shippedSweeps > 0 { // which the file does not declare again
+		lines = append(lines, fmt.Sprintf("also available: %s and %s that are shipped", numeral.Of(shipped, "model"), numeral.Of(shippedSweeps, "sweep")))
 	}
-	return err
+	return cmd.tell(lines...)
 }
 
 // soundText returns the number of valid declarations in words.
 func soundText(models, sweeps int) string {
-	text := counted(models, "model")
+	text := numeral.Of(models, "model")
 	if sweeps > 0 {
-		text += ", " + counted(sweeps, "sweep")
+		text += ", " + numeral.Of(sweeps, "sweep")
 	}
 	return text + ", no errors"
 }
@@ -170,11 +172,41 @@ func (d *dataFiles) examine(m *config.Model) error {
 		d.causes = append(d.causes, err)
 		d.texts = append(d.texts, m.InDataset(err.Error()).String())
 	default:
-		if text := usedColumns(ctx, m); text != "" {
-			fmt.Fprintf(d.cmd.OutOrStdout(), "model %q: %s\n", m.Name, text)
+		texts := []string{d.counted(ctx, m), usedColumns(ctx, m)}
+		if texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" }); len(texts) > 0 {
+			return d.cmd.tell(fmt.Sprintf("model %q: %s", m.Name, strings.Join(texts, ", ")))
 		}
 	}
 	return nil
+}
+
+// counted says how many samples a data set has, of which shape and classes; "" for one that is examined without reading all of it.
+func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
+	if _, ok := m.Dataset.Source.(data.Inspector); ok {
+		return ""
+	}
+	set, err := d.options.Load(ctx, &m.Dataset) // which it was a moment ago
+	if err != nil || set.Train == nil {
+		return ""
+	}
+	text := fmt.Sprintf("%s of %s", numeral.Of(set.Train.Len(), "training "+show.NounOf(set.Shape)), numeral.Shape(set.Shape))
+	if set.Test != nil {
+		text += ", " + numeral.Of(set.Test.Len(), "test "+show.NounOf(set.Shape))
+	}
+	if len(set.Classes) > 0 {
+		text += ", " + classesText(set.Classes)
+	}
+	return text
+}
+
+// classesText counts classes and names the first ones.
+func classesText(names []string) string {
+	const shown = 5
+	text := fmt.Sprintf("%d classes: %s", len(names), strings.Join(names[:min(shown, len(names))], ", "))
+	if len(names) > shown {
+		text += ", ..."
+	}
+	return text
 }
 
 // unreadable contains the errors of the data sets that a file of models declares, each with its position in that file.
@@ -211,18 +243,15 @@ func usedColumns(ctx context.Context, m *config.Model) string {
 
 // columnText returns a description of the value of one sample: its classes, or its shape and type.
 func columnText(c data.Column) string {
-	const shown = 5
 	switch {
 	case c.Type == "":
 		return "not known"
-	case len(c.Names) > shown:
-		return fmt.Sprintf("%d classes: %s, ...", len(c.Names), strings.Join(c.Names[:shown], ", "))
 	case len(c.Names) > 0:
-		return fmt.Sprintf("%d classes: %s", len(c.Names), strings.Join(c.Names, ", "))
+		return classesText(c.Names)
 	case len(c.Shape) == 0:
 		return map[data.Type]string{data.Bytes: "one byte", data.Float32: "one number", data.Whole: "one whole number"}[c.Type]
 	}
-	return fmt.Sprintf("%s %s", shapeText(c.Shape), map[data.Type]string{data.Bytes: "bytes", data.Float32: "numbers", data.Whole: "whole numbers"}[c.Type])
+	return fmt.Sprintf("%s %s", numeral.Shape(c.Shape), map[data.Type]string{data.Bytes: "bytes", data.Float32: "numbers", data.Whole: "whole numbers"}[c.Type])
 }
 
 // mostBuilt is the maximum number of layers of the models whose graphs check builds: a file may declare thousands of models.

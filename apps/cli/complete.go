@@ -73,8 +73,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	if err != nil {
 		return writing(f.Out, err)
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "%s: %d entries completed\n", f.Out, completed)
-	return nil
+	return cmd.tell(fmt.Sprintf("%s: %d entries completed", f.Out, completed))
 }
 
 // someKnown returns an error for samples without any observed entry.

@@ -138,10 +138,10 @@ func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
 		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "models.toml: 2 models, no errors\nalso available: ", "that are shipped")
 	}
-	b.contains("summary", b.must(0, "summary", "shallow").stdout, "157,684 parameters")
+	b.contains("summary", b.must(0, "summary", "shallow").stdout, "parameters  157,684\ntrainable   ")
 	b.write("models.toml", smallModels+"[model.mine]\nextends = \"shallow\"\n[model.shallow-nonneg]\nextends = \"small\"\n[sweep.both]\nmodel = [\"shallow-nonneg\", \"swimmer-parts\"]\n")
 	b.contains("check", b.must(0, "check").stdout, "models.toml: 4 models, 1 sweep, no errors\n")
-	b.contains("mine", b.must(0, "summary", "mine").stdout, "157,684 parameters")
+	b.contains("mine", b.must(0, "summary", "mine").stdout, "parameters  157,684\ntrainable   ")
 	b.contains("sweep", b.must(0, "sweep", "both", "--dry-run").stdout, "shallow-nonneg", "swimmer-parts")
 	b.contains("shallow-nonneg", b.must(0, "check", "--fill", "shallow-nonneg").stdout, "epochs = 12")
 	b.contains("shallow-nonneg", b.must(0, "check", "--fill", "shallow-nonneg", "-f", "shipped").stdout, "epochs = 500")
@@ -153,7 +153,7 @@ func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 	b.shipped()
 	b.contains("check", b.must(0, "check").stdout, "there is no models.toml in this folder; `tessera init` writes one\n",
 		fmt.Sprintf("the shipped models: %d models, %d sweeps, no errors", len(tessera.Shipped().Names()), len(tessera.Shipped().SweepNames())))
-	b.contains("summary shallow", b.must(0, "summary", "shallow").stdout, "157,684 parameters") // the study's number
+	b.contains("summary shallow", b.must(0, "summary", "shallow").stdout, "parameters  157,684\ntrainable   ") // the study's number
 }
 
 func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
@@ -170,7 +170,7 @@ func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
 func TestSummaryCountsParameters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.contains("summary", b.must(0, "summary", "clothes").stdout, "encoder.2", "dense", "28x28", "10,198 parameters")
+	b.contains("summary", b.must(0, "summary", "clothes").stdout, "encoder.2", "dense", "28x28", "parameters  10,198\ntrainable   ")
 	var s struct {
 		Parameters, Trainable int
 		Layers                []struct {

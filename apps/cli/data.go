@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
 
+	"tessera/apps/show/doc"
 	"tessera/data"
 )
 
@@ -23,23 +25,26 @@ type published string
 func (published) Choices() []string { return data.Published() }
 
 // dataListCommand is the command data list.
-type dataListCommand struct{ dataFlag }
+type dataListCommand struct {
+	dataFlag
+	jsonFlag
+}
 
 // Help implements [Command].
 func (f *dataListCommand) Help() Help { return Help{Examples: []string{"tessera data list"}} }
 
 // Do implements [Command].
 func (f *dataListCommand) Do(cmd *Call) error {
-	return printData(cmd.OutOrStdout(), data.SearchDirs(f.Data))
+	return cmd.Show(&doc.Document{Blocks: []doc.Block{dataTable(data.SearchDirs(f.Data))}}, f.JSON)
 }
 
-// printData prints one line per data set.
-func printData(out io.Writer, dirs data.Dirs) error {
-	t := newTable(out)
+// dataTable has a row for each data set.
+func dataTable(dirs data.Dirs) *doc.Table {
+	t := &doc.Table{Key: "data", Columns: []doc.Column{{Key: "name"}, {Key: "state"}, {Key: "about", Wrap: true}}}
 	for _, s := range data.List(dirs) {
-		t.row(s.Name, state(s), s.About)
+		t.Row(s.Name, state(s), s.About)
 	}
-	return t.flush()
+	return t
 }
 
 // state returns in words whether a set can be used.
@@ -92,7 +97,9 @@ func (f *dataGetCommand) Do(cmd *Call) error {
 			return err
 		}
 		for _, f := range files {
-			fmt.Fprintln(cmd.OutOrStdout(), f.Path)
+			if err := cmd.wrote(f.Path); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -118,6 +125,7 @@ func showDownload(out io.Writer) func(data.Progress) {
 type dataVerifyCommand struct {
 	Names []published `arg:"NAME" optional:"true" doc:"data sets; without one, all that are found"`
 	dataFlag
+	jsonFlag
 }
 
 // Help implements [Command].
@@ -130,10 +138,10 @@ func (f *dataVerifyCommand) Do(cmd *Call) error {
 	dirs := data.SearchDirs(f.Data)
 	if len(f.Names) == 0 {
 		if f.Names = present(dirs); len(f.Names) == 0 {
-			fmt.Fprintln(cmd.ErrOrStderr(), "tessera: no downloaded data set was found: there is nothing to verify")
+			cmd.say("no downloaded data set was found: there is nothing to verify")
 		}
 	}
-	return verify(cmd, f.Names, dirs)
+	return verify(cmd, f.Names, dirs, f.JSON)
 }
 
 // present returns the downloaded sets with at least one file.
@@ -148,31 +156,29 @@ func present(dirs data.Dirs) []published {
 }
 
 // verify prints the checksum of every file and returns the first error.
-func verify(cmd *Call, names []published, dirs data.Dirs) error {
+func verify(cmd *Call, names []published, dirs data.Dirs, asJSON bool) error {
 	var wrong error
-	t := newTable(cmd.OutOrStdout())
+	t := &doc.Table{Key: "files", Columns: []doc.Column{{Key: "data"}, {Key: "file"}, {Key: "state"}, {Key: "checksum", Wrap: true}}}
 	for _, name := range names {
 		s, err := data.Verify(cmd.Context(), string(name), dirs)
 		if err != nil {
 			return err
 		}
 		for _, f := range s.Files {
-			if f.Path == "" {
-				t.row(name, f.Name, "missing")
-				continue
+			switch {
+			case f.Path == "":
+				t.Row(name, f.Name, "missing")
+			case f.Problem != nil:
+				t.Row(name, f.Name, "wrong", f.Problem.Error())
+			default:
+				t.Row(name, f.Name, "ok", f.SHA256)
 			}
-			if f.Problem != nil {
-				t.row(name, f.Name, "wrong", f.Problem)
-				continue
-			}
-			t.row(name, f.Name, "ok", f.SHA256)
 		}
 		if wrong == nil {
 			wrong = s.Problem()
 		}
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	return wrong
+	d := &doc.Document{}
+	d.Add(t)
+	return cmp.Or(cmd.Show(d, asJSON), wrong)
 }

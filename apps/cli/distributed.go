@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"tessera"
+	"tessera/internal/numeral"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/train"
 )
@@ -98,9 +99,9 @@ func (m *member) began(stderr io.Writer, threads int) {
 			threads = a.Threads
 		}
 	}
-	text := "1 process, " + counted(threads, "thread")
+	text := "1 process, " + numeral.Of(threads, "thread")
 	if n := m.group.Size(); n > 1 {
-		text = fmt.Sprintf("%d processes, %s each", n, counted(threads, "thread"))
+		text = fmt.Sprintf("%d processes, %s each", n, numeral.Of(threads, "thread"))
 	}
 	library, _, _ := strings.Cut(m.group.Version(), ",")
 	fmt.Fprintf(stderr, "tessera: %s, %s\n", text, strings.Join(strings.Fields(library), " "))

@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"strings"
 
+	"tessera/apps/show/doc"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
@@ -15,30 +16,29 @@ func init() {
 }
 
 // doctorCommand is the command doctor.
-type doctorCommand struct{ dataFlag }
+type doctorCommand struct {
+	dataFlag
+	jsonFlag
+}
 
 // Help implements [Command].
 func (f *doctorCommand) Help() Help { return Help{Examples: []string{"tessera doctor"}} }
 
 // Do implements [Command].
 func (f *doctorCommand) Do(cmd *Call) error {
-	out := cmd.OutOrStdout()
-	t := newTable(out)
-	t.row("tessera", machine.Version())
-	t.row("go", fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
+	t := &doc.Facts{}
+	add := func(name, value string) { t.Add(name, name, doc.Shown{Value: value, Text: value}) } // also empty ones
+	add("tessera", machine.Version())
+	add("go", fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH))
 	for _, m := range dependencies("gorgonia.org/gorgonia", "gorgonia.org/tensor", "gonum.org/v1/gonum") {
-		t.row(m.Path, m.Version)
+		add(m.Path, m.Version)
 	}
-	t.row("cpu", machine.CPU())
-	t.row("features", strings.Join(machine.Features(), " "))
-	t.row("threads", fmt.Sprintf("%d (%d CPUs, GOMAXPROCS %d)", runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOMAXPROCS(0)))
-	printKernels(t)
-	t.row("data in", strings.Join(data.SearchDirs(f.Data), ", "))
-	if err := t.flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	if err := printData(out, data.SearchDirs(f.Data)); err != nil {
+	add("cpu", machine.CPU())
+	add("features", strings.Join(machine.Features(), " "))
+	add("threads", fmt.Sprintf("%d (%d CPUs, GOMAXPROCS %d)", runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	addKernels(add)
+	add("data in", strings.Join(data.SearchDirs(f.Data), ", "))
+	if err := cmd.Show(&doc.Document{Blocks: []doc.Block{t, dataTable(data.SearchDirs(f.Data))}}, f.JSON); err != nil {
 		return err
 	}
 	if err := kernel.Err(); err != nil {
@@ -47,14 +47,14 @@ func (f *doctorCommand) Do(cmd *Call) error {
 	return nil
 }
 
-// printKernels prints the selected kernels, and why faster ones are not used.
-func printKernels(t *columns) {
+// addKernels adds the selected kernels, and why faster ones are not used.
+func addKernels(add func(name, value string)) {
 	k := kernel.Info()
-	t.row("kernels", k.Name)
-	t.row("simd", strings.TrimSuffix(k.SIMD+" ("+k.SIMDNote+")", " ()"))
+	add("kernels", k.Name)
+	add("simd", strings.TrimSuffix(k.SIMD+" ("+k.SIMDNote+")", " ()"))
 	if k.BLAS == "" {
-		t.row("blas", "none: "+k.BLASNote)
+		add("blas", "none: "+k.BLASNote)
 		return
 	}
-	t.row("blas", strings.Join(strings.Fields(k.BLAS+" "+k.BLASCore+" "+k.BLASThreads), " "))
+	add("blas", strings.Join(strings.Fields(k.BLAS+" "+k.BLASCore+" "+k.BLASThreads), " "))
 }

@@ -100,7 +100,7 @@ func given(cmd *Call, r *tessera.Run, rows *data.Rows, columns []data.Column) (m
 		}
 	}
 	if len(drawn) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: note: drawn by the seed of the run (%d) and the place of each sample: %s\n", r.Model.Train.Seed, strings.Join(drawn, ", "))
+		cmd.say("note: drawn by the seed of the run (%d) and the place of each sample: %s", r.Model.Train.Seed, strings.Join(drawn, ", "))
 	}
 	return r.Given(rows.Images, columns)
 }
@@ -178,8 +178,7 @@ func (f *codeFlags) write(cmd *Call, name string, shape []int, values []float32,
 	if err := data.WriteRows(f.Out, name, shape, values, *rows); err != nil {
 		return writing(f.Out, err)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
-	return nil
+	return cmd.wrote(f.Out)
 }
 
 // columnNames returns the names of the values of samples for a .csv file. They come from the data file of the training. nil

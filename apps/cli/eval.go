@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -67,7 +66,7 @@ func (f *evalCommand) Do(cmd *Call) error {
 	}
 	defer r.Close()
 	if s := train.StatusOf(run); s.State == train.Interrupted {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is not finished: epoch %d of %d; `tessera resume %s` continues it\n", r.Path, s.Epoch, s.Epochs, r.Path)
+		cmd.say("%s is not finished: epoch %d of %d; `tessera resume %s` continues it", r.Path, s.Epoch, s.Epochs, r.Path)
 	}
 	if len(f.Metrics) == 0 {
 		judged, err := selected(r.Model.FirstMeasures()...)
@@ -177,7 +176,7 @@ func (f *evalCommand) chosen() (metrics.Selection, error) {
 // noteMissing explains why metrics that were requested by name have no value.
 func noteMissing(cmd *Call, r *evaluation.Report) {
 	for _, line := range withoutValue(r) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: no value of %s\n", line)
+		cmd.say("no value of %s", line)
 	}
 }
 

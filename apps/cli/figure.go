@@ -169,10 +169,9 @@ func (w *figureCommand) Do(cmd *Call) error {
 		return &folder.WriteError{Path: w.Out, Err: err}
 	}
 	for _, text := range w.fitted {
-		fmt.Fprintln(cmd.ErrOrStderr(), "tessera:", text)
+		cmd.say("%s", text)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), w.Out)
-	return nil
+	return cmd.wrote(w.Out)
 }
 
 // check checks what the kind of the figure demands.

@@ -107,9 +107,10 @@ type display struct {
 	label    string
 	run      *tessera.Run
 	images   []float32
-	given    []float32 // the same images with NaN for missing and hidden entries
-	names    []string  // names of the images: their indices
-	labels   []int     // their classes, negative if unknown; nil without any
+	given    []float32    // the same images with NaN for missing and hidden entries
+	samples  *data.Images // the same images with their columns
+	names    []string     // names of the images: their indices
+	labels   []int        // their classes, negative if unknown; nil without any
 	measured *metrics.Result
 	scaling  *data.Scaling
 }
@@ -151,7 +152,8 @@ func (w *figureCommand) displays(do func(display) error) error {
 		if d.given = d.images; all.Holed() {
 			d.given = all.Subset(indices).Raw()
 		}
-		d.labels = all.Subset(indices).Labels()
+		d.samples = all.Subset(indices)
+		d.labels = d.samples.Labels()
 		named := all.RowNames()
 		for _, i := range indices {
 			if d.names = append(d.names, fmt.Sprintf("sample %d", i)); i < len(named) {
@@ -224,8 +226,8 @@ func drawMaxApproximations(w *figureCommand) (*figures.Figure, error) {
 func drawCodes(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.CodeRow
 	err := w.displays(func(d display) error {
-		row, err := study.Codes(d.run, d.given, study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"))
-		rows = append(rows, row)
+		codes, err := d.run.Codes(w.ctx, d.samples)
+		rows = append(rows, figures.CodeRow{Caption: study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"), Units: d.run.Units(), Codes: codes})
 		return err
 	})
 	if err != nil {

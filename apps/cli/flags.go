@@ -18,6 +18,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
+	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
 
@@ -199,6 +200,9 @@ func isModel(name string) bool {
 func outputFile(out string, inputs ...string) error {
 	if run := folder.Owned(out); run != "" {
 		return usagef("--out: %s is a file of the run %s and would be replaced; give another name", out, run)
+	}
+	if of := sweep.Owned(out); of != "" {
+		return usagef("--out: %s is a file of the sweep %s and would be replaced; give another name", out, of)
 	}
 	is, err := os.Stat(out)
 	if err != nil { // a new file

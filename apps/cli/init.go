@@ -3,7 +3,6 @@ package cli
 import (
 	_ "embed"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -47,15 +46,13 @@ func (f *initCommand) Do(cmd *Call) error {
 		if err := writeNew(tessera.ModelsFile, text); err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s\n%s\n\nnext: tessera check && tessera train %s\n", tessera.ModelsFile, strings.Join(said, "\n"), modelName(f.Dir))
-		return err
+		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, said, []string{"\nnext: tessera check && tessera train " + modelName(f.Dir)})...)
 	}
 	path := filepath.Join(f.Dir, tessera.ModelsFile)
 	if err := writeNew(path, firstModels); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n\nnext: %stessera train my-bars\n", path, enter(f.Dir))
-	return err
+	return cmd.tell(path, "\nnext: "+enter(f.Dir)+"tessera train my-bars")
 }
 
 // isData reports whether a path is a file, or a folder that has pictures, itself or in the folders of its classes.

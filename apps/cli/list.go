@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"tessera"
 	"tessera/apps/export"
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/config/part/table"
@@ -69,18 +69,11 @@ func (f *listCommand) Do(cmd *Call) error {
 			return err
 		}
 	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), all)
+	d := &doc.Document{Data: all}
+	for _, title := range kinds {
+		d.Blocks = append(d.Blocks, listBlocks(title, all[title])...)
 	}
-	for i, title := range kinds {
-		if i > 0 {
-			fmt.Fprintln(cmd.OutOrStdout())
-		}
-		if err := printTitle(cmd.OutOrStdout(), title, all[title]); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmd.Show(d, f.JSON)
 }
 
 // kindsAndParts divides the arguments into kinds and names of parts. Without any kind it returns all kinds.
@@ -226,111 +219,76 @@ func declared(models *config.File, title string) ([]declaration, error) {
 	return list, nil
 }
 
-// printTitle prints the entries of one title.
-func printTitle(out io.Writer, title string, entries any) error {
-	if described, ok := entries.([]describedMetric); ok {
-		return printMetrics(out, described)
+// listBlocks shows the entries of one title.
+func listBlocks(title string, entries any) (blocks []doc.Block) {
+	switch list := entries.(type) {
+	case []describedMetric:
+		return []doc.Block{metricsTable(list)}
+	case []table.Description:
+		return []doc.Block{partsBlock(title, list)}
+	case []declaration: // under the file that declares them
+		for i := 0; i < len(list); {
+			of, file := title+" of "+list[i].File, list[i].File
+			if file == tessera.ShippedName {
+				of = "shipped " + title
+			}
+			var group []table.Description
+			for ; i < len(list) && list[i].File == file; i++ {
+				group = append(group, list[i].Description)
+			}
+			blocks = append(blocks, partsBlock(of, group))
+		}
 	}
-	if list, ok := entries.([]declaration); ok {
-		return printDeclared(out, title, list)
+	if blocks == nil {
+		return []doc.Block{partsBlock(title, nil)}
 	}
-	list, _ := entries.([]table.Description)
-	return printList(out, title, list)
+	return blocks
 }
 
-// printDeclared prints models or sweeps under the file that declares them.
-func printDeclared(out io.Writer, title string, list []declaration) error {
-	for first := 0; first == 0 || first < len(list); {
-		last := first
-		var group []table.Description
-		for ; last < len(list) && list[last].File == list[first].File; last++ {
-			group = append(group, list[last].Description)
+// partsBlock shows parts, each with a table of its keys; parts without keys are one table.
+func partsBlock(title string, list []table.Description) doc.Block {
+	if !slices.ContainsFunc(list, func(d table.Description) bool { return len(d.Keys) > 0 }) {
+		t := &doc.Table{Title: title, Columns: []doc.Column{{}, {Wrap: true}}}
+		for _, d := range list {
+			t.Row("  "+d.Name, d.About)
 		}
-		of := title
-		if len(group) > 0 {
-			of = titleOf(title, list[first].File)
-		}
-		if first > 0 {
-			fmt.Fprintln(out)
-		}
-		if err := printList(out, of, group); err != nil {
-			return err
-		}
-		first = max(last, 1)
+		return t
 	}
-	return nil
-}
-
-// titleOf returns the title for the models or sweeps of a file.
-func titleOf(title, file string) string {
-	if file == tessera.ShippedName {
-		return "shipped " + title
-	}
-	return title + " of " + file
-}
-
-// printList prints one title: names with one line each, and under each name its keys.
-func printList(out io.Writer, title string, list []table.Description) error {
-	longest := 0
+	count := map[[3]string]int{} // keys that several parts describe identically but for the default
+	common := func(k table.KeyDescription) [3]string { return [3]string{k.Key, k.Want, k.About} }
 	for _, d := range list {
-		longest = max(longest, len(d.Name))
-	}
-	page := pageWidth(out)
-	common := commonKeys(list)
-	var b strings.Builder
-	b.WriteString(title + "\n")
-	for _, d := range list {
-		name := "  " + inLine(d.Name)
-		if d.About != "" {
-			name = fmt.Sprintf("  %-*s", longest, inLine(d.Name))
+		for _, k := range d.Keys {
+			count[common(k)]++
 		}
-		b.WriteString(inColumns([][]string{{name, d.About}}, page))
-		var rows [][]string
+	}
+	g := &doc.Group{Title: title}
+	shared := &doc.Table{Title: "keys of several " + title, Columns: []doc.Column{{}, {Wrap: true}, {Wrap: true}}}
+	for _, d := range list {
+		t := &doc.Table{Title: strings.TrimSuffix(d.Name+": "+d.About, ": "), Columns: []doc.Column{{}, {}, {Wrap: true}, {Wrap: true}}}
 		var also []string
 		for _, k := range d.Keys {
-			if slices.Contains(common, keyOf(k)) {
-				also = append(also, strings.TrimSuffix(k.Key+" "+byDefault(k), " -"))
-			} else {
-				rows = append(rows, []string{"      " + k.Key, byDefault(k), k.Want, k.About})
+			if count[common(k)] < sharedBy {
+				t.Row("  "+k.Key, byDefault(k), k.Want, k.About)
+				continue
+			}
+			also = append(also, strings.TrimSuffix(k.Key+" "+byDefault(k), " -"))
+			if row := []any{"  " + k.Key, k.Want, k.About}; !slices.ContainsFunc(shared.Rows, func(r []any) bool { return slices.Equal(r, row) }) {
+				shared.Rows = append(shared.Rows, row)
 			}
 		}
-		b.WriteString(inColumns(rows, page))
 		if also != nil {
-			b.WriteString(inColumns([][]string{{"      also", strings.Join(also, ", ")}}, page))
+			t.Notes = []string{"also " + strings.Join(also, ", ")}
 		}
+		g.Blocks = append(g.Blocks, t)
 	}
-	if len(common) > 0 {
-		b.WriteString("  keys of several " + title + "\n")
-		var rows [][]string
-		for _, k := range common {
-			rows = append(rows, []string{"      " + k.Key, k.Want, k.About})
-		}
-		b.WriteString(inColumns(rows, page))
+	if len(shared.Rows) > 0 {
+		g.Blocks = append(g.Blocks, shared)
 	}
-	_, err := io.WriteString(out, b.String())
-	return err
+	return g
 }
 
-// sharedBy is the minimum number of parts with the same description of a key for which the key is described only once.
+// sharedBy is the least number of parts with the same description of a key for which the key is described once, below the parts.
 const sharedBy = 3
-
-// commonKeys returns the keys that several parts describe identically, in the order of the parts.
-func commonKeys(list []table.Description) (common []commonKey) {
-	count := map[commonKey]int{}
-	for _, d := range list {
-		for _, k := range d.Keys {
-			if count[keyOf(k)]++; count[keyOf(k)] == sharedBy {
-				common = append(common, keyOf(k))
-			}
-		}
-	}
-	return common
-}
-
-// commonKey is a key that several parts have, without its default, which may differ.
-type commonKey struct{ Key, Want, About string }
-
-func keyOf(k table.KeyDescription) commonKey { return commonKey{k.Key, k.Want, k.About} }
 
 // byDefault returns a description of the default of a key.
 func byDefault(k table.KeyDescription) string {
@@ -433,17 +391,16 @@ func describedMetrics() []describedMetric {
 	return all
 }
 
-// printMetrics prints a line for every measure with its name, the better direction and a description, then its settings.
-func printMetrics(out io.Writer, all []describedMetric) error {
-	var rows [][]string
+// metricsTable has a row for every measure with its name, the better direction and a description, then rows for the settings.
+func metricsTable(all []describedMetric) *doc.Table {
+	t := &doc.Table{Title: metricsTitle, Columns: []doc.Column{{}, {}, {Wrap: true}}}
 	for _, m := range all {
 		for _, one := range m.Measures {
-			rows = append(rows, []string{"  " + one.Name, string(one.Better), one.About})
+			t.Row("  "+one.Name, string(one.Better), one.About)
 		}
 		for _, s := range m.Settings {
-			rows = append(rows, []string{"      " + s.Key, fmt.Sprintf("= %v", s.Default), s.About})
+			t.Row("      "+s.Key, fmt.Sprintf("= %v", s.Default), s.About)
 		}
 	}
-	_, err := io.WriteString(out, metricsTitle+"\n"+inColumns(rows, pageWidth(out)))
-	return err
+	return t
 }

@@ -97,17 +97,3 @@ func TestTrainAndEvalWarnOfUselessUnits(t *testing.T) {
 		t.Errorf("what the warning advises does not help:\n%s%s", good.stdout, good.stderr)
 	}
 }
-
-func TestColumnsStayAlignedAfterARowOfOneCell(t *testing.T) {
-	var out strings.Builder
-	table := newTable(&out)
-	table.row("metric", "test", "train")
-	table.row("of atoms", 0.123456789, "")
-	table.row("m", 1, 22)
-	if err := table.flush(); err != nil {
-		t.Fatal(err)
-	}
-	if want := "metric    test    train\nof atoms  0.1235\nm         1       22\n"; out.String() != want {
-		t.Errorf("got\n%s\nwant\n%s", out.String(), want)
-	}
-}

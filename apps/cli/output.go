@@ -1,22 +1,18 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
-	"time"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+	"tessera/apps/show/doc"
 	"tessera/internal/train/folder"
-	"tessera/metrics"
 )
 
 // Limits of the line width in characters. If the width of the terminal is unknown, lines have the largest width.
@@ -54,13 +50,15 @@ func wrapHelp(cmd *cobra.Command, width int) {
 
 // commandLines lists the sub-commands of a command.
 func commandLines(cmd *cobra.Command, width int) string {
-	var rows [][]string
+	t := &doc.Table{Columns: []doc.Column{{}, {Wrap: true}}}
 	for _, sub := range cmd.Commands() {
 		if sub.IsAvailableCommand() || sub.Name() == "help" {
-			rows = append(rows, []string{"  " + sub.Name(), sub.Short})
+			t.Row("  "+sub.Name(), sub.Short)
 		}
 	}
-	return inColumns(rows, width)
+	var b strings.Builder
+	_ = (&doc.Document{Blocks: []doc.Block{t}}).Text(&b, doc.Screen{Width: width}) // a builder takes everything
+	return b.String()
 }
 
 // wrapped fills the paragraphs of a text. A line that begins with a space belongs to a table: it is not joined with others.
@@ -89,11 +87,9 @@ func folded(line string, width int) string {
 	if utf8.RuneCountInString(line) <= width {
 		return line
 	}
-	p := &columnPrinter{width: width}
 	begin := entry.FindString(line)
-	p.write(begin)
-	p.fold(line[len(begin):], len(begin))
-	return p.b.String()
+	n := utf8.RuneCountInString(begin)
+	return begin + strings.Join(doc.Wrap(line[len(begin):], width-n), "\n"+strings.Repeat(" ", n))
 }
 
 // visible is an output that writes control characters as visible text: names and messages can contain texts of files, and a terminal
@@ -122,93 +118,13 @@ func file(out io.Writer) *os.File {
 	return f
 }
 
-// spelled writes control characters other than line feed and tab as \u001b, as TOML and JSON do, and bytes that are not UTF-8 as
-// \x9b. Marks that change the direction of writing count as control characters.
-func spelled(text string) string {
-	harmless := func(r rune) bool { return r == '\n' || r == '\t' || !unicode.In(r, unicode.Cc, unicode.Bidi_Control) }
-	if utf8.ValidString(text) && strings.IndexFunc(text, func(r rune) bool { return !harmless(r) }) < 0 {
-		return text
-	}
-	var b strings.Builder
-	for i, r := range text {
-		_, size := utf8.DecodeRuneInString(text[i:])
-		switch {
-		case r == utf8.RuneError && size == 1:
-			fmt.Fprintf(&b, `\x%02x`, text[i])
-		case harmless(r):
-			b.WriteRune(r)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
-		}
-	}
-	return b.String()
-}
+// spelled spells out what would command a terminal; line feeds and tabs stay.
+func spelled(text string) string { return doc.Spelled(text, "\n\t") }
 
-// inLine spells out the line feeds and tabs of a name, which would break a line or a table.
-func inLine(name string) string {
-	return strings.NewReplacer("\n", `\u000a`, "\t", `\u0009`).Replace(name)
-}
-
-// valueText prints the named value, "-" if it is not applicable or was not measured.
-func valueText(values metrics.Values, name string) string {
-	v, ok := values.Number(name)
-	if !ok {
-		return "-"
-	}
-	if m, _ := metrics.MeasureOf(name); m.Count {
-		return fmt.Sprint(int(v))
-	}
-	return number(v)
-}
+// inLine also spells out the line feeds and tabs of a name, which would break a line.
+func inLine(name string) string { return doc.Spelled(name, "") }
 
 func digits(n int) int { return len(fmt.Sprint(n)) }
-
-// number prints a value with four significant digits.
-func number(v float64) string { return fmt.Sprintf("%.4g", v) }
-
-// longest is the duration above which durations are not printed exactly.
-const longest = 100 * 365 * 24 * time.Hour
-
-// duration formats a duration: whole seconds, or tenths of a second below ten seconds.
-func duration(d time.Duration) string {
-	if d < 10*time.Second {
-		return d.Round(100 * time.Millisecond).String()
-	}
-	if d >= longest {
-		return "over 100 years"
-	}
-	return d.Round(time.Second).String()
-}
-
-// counted returns a number with a noun: "1 model", "2 models".
-func counted(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// printJSON prints one document.
-func printJSON(out io.Writer, v any) error {
-	e := json.NewEncoder(out)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
-	return e.Encode(v)
-}
-
-// shapeText prints a shape as 28x28.
-func shapeText(shape []int) string {
-	return strings.Trim(strings.ReplaceAll(fmt.Sprint(shape), " ", "x"), "[]")
-}
-
-// thousands prints 157684 as 157,684.
-func thousands(n int) string {
-	text := fmt.Sprint(n)
-	for i := len(text) - 3; i > 0; i -= 3 {
-		text = text[:i] + "," + text[i:]
-	}
-	return text
-}
 
 // terminalOf returns the terminal of an output, nil if the output is not a terminal.
 func terminalOf(out io.Writer) *os.File {
@@ -251,13 +167,4 @@ func (o *output) Write(p []byte) (int, error) {
 		o.err = err
 	}
 	return n, err
-}
-
-// cells joins lists of texts into a row.
-func cells(lists ...[]string) []any {
-	var row []any
-	for _, text := range slices.Concat(lists...) {
-		row = append(row, text)
-	}
-	return row
 }

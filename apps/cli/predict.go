@@ -86,7 +86,7 @@ func (f *predictCommand) Do(cmd *Call) error {
 		return err
 	}
 	if fitted := r.PostHoc(); fitted != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: fitted after the training: %s\n", fitted)
+		cmd.say("fitted after the training: %s", fitted)
 	}
 	return f.write(cmd, func(w io.Writer) error { return f.table(w, p, rows.Names) })
 }
@@ -99,8 +99,7 @@ func (f *predictCommand) write(cmd *Call, write func(io.Writer) error) error {
 	if err := atomicfile.Write(f.Out, write); err != nil {
 		return writing(f.Out, err)
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
-	return nil
+	return cmd.wrote(f.Out)
 }
 
 // entries predicts entries of a matrix.
@@ -133,7 +132,7 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 			d := v - float64(pairs.Values[i])
 			squares += d * d
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s: root mean squared error %.6g, of %d entries\n", f.In, math.Sqrt(squares/float64(len(values))), len(values))
+		cmd.say("%s: root mean squared error %.6g, of %d entries", f.In, math.Sqrt(squares/float64(len(values))), len(values))
 	}
 	return f.write(cmd, func(out io.Writer) error {
 		w := csv.NewWriter(out)

@@ -12,6 +12,9 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
+	"tessera/internal/numeral"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
 	"tessera/internal/train"
@@ -86,7 +89,7 @@ func (p *progress) End() {
 func (p *progress) pieces(r train.Progress) []string {
 	valError, sparsity, negative := p.measured()
 	return []string{p.head(r), p.terms(r), valError, sparsity, negative, pace(r),
-		"  left " + duration(r.Left)}
+		"  left " + numeral.Duration(r.Left.Round(100*time.Millisecond))}
 }
 
 // head returns the position of the run and its loss.
@@ -100,7 +103,7 @@ func (p *progress) head(r train.Progress) string {
 	if p.terminal != nil {
 		fmt.Fprintf(&b, " %3.0f%%", 100*float64(r.Step)/float64(max(1, r.Steps)))
 	}
-	fmt.Fprintf(&b, "  loss %s", number(r.Loss))
+	fmt.Fprintf(&b, "  loss %s", numeral.Float(r.Loss))
 	return b.String()
 }
 
@@ -112,12 +115,12 @@ func (p *progress) terms(r train.Progress) string {
 	var b strings.Builder
 	for _, t := range r.Terms {
 		if t.Missing == "" { // its player had a turn
-			fmt.Fprintf(&b, "  %s %s", t.Name, number(t.Number))
+			fmt.Fprintf(&b, "  %s %s", t.Name, numeral.Float(t.Number))
 		}
 	}
 	for _, p := range r.Players {
 		if name, ok := strings.CutSuffix(strings.TrimPrefix(p.Name, train.PlayerKey), ".loss"); ok {
-			fmt.Fprintf(&b, "  %s %s", name, number(p.Number))
+			fmt.Fprintf(&b, "  %s %s", name, numeral.Float(p.Number))
 		}
 	}
 	return b.String()
@@ -127,17 +130,17 @@ func (p *progress) terms(r train.Progress) string {
 func (p *progress) measured() (valError, sparsity, negative string) {
 	for _, key := range []string{"val_mse", train.ObjectiveKey} {
 		if value, ok := p.epoch.Measured.Number(key); ok {
-			valError += "  " + key + " " + number(value)
+			valError += "  " + key + " " + numeral.Float(value)
 		}
 	}
 	if accuracy, ok := p.epoch.Measured.Number("val_accuracy"); ok {
-		valError += "  val_accuracy " + number(accuracy)
+		valError += "  val_accuracy " + numeral.Float(accuracy)
 	}
 	if hoyer, ok := p.epoch.Measured.Number("code_hoyer"); ok {
-		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %s", hoyer, valueText(p.epoch.Measured, "dead_units"))
+		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %s", hoyer, doc.Text(show.Value(p.epoch.Measured, "dead_units")))
 	}
 	if _, ok := p.epoch.Measured.Number("negative_weights"); ok {
-		negative = "  negative " + valueText(p.epoch.Measured, "negative_weights")
+		negative = "  negative " + doc.Text(show.Value(p.epoch.Measured, "negative_weights"))
 	}
 	return valError, sparsity, negative
 }
@@ -233,7 +236,7 @@ func (p *sweepProgress) Begin(s *sweep.Sweep) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.sweep, p.began = s, time.Now()
-	fmt.Fprintf(p.out, "sweep %s: %s\n", spelled(s.Path), counted(len(s.Trials), "trial"))
+	fmt.Fprintf(p.out, "sweep %s: %s\n", spelled(s.Path), numeral.Of(len(s.Trials), "trial"))
 }
 
 // During runs the sweep.
@@ -301,7 +304,7 @@ func (p *sweepProgress) draw(e sweep.Event) {
 	lines := []string{fmt.Sprintf("%d of %d done, %d failed, left %s", e.Done, e.Total, e.Failed, p.left(e)) + p.workers()}
 	for _, r := range p.running {
 		lines = append(lines, fmt.Sprintf("  %s  epoch %*d/%d  loss %s%s", p.sweep.Describe(r.trial), digits(r.last.Epochs), r.last.Epoch,
-			r.last.Epochs, number(r.last.Loss), pace(r.last)))
+			r.last.Epochs, numeral.Float(r.last.Loss), pace(r.last)))
 	}
 	for _, line := range lines {
 		fmt.Fprintln(p.out, cut(line, p.width()))
@@ -326,7 +329,7 @@ func (p *sweepProgress) workers() string {
 		return ""
 	}
 	f := p.fleet()
-	return fmt.Sprintf(", %s on %s", counted(f.Workers, "worker"), counted(f.Cores, "core"))
+	return fmt.Sprintf(", %s on %s", numeral.Of(f.Workers, "worker"), numeral.Of(f.Cores, "core"))
 }
 
 // left returns the estimated time until the last trial ends.
@@ -338,7 +341,7 @@ func (p *sweepProgress) left(e sweep.Event) string {
 	if p.work <= 0 {
 		return "?"
 	}
-	return duration(time.Duration(min(float64(time.Since(p.began))*rest/p.work, float64(longest))))
+	return numeral.Seconds(time.Since(p.began).Seconds() * rest / p.work)
 }
 
 // clear removes the table from the screen, so that lines can follow that remain on the screen. The first of these lines is the
@@ -349,7 +352,7 @@ func (p *sweepProgress) clear() {
 		p.live = 0
 	}
 	if p.kept > 0 {
-		fmt.Fprintln(p.out, keptBefore(p.kept))
+		fmt.Fprintln(p.out, numeral.Of(p.kept, "trial")+map[bool]string{true: " was", false: " were"}[p.kept == 1]+" already done")
 		p.kept = 0
 	}
 }
@@ -359,12 +362,4 @@ func (p *sweepProgress) End() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.clear()
-}
-
-// keptBefore returns the number of trials that were already done, in words.
-func keptBefore(n int) string {
-	if n == 1 {
-		return "1 trial was already done"
-	}
-	return fmt.Sprintf("%d trials were already done", n)
 }

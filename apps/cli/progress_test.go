@@ -23,7 +23,7 @@ func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {
 	b := &bench{T: t}
 	for _, width := range []int{50, 80, 100, 120, 200} {
 		line := p.within(width, r)
-		b.contains("the live line", line, " 25%", "left 1m23s")
+		b.contains("the live line", line, " 25%", "left 83 s")
 		if n := utf8.RuneCountInString(line); n >= width {
 			t.Errorf("%d characters on %d columns: %s", n, width, line)
 		}

@@ -58,15 +58,11 @@ func (f *rankCommand) Do(cmd *Call) error {
 		return err
 	}
 	warn(cmd, measured.atEdges()...)
-	if f.JSON {
-		list, err := measured.document()
-		if err == nil {
-			err = printJSON(cmd.OutOrStdout(), list)
-		}
-		if err != nil {
-			return err
-		}
-	} else if err := measured.print(cmd.OutOrStdout()); err != nil {
+	d, err := measured.document()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Show(d, f.JSON); err != nil {
 		return err
 	}
 	if f.Figure == "" {

@@ -80,13 +80,13 @@ func TestTheJSONOfRankHasMarksAndEdges(t *testing.T) {
 	for i, mse := range []float64{3, 2, 1.9} {
 		r.add(classical.RankError{Components: i + 1, MSE: mse, Deviation: 0.2}, i+1, 0.2, &mse)
 	}
-	list, err := r.simplest().document()
+	d, err := r.simplest().document()
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := json.Marshal(list)
-	if want := `[{"components":1,"mse":3,"standard_error":0.2},{"components":2,"mse":2,"standard_error":0.2,"marks":["fewest within one standard error"]},` +
-		`{"components":3,"mse":1.9,"standard_error":0.2,"marks":["least"],"edge":"largest"}]`; string(got) != want || err != nil {
+	got, err := json.Marshal(d.Data)
+	if want := `[{"components":1,"mse":3,"standard_error":0.2},{"components":2,"marks":["fewest within one standard error"],"mse":2,"standard_error":0.2},` +
+		`{"components":3,"edge":"largest","marks":["least"],"mse":1.9,"standard_error":0.2}]`; string(got) != want || err != nil {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
 	}
 }

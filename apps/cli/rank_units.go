@@ -59,7 +59,7 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %d trainings: %d numbers of units, %d folds\n", len(f.Ranks)*f.Folds, len(f.Ranks), f.Folds)
+	cmd.say("%d trainings: %d numbers of units, %d folds", len(f.Ranks)*f.Folds, len(f.Ranks), f.Folds)
 	report := counting(cmd.ErrOrStderr(), "training", len(f.Ranks)*f.Folds)
 	for _, units := range f.Ranks {
 		r := rankUnits{Components: units}

@@ -4,10 +4,11 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/classical"
 	"tessera/internal/train/folder"
@@ -197,63 +198,48 @@ func (r *ranking) edges() (list []rankEdge) {
 	return list
 }
 
-// document returns the rows for JSON: those of package baselines with the marks of the table, and the end of the range at which a
-// best number is.
-func (r *ranking) document() (list []json.RawMessage, err error) {
-	for i, row := range r.rows {
-		var also struct {
-			Marks []string `json:"marks,omitempty"`
-			Edge  string   `json:"edge,omitempty"`
-		}
-		for _, m := range r.marks {
-			if m.row == i {
-				also.Marks = append(also.Marks, markNames[m.name])
-			}
-		}
-		for _, edge := range r.edges() {
-			if edge.components == row.components && also.Marks != nil {
-				also.Edge = edge.which
-			}
-		}
-		object, err := json.Marshal(row.object)
-		if err != nil {
-			return nil, err
-		}
-		added, err := json.Marshal(also)
-		if err != nil {
-			return nil, err
-		}
-		if len(added) > len("{}") {
-			object = slices.Concat(object[:len(object)-1], []byte(","), added[1:])
-		}
-		list = append(list, object)
-	}
-	return list, nil
-}
-
-// print prints a table with the marks in the last column.
-func (r *ranking) print(out io.Writer) error {
-	t := newTable(out)
-	head := []any{r.noun, r.metrics[0], "standard error"}
-	for _, name := range r.metrics[1:] {
-		head = append(head, name)
-	}
-	t.row(append(head, "")...)
+// document returns a row for each number, with the marks in the last column. In JSON the rows are those of package classical with the
+// marks, and the end of the range at which a best number is.
+func (r *ranking) document() (*doc.Document, error) {
+	columns := append(doc.Columns(r.noun, r.metrics[0], "standard error"), doc.Columns(r.metrics[1:]...)...)
+	t := &doc.Table{Columns: append(columns, doc.Column{Wrap: true})}
+	list := []map[string]any{}
 	for i, row := range r.rows {
 		cells := []any{row.components}
 		for k, v := range row.values {
-			if v.Missing != "" {
-				cells = append(cells, "-")
-			} else {
-				cells = append(cells, v.Number)
-			}
+			cells = append(cells, show.Value(metrics.Values{v}, v.Name))
 			if k == 0 {
 				cells = append(cells, row.deviation)
 			}
 		}
-		t.row(append(cells, r.named(func(m rankMark) bool { return m.row == i }))...)
+		t.Row(append(cells, r.named(func(m rankMark) bool { return m.row == i }))...)
+		object, err := json.Marshal(row.object)
+		if err != nil {
+			return nil, err
+		}
+		one := map[string]any{}
+		if err := json.Unmarshal(object, &one); err != nil {
+			return nil, err
+		}
+		var marks []string
+		for _, m := range r.marks {
+			if m.row == i {
+				marks = append(marks, markNames[m.name])
+			}
+		}
+		for _, edge := range r.edges() {
+			if edge.components == row.components && marks != nil {
+				one["edge"] = edge.which
+			}
+		}
+		if marks != nil {
+			one["marks"] = marks
+		}
+		list = append(list, one)
 	}
-	return t.flush()
+	d := &doc.Document{Data: list}
+	d.Add(t)
+	return d, nil
 }
 
 // draw writes a figure: each metric over the number of components, the first with bars of one standard error. Each mark has

@@ -53,7 +53,7 @@ func (f *reportCommand) Help() Help {
 
 // measuring returns the options of a page that is written to out.
 func (f *pageFlags) measuring(out string) (o page.Options, err error) {
-	o.Split, o.Reference = data.Split(f.Split), f.Reference
+	o.Split, o.Reference, o.Named = data.Split(f.Split), f.Reference, len(f.Metrics) > 0
 	if o.Open, err = f.options(); err != nil {
 		return o, err
 	}
@@ -130,6 +130,6 @@ func writePage(to io.Writer, out string, write func(io.Writer) error) error {
 	if err := atomicfile.Write(out, write); err != nil {
 		return &folder.WriteError{Path: out, Err: err}
 	}
-	fmt.Fprintln(to, "report", out)
-	return nil
+	_, err := fmt.Fprintln(to, "report", out)
+	return err
 }

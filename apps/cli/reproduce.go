@@ -2,13 +2,10 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	"tessera/apps/internal/study"
-	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/shell"
@@ -99,7 +96,7 @@ func (f *reproduceCommand) write(cmd *Call, r study.Reproduction) error {
 		if err != nil {
 			return err
 		}
-		return printPage(cmd, page)
+		return cmd.Show(page.Document(), false)
 	})
 }
 
@@ -142,47 +139,4 @@ func (f *reproduceCommand) taken(settings []string) (with []string, err error) {
 		}
 	}
 	return with, err
-}
-
-// printPage prints the tables and the path of a page.
-func printPage(cmd *Call, p *study.Page) error {
-	out := cmd.OutOrStdout()
-	if p.Columns != nil {
-		if err := printReported(out, p.Survey); err != nil {
-			return err
-		}
-		_, err := fmt.Fprintf(out, "page  %s\n", filepath.Join(p.Path, study.PageFile))
-		return err
-	}
-	for _, printed := range []figures.Table{figures.JudgedTable(p.Rows), figures.ShownTable(p.Rows)} {
-		if err := printReported(out, printed); err != nil {
-			return err
-		}
-	}
-	fmt.Fprintf(out, "%s\n\n", p.Summary())
-	if t, text := p.Differences(); text != "" {
-		fmt.Fprintf(out, "%s\n\n", text)
-		if err := printReported(out, t); err != nil {
-			return err
-		}
-	}
-	_, err := fmt.Fprintf(out, "page  %s\n", filepath.Join(p.Path, study.PageFile))
-	return err
-}
-
-// printReported prints a table of a page, followed by an empty line. It prints nothing for a table without rows.
-func printReported(out io.Writer, r figures.Table) error {
-	if len(r.Rows) == 0 {
-		return nil
-	}
-	t := newTable(out)
-	t.row(cells(r.Head)...)
-	for _, row := range r.Rows {
-		t.row(cells(row)...)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintln(out)
-	return err
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,5 +97,5 @@ func finished(cmd *Call, r *tessera.Run, before map[string]os.FileInfo) {
 	if len(written) > 0 {
 		done = strings.Join(written, " and ") + " written again"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is finished: %s\n", r.Path, done)
+	cmd.say("%s is finished: %s", r.Path, done)
 }

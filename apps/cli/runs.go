@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -13,11 +12,13 @@ import (
 	"sync"
 	"time"
 
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part/table"
+	"tessera/internal/numeral"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
-	"tessera/metrics"
 )
 
 func init() {
@@ -57,14 +58,12 @@ func (f *runsCommand) Do(cmd *Call) error {
 		return err
 	}
 	runs := f.compared(statuses(runFolders(dir)))
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), runs)
-	}
 	if len(runs) == 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: there are no runs in %s\n", dir)
-		return nil
+		cmd.say("there are no runs in %s", dir)
 	}
-	return printRuns(cmd.OutOrStdout(), runs, time.Now())
+	d := &doc.Document{Data: runs}
+	d.Add(runsTable(runs, time.Now()))
+	return cmd.Show(d, f.JSON)
 }
 
 // runFolders lists the runs in a folder.
@@ -98,32 +97,29 @@ func statuses(paths []string) []listedRun {
 // loggedMetrics lists the columns of the table that come from metrics.jsonl.
 var loggedMetrics = []string{"loss", "val_mse", train.ObjectiveKey, "code_hoyer", "dead_units"}
 
-// printRuns prints a table. Columns without any value are omitted.
-func printRuns(out io.Writer, runs []listedRun, now time.Time) error {
-	var columns []string
+// runsTable returns a row for each run. Columns without any value are omitted.
+func runsTable(runs []listedRun, now time.Time) *doc.Table {
+	t := &doc.Table{Columns: doc.Columns("run", "state", "model")}
+	var names []string
 	for _, name := range slices.Concat(loggedMetrics, accuracies(runs)) {
 		if slices.ContainsFunc(runs, func(r listedRun) bool { _, ok := r.Metrics.Number(name); return ok }) {
-			columns = append(columns, name)
+			names = append(names, name)
+			t.Columns = append(t.Columns, doc.Column{Title: name, Spare: len(names)})
 		}
 	}
-	t := newTable(out)
-	t.row(append(cells([]string{"run", "state", "model"}, columns), "age", "differs")...)
+	t.Columns = append(t.Columns, doc.Column{Title: "age"}, doc.Column{Title: "differs", Wrap: true})
 	for _, r := range runs {
-		row := []any{r.Run, r.Text(), cmp.Or(r.Model, "-")}
-		for _, name := range columns {
-			row = append(row, lastValue(r.Metrics, name))
+		row := []any{r.Run, r.Text(), cmp.Or(r.Model, numeral.None)}
+		for _, name := range names {
+			row = append(row, show.Value(r.Metrics, name))
 		}
-		differs := strings.Join(r.Differs, " ")
-		if r.Problem != "" {
-			differs = r.Problem
-		}
-		since := "-"
+		var age any
 		if !r.Modified.IsZero() {
-			since = age(now.Sub(r.Modified))
+			age = doc.Seconds(max(0, now.Sub(r.Modified).Round(time.Second).Seconds()))
 		}
-		t.row(append(row, since, shortened(differs, widestCell))...)
+		t.Row(append(row, age, shortened(cmp.Or(r.Problem, strings.Join(r.Differs, " ")), widestCell))...)
 	}
-	return t.flush()
+	return t
 }
 
 // accuracies lists the accuracies on validation images that the runs have measured: val_accuracy, or val_HEAD.accuracy for a model
@@ -140,18 +136,6 @@ func accuracies(runs []listedRun) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// lastValue returns a value of metrics.jsonl.
-func lastValue(values metrics.Values, name string) string {
-	v, ok := values.Number(name)
-	switch {
-	case !ok:
-		return "-"
-	case name == "dead_units":
-		return fmt.Sprint(int(v))
-	}
-	return number(v)
-}
-
 // widestCell is the maximum width of the last column.
 const widestCell = 100
 
@@ -161,20 +145,6 @@ func shortened(text string, most int) string {
 		return string(runes[:most-3]) + "..."
 	}
 	return text
-}
-
-// age formats a duration in its largest unit.
-func age(d time.Duration) string {
-	const day = 24 * time.Hour
-	for _, unit := range []struct {
-		of   time.Duration
-		name string
-	}{{day, "d"}, {time.Hour, "h"}, {time.Minute, "min"}} {
-		if d >= unit.of {
-			return fmt.Sprintf("%d %s", d/unit.of, unit.name)
-		}
-	}
-	return fmt.Sprintf("%d s", max(0, d)/time.Second)
 }
 
 // noteUnfinished prints, before a new run of a model begins, that an earlier run can be resumed.
@@ -189,7 +159,7 @@ func noteUnfinished(cmd *Call, model string) {
 			continue
 		}
 		if s := train.StatusOf(filepath.Join("runs", e.Name())); s.State == train.Interrupted && s.Model == model {
-			fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s is an unfinished run of this model, %s: `tessera resume %s` continues it; this command begins a new one\n", s.Run, s.Text(), s.Run)
+			cmd.say("%s is an unfinished run of this model, %s: `tessera resume %s` continues it; this command begins a new one", s.Run, s.Text(), s.Run)
 			return
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/apps/show/doc"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -118,24 +119,17 @@ func TestTrainSaysThatAnUnfinishedRunCanBeResumed(t *testing.T) {
 	}
 }
 
-func TestAgesAreInTheirLargestUnit(t *testing.T) {
-	for d, want := range map[time.Duration]string{-time.Second: "0 s", 59 * time.Second: "59 s", 60 * time.Second: "1 min", 2*time.Hour - 1: "1 h", 49 * time.Hour: "2 d"} {
-		if got := age(d); got != want {
-			t.Errorf("%v: got %s, want %s", d, got, want)
-		}
-	}
-}
-
 // The table has the accuracy of classifiers, and of each head of a model with several.
 func TestRunsShowsAccuracies(t *testing.T) {
 	run := func(name string, values ...metrics.Value) listedRun {
 		return listedRun{Status: train.Status{Run: name, Metrics: values}}
 	}
 	var out strings.Builder
-	if err := printRuns(&out, []listedRun{
+	d := &doc.Document{Blocks: []doc.Block{runsTable([]listedRun{
 		run("runs/one", metrics.Value{Name: "val_accuracy", Number: 0.75}),
 		run("runs/two", metrics.Value{Name: "val_sex.accuracy", Number: 0.5}, metrics.Value{Name: "val_sex.nll", Number: 1}),
-	}, time.Now()); err != nil {
+	}, time.Now())}}
+	if err := d.Text(&out, doc.Screen{}); err != nil {
 		t.Fatal(err)
 	}
 	var got []string

@@ -7,10 +7,12 @@ import (
 	"slices"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/classical/generate"
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/train/folder"
 	"tessera/losses"
 )
@@ -108,8 +110,9 @@ func (f *sampleCommand) Do(cmd *Call) error {
 	if err != nil || features == nil {
 		return err
 	}
-	fmt.Fprintf(cmd.OutOrStdout(), "precision %.3f, recall %.3f: %d drawn and %d test images, %s of %s\n", q.Precision, q.Recall, f.Count, q.Real, f.Value, f.Features)
-	return nil
+	facts := &doc.Facts{Facts: []doc.Fact{{Title: "precision", Value: doc.Fixed3(q.Precision)}, {Title: "recall", Value: doc.Fixed3(q.Recall)},
+		{Title: "of", Value: fmt.Sprintf("%s drawn and %s test images, %s of %s", numeral.Count(f.Count), numeral.Count(q.Real), f.Value, f.Features)}}}
+	return cmd.Show(&doc.Document{Blocks: []doc.Block{facts}}, false)
 }
 
 // drawable checks before anything is drawn what would fail afterwards. The images of a command are all in memory.
@@ -140,6 +143,5 @@ func (f *codeFlags) writeGrid(cmd *Call, r *tessera.Run, columns int, values []f
 	if err := grid.Save(f.Out); err != nil {
 		return &folder.WriteError{Path: f.Out, Err: err}
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
-	return nil
+	return cmd.wrote(f.Out)
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"regexp"
@@ -37,6 +38,26 @@ func answer(to streams, d *doc.Document, asJSON bool) error {
 		complain(to.ErrOrStderr(), n.Level, "tessera: "+string(n.Level)+": "+n.Text)
 	}
 	return err
+}
+
+// tell prints lines that a command reports.
+func (c *Call) tell(lines ...string) error {
+	d := &doc.Document{}
+	for _, line := range lines {
+		d.Add(doc.Remark("%s", line))
+	}
+	return c.Show(d, false)
+}
+
+// wrote prints the path of a file that the command has written.
+func (c *Call) wrote(path string) error {
+	_, err := fmt.Fprintln(c.OutOrStdout(), path) // in one line, also where that is longer than the screen
+	return err
+}
+
+// say prints a message about what the command does to the error output.
+func (c *Call) say(format string, args ...any) {
+	complain(c.ErrOrStderr(), doc.Info, "tessera: "+fmt.Sprintf(format, args...))
 }
 
 // notes separates the hints and warnings of a document from what it reports.

@@ -4,19 +4,21 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/classical"
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/internal/numeral"
 	"tessera/internal/volume"
 	"tessera/losses"
+	"tessera/metrics"
 	"tessera/optim"
 )
 
@@ -59,10 +61,8 @@ func (f *summaryCommand) Do(cmd *Call) error {
 		text, err := tessera.Plan(s.model)
 		fmt.Fprint(cmd.OutOrStdout(), text)
 		return err
-	case f.JSON:
-		return printJSON(cmd.OutOrStdout(), s)
 	}
-	return s.print(cmd)
+	return cmd.Show(s.document(cmd.Context()), f.JSON)
 }
 
 // summary is the output of `summary --json`.
@@ -71,8 +71,9 @@ type summary struct {
 	Parameters int            `json:"parameters"`
 	Trainable  int            `json:"trainable"`
 	Layers     []layerSummary `json:"layers"`
-	Values     []valueSummary `json:"values,omitempty"` // set if a model has more than an encoder and a decoder
-	Memory     *memorySummary `json:"memory,omitempty"` // set for a fit to a sparse matrix
+	Values     []valueSummary `json:"values,omitempty"`          // set if a model has more than an encoder and a decoder
+	Free       int            `json:"free_parameters,omitempty"` // of a density, as BIC counts them: also weights and covariances
+	Memory     *memorySummary `json:"memory,omitempty"`          // set for a fit to a sparse matrix
 
 	spec  *config.Model
 	input []int        // shape of one image
@@ -113,9 +114,8 @@ func memoryOf(ctx context.Context, m *config.Model) (*memorySummary, error) {
 
 // String returns a description of the memory in one line.
 func (s *memorySummary) String() string {
-	megabytes := func(bytes int) string { return number(math.Ceil(float64(bytes)/1e5)/10) + " MB" }
-	return fmt.Sprintf("memory: %s for %s entries of %s rows and %s columns, %s for their factors, %s for a part of the columns in each thread",
-		megabytes(s.Stored), thousands(s.Entries), thousands(s.Rows), thousands(s.Columns), megabytes(s.Factors), megabytes(s.Transposed))
+	return fmt.Sprintf("%s for %s entries of %s rows and %s columns, %s for their factors, %s for a part of the columns in each thread",
+		numeral.Bytes(int64(s.Stored)), numeral.Count(s.Entries), numeral.Count(s.Rows), numeral.Count(s.Columns), numeral.Bytes(int64(s.Factors)), numeral.Bytes(int64(s.Transposed)))
 }
 
 func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary, err error) {
@@ -175,74 +175,70 @@ func (s *summary) addBaseline() error {
 		s.Parameters += l.Parameters
 	}
 	s.Trainable = s.Parameters
+	if method, ok := s.spec.Baseline.(classical.Method); ok {
+		model, err := method.New(s.input, s.spec.Train.Seed)
+		if err != nil {
+			return err
+		}
+		if density, ok := model.(metrics.Density); ok {
+			s.Free = density.Freedom()
+		}
+	}
 	return nil
 }
 
-func (s *summary) print(cmd *Call) error {
-	out := cmd.OutOrStdout()
-	title := inLine(s.Model)
-	if s.spec.About != "" {
-		title += ": " + s.spec.About
-	}
-	fmt.Fprintf(out, "%s\n\n", title)
-	t := newTable(out)
-	t.row("layer", "kind", "output", "parameters", "trainable")
-	t.row("input", s.spec.Dataset.Name, shapeText(s.input), 0, 0)
+// document shows the summary. The JSON form is the summary itself.
+func (s *summary) document(ctx context.Context) *doc.Document {
+	d := &doc.Document{Title: strings.TrimSuffix(s.Model+": "+s.spec.About, ": "), Data: s}
+	number := func(title string) doc.Column { return doc.Column{Title: title, Right: true} }
+	t := &doc.Table{Columns: append(doc.Columns("layer", "kind", "output"), number("parameters"), number("trainable"))}
+	t.Row("input", s.spec.Dataset.Name, doc.Shape(s.input), 0, 0)
 	for _, l := range s.Layers {
 		if l.Name != "" {
 			l.Path += " (" + l.Name + ")"
 		}
-		t.row(l.Path, l.Kind, shapeText(l.OutputShape), thousands(l.Parameters), thousands(l.Trainable))
+		t.Row(l.Path, l.Kind, doc.Shape(l.OutputShape), l.Parameters, l.Trainable)
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	if len(s.Values) > 0 {
-		fmt.Fprintln(out, "\nvalues")
-		t := newTable(out)
-		t.row("value", "shape", "read by")
-		for _, v := range s.Values {
-			name := v.Name
-			if v.Drawn != "" {
-				name += " (" + drawnText(v.Drawn) + ")"
-			}
-			t.row(name, cmp.Or(shapeText(v.Shape), "-"), cmp.Or(strings.Join(v.ReadBy, ", "), "-"))
+	values := &doc.Table{Columns: append(doc.Columns("value", "shape"), doc.Column{Title: "read by", Wrap: true})}
+	for _, v := range s.Values {
+		name := v.Name
+		if v.Drawn != "" {
+			name += " (" + drawnText(v.Drawn) + ")"
 		}
-		if err := t.flush(); err != nil {
-			return err
-		}
+		values.Row(name, cmp.Or(numeral.Shape(v.Shape), numeral.None), cmp.Or(strings.Join(v.ReadBy, ", "), numeral.None))
 	}
-	fmt.Fprintf(out, "\n%s parameters, %s of them trainable\n", thousands(s.Parameters), thousands(s.Trainable))
+	facts := &doc.Facts{}
+	facts.Add("", "parameters", s.Parameters)
+	facts.Add("", "trainable", s.Trainable)
+	if s.Free > 0 {
+		facts.Add("", "free parameters", fmt.Sprintf("%s of the density, with weights and covariances", numeral.Count(s.Free)))
+	}
 	if s.Memory != nil {
-		fmt.Fprintln(out, s.Memory)
+		facts.Add("", "memory", s.Memory.String())
 	}
-	if text := usedColumns(cmd.Context(), s.spec); text != "" {
-		fmt.Fprintln(out, "samples: "+text)
-	}
-	for _, line := range variants(s.spec) {
-		fmt.Fprintln(out, line)
-	}
-	return nil
+	facts.Add("", "samples", usedColumns(ctx, s.spec))
+	facts.Facts = append(facts.Facts, variants(s.spec)...)
+	d.Add(t, values, facts)
+	return d
 }
 
-// variants returns a line for each unusual feature of a model's training.
-func variants(m *config.Model) (lines []string) {
-	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	if len(m.Freeze) > 0 {
-		add("frozen: %s", strings.Join(m.Freeze, ", "))
-	}
+// variants returns a fact for each unusual feature of a model's training.
+func variants(m *config.Model) []doc.Fact {
+	f := &doc.Facts{}
+	f.Add("", "frozen", strings.Join(m.Freeze, ", "))
 	if m.Start != nil {
-		add("initial parameters: from %s, %s", m.Start.Run, m.Start.On)
+		f.Add("", "initial parameters", fmt.Sprintf("from %s, %s", m.Start.Run, m.Start.On))
 	}
 	for _, p := range m.AllPlayers() {
 		if p.Name != "" {
-			add("%s", playerText(m, p))
+			f.Add("", "player "+p.Name, playerText(m, p))
 		}
 	}
 	for _, h := range m.AllHooks() {
-		add("%s", hookText(h))
+		title, text := hookText(h)
+		f.Add("", title, text)
 	}
-	return lines
+	return f.Facts
 }
 
 // playerText returns a description of a player in one line.
@@ -251,7 +247,7 @@ func playerText(m *config.Model, p config.Moving) string {
 	for _, i := range p.Terms {
 		terms = append(terms, m.TermName(i))
 	}
-	text := fmt.Sprintf("player %s: trains %s, minimises %s, by %s", p.Name, strings.Join(p.Trains, ", "), strings.Join(terms, " + "), p.Optimizer.Kind)
+	text := fmt.Sprintf("trains %s, minimises %s, by %s", strings.Join(p.Trains, ", "), strings.Join(terms, " + "), p.Optimizer.Kind)
 	if rule, ok := p.Optimizer.Optimizer.(optim.Rule); ok {
 		text += fmt.Sprintf(" at %g", rule.LearningRate())
 	}
@@ -261,29 +257,29 @@ func playerText(m *config.Model, p config.Moving) string {
 	return text
 }
 
-// hookText returns a description of a hook in one line.
-func hookText(h config.Hook) string {
+// hookText returns what a hook is called, and a description in one line.
+func hookText(h config.Hook) (title, text string) {
 	switch s := h.Hook.(type) {
 	case *hooks.Prune:
 		what := fmt.Sprintf("the smallest %g %%", 100*s.Fraction)
 		if s.Fraction == 0 {
 			what = fmt.Sprintf("up to %g", s.Threshold)
 		}
-		return fmt.Sprintf("pruned: %s of %s, after epoch %d until %s", what, s.On, s.From, endText(s.Until, s.Rate))
+		return "pruned", fmt.Sprintf("%s of %s, after epoch %d until %s", what, s.On, s.From, endText(s.Until, s.Rate))
 	case *hooks.SparsePhase:
-		return fmt.Sprintf("sparse codes: %s, after epoch %d until %s", s.On, s.From, endText(s.Until, s.Rate))
+		return "sparse codes", fmt.Sprintf("%s, after epoch %d until %s", s.On, s.From, endText(s.Until, s.Rate))
 	case *hooks.Average:
-		return fmt.Sprintf("averaged weights: decay %g", s.Decay)
+		return "averaged weights", fmt.Sprintf("decay %g", s.Decay)
 	case *hooks.Adversarial:
-		return fmt.Sprintf("adversarial training: a fraction of %g of each batch, %s, %s norm, epsilon %g", s.Share, s.Method, s.Norm, s.Epsilon)
+		return "adversarial training", fmt.Sprintf("a fraction of %g of each batch, %s, %s norm, epsilon %g", s.Share, s.Method, s.Norm, s.Epsilon)
 	case *hooks.EarlyStopping:
-		return fmt.Sprintf("early stopping: after %d epochs without a decrease of the validation error by more than %g", s.Patience, s.MinDelta)
+		return "early stopping", fmt.Sprintf("after %d epochs without a decrease of the validation error by more than %g", s.Patience, s.MinDelta)
 	}
-	text := "hook " + h.Name
-	for i, f := range table.Fields(h.Hook) {
-		text += fmt.Sprintf("%s %s %v", map[bool]string{true: ":", false: ","}[i == 0], f.Key, settingText(f.Value.Interface()))
+	var settings []string
+	for _, f := range table.Fields(h.Hook) {
+		settings = append(settings, fmt.Sprint(f.Key, " ", settingText(f.Value.Interface())))
 	}
-	return text
+	return "hook " + h.Name, cmp.Or(strings.Join(settings, ", "), "no settings")
 }
 
 // endText returns a description of the end of a phase.

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tessera/config"
+	"tessera/internal/numeral"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -236,7 +237,7 @@ func (g *dotGraph) columns(m *config.Model, l *config.Layout) {
 	for _, r := range readings(m, l) {
 		if _, ok := l.Column(r.value); ok && !slices.Contains(seen, r.value) {
 			seen = append(seen, r.value)
-			g.node(r.value, "shape=ellipse", r.value, drawnText(m.Drawn[r.value].Kind), shapeText(l.Shape(r.value)))
+			g.node(r.value, "shape=ellipse", r.value, drawnText(m.Drawn[r.value].Kind), numeral.Shape(l.Shape(r.value)))
 		}
 	}
 }
@@ -249,7 +250,7 @@ func (g *dotGraph) stack(name string, list []config.Placed) {
 	g.line("  subgraph %s {", dotText("cluster "+name))
 	g.line("  label=%s", dotText(name))
 	for _, p := range list {
-		g.node(p.Path, "shape=box", p.Path, p.Kind, shapeText(p.Out))
+		g.node(p.Path, "shape=box", p.Path, p.Kind, numeral.Shape(p.Out))
 	}
 	g.line("  }")
 }
@@ -263,7 +264,7 @@ func (g *dotGraph) values(l *config.Layout) {
 		}
 	}
 	for _, name := range names {
-		g.node(name, "shape=box, style=rounded", name, shapeText(l.Shape(name)))
+		g.node(name, "shape=box, style=rounded", name, numeral.Shape(l.Shape(name)))
 		if p, _ := l.Of(name); p != nil {
 			g.edge(p.Path, name, "", "")
 		}

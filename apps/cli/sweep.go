@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path/filepath"
 	"runtime"
@@ -11,9 +10,11 @@ import (
 	"strings"
 	"time"
 
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/numeral"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
 	"tessera/metrics"
@@ -82,7 +83,7 @@ func (f *sweepCommand) Do(cmd *Call) error {
 		return f.estimate(cmd, spec, f.machines(f.Jobs))
 	}
 	return f.run(cmd, spec, func(s *sweep.Sweep, results *sweep.Results) error {
-		return printResults(cmd.OutOrStdout(), s, results, f.asked())
+		return cmd.Show(resultsDocument(s, results, f.asked()), false)
 	})
 }
 
@@ -108,7 +109,7 @@ func (f *sweepFlags) run(cmd *Call, spec *config.Sweep, say func(*sweep.Sweep, *
 		if err := s.Replaces(); err != nil && !f.Clean {
 			warn(cmd, err.Error())
 		}
-		return printTrials(cmd.OutOrStdout(), s)
+		return cmd.Show(&doc.Document{Blocks: []doc.Block{trialsTable(s)}}, false)
 	}
 	results, err := show.During(cmd.Context(), s)
 	var failed *sweep.Failed
@@ -122,7 +123,7 @@ func (f *sweepFlags) run(cmd *Call, spec *config.Sweep, say func(*sweep.Sweep, *
 	}
 	err = errors.Join(say(s, results), err)
 	if n := len(s.Orphans()); n > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "tessera: %s in %s: not of this declaration; --dry-run lists, --clean removes\n", counted(n, "other trial"), filepath.Join(s.Path, "trials"))
+		cmd.say("%s in %s: not of this declaration; --dry-run lists, --clean removes", numeral.Of(n, "other trial"), filepath.Join(s.Path, "trials"))
 	}
 	return err
 }
@@ -180,17 +181,27 @@ func (f *metricFlags) asked() []string {
 	return f.Metrics
 }
 
-// printTrials shows the trials of a sweep.
-func printTrials(out io.Writer, s *sweep.Sweep) error {
-	t := newTable(out)
-	t.row(cells([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)
+// trialsTable lists the trials of a sweep.
+func trialsTable(s *sweep.Sweep) *doc.Table {
+	t := &doc.Table{Columns: doc.Columns(slices.Concat([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)}
+	row := func(id, model string, values []string, seed, state string) {
+		t.Row(cells(slices.Concat([]string{id, model}, values, []string{seed, state}))...)
+	}
 	for _, trial := range s.Trials {
-		t.row(cells([]string{trial.ID, trial.Model.Name}, trial.Texts(), []string{fmt.Sprint(trial.Model.Train.Seed), string(s.State(trial))})...)
+		row(trial.ID, trial.Model.Name, trial.Texts(), fmt.Sprint(trial.Model.Train.Seed), string(s.State(trial)))
 	}
 	for _, id := range s.Orphans() {
-		t.row(cells([]string{id, "-"}, slices.Repeat([]string{"-"}, len(s.Keys)), []string{"-", "not of this declaration"})...)
+		row(id, numeral.None, slices.Repeat([]string{numeral.None}, len(s.Keys)), numeral.None, "not of this declaration")
 	}
-	return t.flush()
+	return t
+}
+
+// cells returns texts as the cells of a row.
+func cells(texts []string) (row []any) {
+	for _, text := range texts {
+		row = append(row, text)
+	}
+	return row
 }
 
 // briefMetrics lists the default columns of the table of a sweep; the files contain all metrics.
@@ -237,28 +248,26 @@ func valuesOf(r *sweep.Results, asked []string) (columns []string) {
 	return columns
 }
 
-// printResults prints one row per setting, then the selected settings with their metrics on the test images, then the paths of
-// the complete results.
-func printResults(out io.Writer, s *sweep.Sweep, r *sweep.Results, asked []string) error {
+// resultsDocument has one row per setting, then the selected settings with their metrics on the test images, and the paths of the
+// complete results.
+func resultsDocument(s *sweep.Sweep, r *sweep.Results, asked []string) *doc.Document {
 	shown := columnsOf(r, asked)
-	fmt.Fprintf(out, "measured on %s\n\n", splitText(r.Split))
-	if err := printSettings(out, r.Keys, r.Settings, shown); err != nil {
-		return err
+	file := func(name, file string) *doc.Facts {
+		return &doc.Facts{Facts: []doc.Fact{{Key: name, Title: name, Value: filepath.Join(s.Path, file)}}}
 	}
-	fmt.Fprintf(out, "\nsweep  %s\n", filepath.Join(s.Path, sweep.TableFile))
+	d := &doc.Document{Title: "measured on " + splitText(r.Split)}
+	d.Add(settingsTable(r.Keys, r.Settings, shown), file("sweep", sweep.TableFile))
 	if len(r.Selected) == 0 {
-		return nil
+		return d
 	}
 	var criteria []string
 	for _, c := range r.Select {
 		criteria = append(criteria, c.String())
 	}
-	fmt.Fprintf(out, "\nselected by %s, measured on %s\n\n", strings.Join(criteria, ", "), splitText(string(s.SelectedOn())))
-	if err := printSettings(out, r.Keys, r.Selected, shown); err != nil {
-		return err
-	}
-	_, err := fmt.Fprintf(out, "\nselected  %s\n", filepath.Join(s.Path, sweep.SelectedFile))
-	return err
+	t := settingsTable(r.Keys, r.Selected, shown)
+	t.Title = "selected by " + strings.Join(criteria, ", ") + ", measured on " + splitText(string(s.SelectedOn()))
+	d.Add(t, file("selected", sweep.SelectedFile))
+	return d
 }
 
 // splitText returns the name of a split for use in a sentence.
@@ -269,34 +278,26 @@ func splitText(split string) string {
 	return fmt.Sprintf("the %s split", split)
 }
 
-// printSettings prints one row per setting.
-func printSettings(out io.Writer, keys []string, settings []sweep.Setting, shown []string) error {
+// settingsTable has one row per setting: the mean of each metric, with its deviation if there are several seeds.
+func settingsTable(keys []string, settings []sweep.Setting, shown []string) *doc.Table {
 	shown = slices.DeleteFunc(slices.Clone(shown), func(name string) bool {
 		return !slices.ContainsFunc(settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
-	t := newTable(out)
-	t.row(cells([]string{"model"}, keys, []string{"seeds"}, shown)...)
+	t := &doc.Table{Columns: doc.Columns(slices.Concat([]string{"model"}, keys, []string{"seeds"}, shown)...)}
 	for _, s := range settings {
-		row := cells([]string{s.Model}, s.Texts(keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))})
+		row := cells(slices.Concat([]string{s.Model}, s.Texts(keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))}))
 		for _, name := range shown {
-			row = append(row, meanText(s, name))
+			mean, known := s.Mean.Number(name)
+			deviation, _ := s.Deviation.Number(name) // 0 of one seed
+			if known {
+				row = append(row, doc.Spread{Mean: mean, Deviation: deviation})
+			} else {
+				row = append(row, nil)
+			}
 		}
-		t.row(row...)
+		t.Row(row...)
 	}
-	return t.flush()
-}
-
-// meanText prints a metric's mean, with its deviation if there are several seeds.
-func meanText(s sweep.Setting, name string) string {
-	mean, known := s.Mean.Number(name)
-	deviation, several := s.Deviation.Number(name)
-	switch {
-	case !known:
-		return "-"
-	case several:
-		return fmt.Sprintf("%s ± %.2g", number(mean), deviation)
-	}
-	return number(mean)
+	return t
 }
 
 // planFlags are the flags of sweep --plan.
@@ -333,96 +334,49 @@ func (f *sweepCommand) estimate(cmd *Call, spec *config.Sweep, cores []int) erro
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), p)
-	}
-	return printPlan(cmd.OutOrStdout(), s, p)
+	return cmd.Show(planDocument(s, p), f.JSON)
 }
 
-// printPlan prints a plan: the shapes, the models, the totals and the assumptions.
-func printPlan(out io.Writer, s *sweep.Sweep, p *sweep.Plan) error {
-	fmt.Fprintf(out, "sweep %s: %s", p.Sweep, counted(p.Trials, "trial"))
+// planDocument shows a plan: the shapes, the models, the totals and the assumptions.
+func planDocument(s *sweep.Sweep, p *sweep.Plan) *doc.Document {
+	done := ""
 	if p.Done > 0 {
-		fmt.Fprintf(out, ", %d of them done", p.Done)
+		done = fmt.Sprintf(", %s of them done", numeral.Count(p.Done))
 	}
-	fmt.Fprintf(out, "\ntimed on %s: %s, %d at once\n\n", p.Machine, counted(len(p.PerShape), "shape"), p.AtOnce)
-	t := newTable(out)
-	t.row(cells([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "evaluation", "trial", "memory"})...)
+	d := &doc.Document{Title: fmt.Sprintf("sweep %s: %s%s", p.Sweep, numeral.Of(p.Trials, "trial"), done), Data: p}
+	shapes := &doc.Table{Title: fmt.Sprintf("timed on %s: %s, %d at once", p.Machine, numeral.Of(len(p.PerShape), "shape"), p.AtOnce),
+		Columns: doc.Columns(slices.Concat([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "evaluation", "trial", "memory"})...)}
 	for _, one := range p.PerShape {
 		name := one.Models[0]
 		if others := len(one.Models) - 1; others > 0 {
 			name += fmt.Sprintf(" and %d more", others)
 		}
-		costs := []string{brief(one.Step), brief(one.Epoch), brief(one.Evaluation), brief(one.Trial), mebibytes(one.Memory)}
-		t.row(cells([]string{name}, one.Values, []string{fmt.Sprint(one.Trials)}, costs)...)
+		shapes.Row(append(cells(slices.Concat([]string{name}, one.Values)), one.Trials, doc.Seconds(one.Step), doc.Seconds(one.Epoch),
+			doc.Seconds(one.Evaluation), doc.Seconds(one.Trial), doc.Bytes(one.Memory))...)
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	fmt.Fprintln(out)
-	t = newTable(out)
-	t.row("model", "trials", "on one core")
+	models := &doc.Table{Columns: doc.Columns("model", "trials", "on one core")}
 	for _, m := range p.PerModel {
-		t.row(m.Model, m.Trials, lasting(m.Work))
+		models.Row(m.Model, m.Trials, doc.Seconds(m.Work))
 	}
 	if len(p.PerModel) > 1 {
-		t.row("all", p.Trials-p.Done, lasting(p.Work))
+		models.Row("all", p.Trials-p.Done, doc.Seconds(p.Work))
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	return printTotals(out, p)
-}
-
-// printTotals prints the time on the given cores and the memory of each machine.
-func printTotals(out io.Writer, p *sweep.Plan) error {
 	total := 0
-	for _, n := range p.Cores {
-		total += n
-	}
-	fmt.Fprintf(out, "\n%s on %s; the longest trial takes %s\n", lasting(p.Seconds), counted(total, "core"), lasting(p.Longest))
-	seen := map[int]bool{}
+	totals := &doc.Facts{}
 	for i, n := range p.Cores {
-		if !seen[n] {
-			seen[n] = true
-			fmt.Fprintf(out, "%s of memory on a machine with %s, %s of it before the first trial\n",
-				mebibytes(p.Memory[i]), counted(n, "core"), mebibytes(p.Images))
+		total += n
+		if slices.Index(p.Cores, n) == i {
+			totals.Add("", "memory with "+numeral.Of(n, "core"), fmt.Sprintf("%s, %s of it before the first trial", numeral.Bytes(p.Memory[i]), numeral.Bytes(p.Images)))
 		}
 	}
-	fmt.Fprintln(out, "\nassumed:")
+	time := doc.Fact{Title: "time on " + numeral.Of(total, "core"), Value: fmt.Sprintf("%s; the longest trial takes %s", numeral.Seconds(p.Seconds), numeral.Seconds(p.Longest))}
+	totals.Facts = slices.Insert(totals.Facts, 0, time)
+	assumed := &doc.Table{Title: "assumed", Columns: []doc.Column{{Wrap: true}}}
 	for _, line := range slices.Sorted(slices.Values(p.Assumes)) {
-		fmt.Fprintln(out, "- "+line)
+		assumed.Row("- " + line)
 	}
-	return nil
-}
-
-// brief prints the seconds of a step or an epoch with three digits.
-func brief(seconds float64) string {
-	d := time.Duration(seconds * float64(time.Second))
-	digits := time.Duration(1)
-	for d/digits >= 1000 {
-		digits *= 10
-	}
-	return d.Round(digits).String()
-}
-
-// lasting formats the duration of a sweep, in seconds, as hours, minutes or seconds.
-func lasting(seconds float64) string {
-	switch {
-	case seconds >= 2*3600:
-		return fmt.Sprintf("%.3g hours", seconds/3600)
-	case seconds >= 120:
-		return fmt.Sprintf("%.3g minutes", seconds/60)
-	}
-	return fmt.Sprintf("%.3g seconds", seconds)
-}
-
-// mebibytes formats a size.
-func mebibytes(n int64) string {
-	if n >= 10<<30 {
-		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
-	}
-	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	d.Add(shapes, models, totals, assumed)
+	return d
 }
 
 // accessFlags are the flags that secure the connection to a queue.

@@ -9,8 +9,10 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/regular"
 	"tessera/internal/shell"
 	"tessera/internal/sweep"
@@ -100,29 +102,29 @@ func (f *sweepCommand) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 
 // printJob prints the written files and the next commands.
 func (f *sweepCommand) printJob(cmd *Call, s *sweep.Sweep, job scheduler.Job, scripts []scheduler.File) error {
-	out := cmd.OutOrStdout()
 	done := 0
 	for _, t := range s.Trials {
 		if s.State(t) == sweep.Done {
 			done++
 		}
 	}
-	fmt.Fprintf(out, "%s, %d already done, as %s\n\n", counted(len(s.Trials), "trial"), done, counted(job.Tasks, "task"))
-	t := newTable(out)
-	t.row("manifest", filepath.Join(s.Path, sweep.ManifestFile))
+	t := &doc.Facts{}
+	add := func(name, value string) { t.Add("", name, value) }
+	add("manifest", filepath.Join(s.Path, sweep.ManifestFile))
 	for _, script := range scripts {
-		t.row("job", filepath.Join(s.Path, script.Name))
+		add("job", filepath.Join(s.Path, script.Name))
 	}
 	for _, script := range scripts {
 		path := filepath.Join(s.Path, script.Name)
 		if f.Emit == emitSlurm {
-			t.row("submit", "sbatch "+shell.Word(path))
+			add("submit", "sbatch "+shell.Word(path))
 		} else {
-			t.row("submit", "edit image and volumes, then kubectl apply -f "+shell.Word(path))
+			add("submit", "edit image and volumes, then kubectl apply -f "+shell.Word(path))
 		}
 	}
-	t.row("collect", fmt.Sprintf("tessera sweep %s --collect %s", shell.Word(s.Name), shell.Word(s.Path)))
-	return t.flush()
+	add("collect", fmt.Sprintf("tessera sweep %s --collect %s", shell.Word(s.Name), shell.Word(s.Path)))
+	title := fmt.Sprintf("%s, %d already done, as %s", numeral.Of(len(s.Trials), "trial"), done, numeral.Of(job.Tasks, "task"))
+	return cmd.Show(&doc.Document{Title: title, Blocks: []doc.Block{t}}, false)
 }
 
 // gather collects the trials of an array job and prints the results.
@@ -148,7 +150,7 @@ func (f *sweepCommand) gather(cmd *Call, name string) error {
 		return err
 	}
 	if ended := func(g sweep.Gathered) bool { return g.State == sweep.Done || g.State == sweep.Broken }; slices.ContainsFunc(all, ended) {
-		if err := printResults(cmd.OutOrStdout(), s, results, (&metricFlags{Metrics: m.Metrics, SVM: m.SVM}).asked()); err != nil {
+		if err := cmd.Show(resultsDocument(s, results, (&metricFlags{Metrics: m.Metrics, SVM: m.SVM}).asked()), false); err != nil {
 			return err
 		}
 	}
@@ -161,7 +163,6 @@ func (f *sweepCommand) gather(cmd *Call, name string) error {
 
 // census prints the number of trials in each state, the unfinished trials, and the commands that run them.
 func (f *sweepCommand) census(cmd *Call, s *sweep.Sweep, m *sweep.Manifest, all []sweep.Gathered) error {
-	out := cmd.ErrOrStderr()
 	count := map[sweep.State]int{}
 	for _, g := range all {
 		count[g.State]++
@@ -172,32 +173,27 @@ func (f *sweepCommand) census(cmd *Call, s *sweep.Sweep, m *sweep.Manifest, all 
 			counts = append(counts, fmt.Sprintf("%d %s", n, state))
 		}
 	}
-	fmt.Fprintf(out, "sweep %s: %s: %s\n", spelled(s.Path), counted(len(all), "trial"), strings.Join(counts, ", "))
+	d := &doc.Document{Title: fmt.Sprintf("sweep %s: %s: %s", s.Path, numeral.Of(len(all), "trial"), strings.Join(counts, ", "))}
 	warnOfKernels(cmd, all)
 	if count[sweep.Done] == len(all) {
-		return nil
+		return d.Text(cmd.ErrOrStderr(), screenOf(cmd.ErrOrStderr()))
 	}
-	t := newTable(out)
-	if waiting := count[sweep.Waiting]; waiting <= mostListed || count[sweep.Done]+waiting < len(all) {
-		t.row("task", "trial", "state", "epochs")
-	}
+	t := &doc.Table{Columns: append(doc.Columns("task", "trial", "state", "epochs"), doc.Column{Wrap: true})}
 	var again []int
 	for _, g := range all {
 		index := g.Index / m.PerTask
 		if g.State != sweep.Done && (g.State != sweep.Waiting || count[sweep.Waiting] <= mostListed) {
-			t.row(index, g.Trial.ID, string(g.State), g.Epoch, spelled(g.Problem))
+			t.Row(index, g.Trial.ID, string(g.State), g.Epoch, g.Problem)
 		}
 		if g.State != sweep.Done && g.State != sweep.Running && (len(again) == 0 || again[len(again)-1] != index) {
 			again = append(again, index)
 		}
 	}
-	if err := t.flush(); err != nil {
-		return err
-	}
+	d.Add(t)
 	for _, line := range repeat(s.Path, m, again) {
-		fmt.Fprintln(out, "run again:", line)
+		d.Add(doc.Remark("run again: %s", line))
 	}
-	return nil
+	return d.Text(cmd.ErrOrStderr(), screenOf(cmd.ErrOrStderr()))
 }
 
 // mostListed is the maximum number of waiting trials that are listed individually.
@@ -219,7 +215,7 @@ func warnOfKernels(cmd *Call, all []sweep.Gathered) {
 		return
 	}
 	for i, name := range names {
-		names[i] = fmt.Sprintf("%s (%s)", name, counted(counts[name], "trial"))
+		names[i] = fmt.Sprintf("%s (%s)", name, numeral.Of(counts[name], "trial"))
 	}
 	warn(cmd, "the trials were trained with different kernels: "+strings.Join(names, ", ")+"; their last bits differ from those of one machine")
 }

@@ -24,7 +24,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 		t.Errorf("%d lines of progress, want one per epoch, 12:\n%s", n, r.stderr)
 	}
 	last := strings.Split(strings.TrimSpace(r.stderr), "\n")
-	b.contains("a line of progress", last[len(last)-1], "epoch 12/12", "loss ", "mse ", "kl ", "code_hoyer ", "dead ", "negative ", "left 0s")
+	b.contains("a line of progress", last[len(last)-1], "epoch 12/12", "loss ", "mse ", "kl ", "code_hoyer ", "dead ", "negative ", "left 0 s")
 	for _, name := range []string{"config.toml", "env.json", "metrics.jsonl", "state.safetensors", "model.safetensors", "atoms.png"} {
 		if !b.exists("runs/small/" + name) {
 			t.Errorf("the run holds no %s", name)

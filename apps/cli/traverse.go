@@ -159,8 +159,7 @@ func (f *traverseCommand) traverse(cmd *Call, r *tessera.Run) ([]float32, error)
 	if err := figure.Save(f.Out); err != nil {
 		return nil, &folder.WriteError{Path: f.Out, Err: err}
 	}
-	fmt.Fprintln(cmd.OutOrStdout(), f.Out)
-	return nil, nil
+	return nil, cmd.wrote(f.Out)
 }
 
 func (f *interpolateCommand) interpolate(cmd *Call, r *tessera.Run) ([]float32, error) {

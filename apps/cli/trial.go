@@ -78,14 +78,16 @@ func (f *trialCommand) run(cmd *Call, s *sweep.Sweep, index int, show *progress)
 		show.End()
 		switch {
 		case err == nil:
-			fmt.Fprintf(cmd.OutOrStdout(), "%s  measured on %s\n", t.Path, splitText(measured.Split))
+			if err := cmd.tell(t.Path + "  measured on " + splitText(measured.Split)); err != nil {
+				return err
+			}
 		case errors.Is(err, folder.ErrLocked):
 			return lockedTrial{err}
 		case errors.Is(err, train.ErrInterrupted), len(s.Trials) == 1:
 			return err
 		default:
 			failed++
-			fmt.Fprintln(cmd.ErrOrStderr(), "tessera:", err)
+			cmd.say("%v", err)
 		}
 	}
 	if failed > 0 {

@@ -6,6 +6,7 @@ import (
 	"runtime/debug"
 	"slices"
 
+	"tessera/apps/show/doc"
 	"tessera/internal/machine"
 )
 
@@ -14,15 +15,15 @@ func init() {
 }
 
 // versionCommand is the command version.
-type versionCommand struct{}
+type versionCommand struct{ jsonFlag }
 
 // Help implements [Command].
 func (f *versionCommand) Help() Help { return Help{Examples: []string{"tessera version"}} }
 
 // Do implements [Command].
 func (f *versionCommand) Do(cmd *Call) error {
-	_, err := fmt.Fprintln(cmd.OutOrStdout(), versionLine())
-	return err
+	facts := &doc.Facts{Facts: []doc.Fact{{Key: "version", Value: machine.Version()}, {Key: "go", Value: runtime.Version()}, {Key: "system", Value: runtime.GOOS + "/" + runtime.GOARCH}}}
+	return cmd.Show(&doc.Document{Title: versionLine(), Blocks: []doc.Block{facts}}, f.JSON)
 }
 
 // versionLine returns a description of the program and its version.

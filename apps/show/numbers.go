@@ -35,7 +35,14 @@ func valueIn(r *metrics.Result, name string) any {
 	if r == nil {
 		return nil
 	}
-	if v, ok := r.Number(name); ok {
+	return Value(r, name)
+}
+
+// Value returns a measured number by its name as a value of a document, nil if there is none.
+func Value(of interface {
+	Number(name string) (float64, bool)
+}, name string) any {
+	if v, ok := of.Number(name); ok {
 		return ValueOf(name, v)
 	}
 	return nil

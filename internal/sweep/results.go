@@ -118,6 +118,22 @@ func Is(path string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
+// Owned returns the folder of the sweep to which the file at a path belongs, also through symbolic links; "" for other files, those of its
+// trials among them: see [folder.Owned]. The file need not exist.
+func Owned(path string) string {
+	if resolved, err := filepath.EvalSymlinks(path); err == nil {
+		path = resolved
+	}
+	dir, name := filepath.Split(path)
+	own := slices.Contains([]string{ResultsFile, TableFile, SummaryFile, TimingsFile, SelectedFile, ManifestFile}, strings.TrimSuffix(name, folder.Unfinished))
+	for _, has := range []string{ResultsFile, ManifestFile, trialsDir} {
+		if _, err := os.Lstat(filepath.Join(dir, has)); own && err == nil {
+			return filepath.Clean(dir)
+		}
+	}
+	return ""
+}
+
 // TrialPath returns the folder of a trial of the sweep in the folder path.
 func TrialPath(path, trial string) string { return filepath.Join(path, trialsDir, trial) }
 

@@ -1,6 +1,7 @@
 package study
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show/comparison"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/data"
@@ -177,32 +179,51 @@ var conventions = []struct{ column, text string }{
 	{"dead units", "units whose largest activation on the test images is below 1 % of the largest of any unit."},
 }
 
+// Document returns what a command shows of the page: its tables, its answer and where it is.
+func (p *Page) Document() *doc.Document {
+	d := &doc.Document{}
+	place := &doc.Facts{Facts: []doc.Fact{{Key: "page", Title: "page", Value: filepath.Join(p.Path, PageFile)}}}
+	if p.Columns != nil {
+		d.Add(p.Survey.Block(), place)
+		return d
+	}
+	d.Add(figures.JudgedTable(p.Rows).Block(), figures.ShownTable(p.Rows).Block(), doc.Remark("%s", p.Summary()))
+	if t, text := p.Differences(); text != "" {
+		d.Add(&doc.Group{Title: text, Blocks: []doc.Block{t.Block()}})
+	}
+	d.Add(place)
+	return d
+}
+
 // markdown returns the text of the page.
 func (p *Page) markdown() []byte {
-	var b strings.Builder
-	fmt.Fprintf(&b, "# %s\n\n%s\n\n", p.Title, p.About)
-	p.changes(&b)
+	d := &doc.Document{Title: p.Title}
+	d.Add(doc.Remark("%s", p.About))
+	p.changes(d)
 	if p.Columns != nil {
-		p.surveyed(&b)
+		p.surveyed(d)
 	} else {
-		fmt.Fprintf(&b, "**Answer.** %s\n\n", p.Summary())
-		p.judged(&b)
-		p.shown(&b)
-		p.differences(&b)
+		d.Add(doc.Remark("**Answer.** %s", p.Summary()))
+		p.judged(d)
+		p.shown(d)
+		p.differences(d)
 	}
-	p.remarks(&b)
+	p.remarks(d)
 	if len(p.figures) > 0 {
-		b.WriteString("## Figures\n\n")
+		drawn := &doc.Group{Title: "Figures"}
 		for _, f := range p.figures {
-			fmt.Fprintf(&b, "### %s\n\n![%s](%s.png)\n\n", f.title, f.name, f.name)
+			drawn.Blocks = append(drawn.Blocks, &doc.Figure{Title: f.title, Path: f.name + ".png"})
 		}
+		d.Add(drawn)
 	}
 	contents := "means"
 	if p.Columns != nil {
 		contents = "table"
 	}
-	fmt.Fprintf(&b, "---\n\nThis page was written by %s; [%s](%s) has its %s, `results.csv` of the sweep the values of every seed. All values are measured on %s.\n", code(p.command()), TableFile, TableFile, contents, p.images())
-	return []byte(b.String())
+	d.Add(doc.Remark("---\n\nThis page was written by %s; [%s](%s) has its %s, `results.csv` of the sweep the values of every seed. All values are measured on %s.", code(p.command()), TableFile, TableFile, contents, p.images()))
+	var b bytes.Buffer
+	_ = d.Markdown(&b) // a buffer takes everything
+	return b.Bytes()
 }
 
 // images returns the name of the measured images.
@@ -240,7 +261,7 @@ func code(text string) string {
 }
 
 // changes writes which flags changed the declared sweep. With other seeds it is still the same reproduction.
-func (p *Page) changes(b *strings.Builder) {
+func (p *Page) changes(d *doc.Document) {
 	var others []string
 	seeds := ""
 	for flag := range slices.Chunk(p.flags, 2) {
@@ -251,30 +272,30 @@ func (p *Page) changes(b *strings.Builder) {
 		}
 	}
 	if len(others) > 0 {
-		fmt.Fprintf(b, "**A quick trial, not a reproduction**: made with %s, which changes the declared settings.\n\n", code(strings.Join(others, " ")))
+		d.Add(doc.Remark("**A quick trial, not a reproduction**: made with %s, which changes the declared settings.", code(strings.Join(others, " "))))
 	}
 	if seeds != "" {
-		fmt.Fprintf(b, "The trials have the seeds of `%s`, not the declared ones.\n\n", seeds)
+		d.Add(doc.Remark("The trials have the seeds of `%s`, not the declared ones.", seeds))
 	}
 }
 
 // judged writes the table with verdicts.
-func (p *Page) judged(b *strings.Builder) {
+func (p *Page) judged(d *doc.Document) {
 	outside := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return len(r.Outside()) == 0 })
 	compared := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool {
 		return r.Published == nil || r.Measured == nil || r.Measured.Done == 0
 	})
-	fmt.Fprintf(b, "## Reconstruction and sparsity\n\n%s\n", figures.JudgedTable(p.Rows).Markdown())
-	fmt.Fprintf(b, "Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
+	g := &doc.Group{Title: "Reconstruction and sparsity", Blocks: []doc.Block{figures.JudgedTable(p.Rows).Block(), doc.Remark("Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
 		"Hoyer is the mean sparsity of the codes. A row is within tolerance if its mse differs by at most %.0f %% from the published one and its "+
 		"Hoyer sparsity by at most %.2f: two trainings of the study with the same settings differ by as much. A better value outside of the "+
-		"tolerance is also marked.\n\n", 100*figures.MSETolerance, figures.HoyerTolerance)
+		"tolerance is also marked.", 100*figures.MSETolerance, figures.HoyerTolerance)}}
 	if len(outside) > 0 && strings.TrimSpace(p.notes) == "" {
-		fmt.Fprintf(b, "The rows outside of the tolerance are not explained yet. Write the explanation into `%s` next to this page: it becomes a section of the page.\n\n", NotesFile)
+		g.Blocks = append(g.Blocks, doc.Remark("The rows outside of the tolerance are not explained yet. Write the explanation into `%s` next to this page: it becomes a section of the page.", NotesFile))
 	}
 	if len(compared) == 0 {
-		b.WriteString("No trial of a published row has finished.\n\n")
+		g.Blocks = append(g.Blocks, doc.Remark("No trial of a published row has finished."))
 	}
+	d.Add(g)
 }
 
 // Summary counts the rows that are reproduced.
@@ -299,22 +320,28 @@ func (p *Page) Summary() string {
 }
 
 // shown writes the table without verdicts and explains its columns.
-func (p *Page) shown(b *strings.Builder) {
+func (p *Page) shown(d *doc.Document) {
 	t := figures.ShownTable(p.Rows)
 	if len(t.Head) == 3 {
 		return
 	}
-	fmt.Fprintf(b, "## Max-approximation, classification, dead units\n\n%s\nNo tolerance is known for these. The columns are:\n\n", t.Markdown())
+	var lines []string
 	for _, c := range conventions {
 		if slices.ContainsFunc(t.Head, func(head string) bool { return strings.HasPrefix(head, c.column+" ") }) {
-			fmt.Fprintf(b, "- **%s**: %s\n", c.column, c.text)
+			lines = append(lines, fmt.Sprintf("- **%s**: %s", c.column, c.text))
 		}
 	}
-	b.WriteString("\n")
+	d.Add(&doc.Group{Title: "Max-approximation, classification, dead units", Blocks: []doc.Block{t.Block(),
+		doc.Remark("No tolerance is known for these. The columns are:"), doc.Remark("%s", strings.Join(lines, "\n"))}})
 }
 
 // remarks writes the notes about single rows.
-func (p *Page) remarks(b *strings.Builder) {
+func (p *Page) remarks(d *doc.Document) {
+	list := func(title string, lines []string) {
+		if len(lines) > 0 {
+			d.Add(&doc.Group{Title: title, Blocks: []doc.Block{doc.Remark("%s", strings.Join(lines, "\n"))}})
+		}
+	}
 	var notes []string
 	for _, r := range p.Rows {
 		if r.Published == nil || r.Published.Note == "" {
@@ -326,25 +353,18 @@ func (p *Page) remarks(b *strings.Builder) {
 		}
 		notes = append(notes, note)
 	}
-	if len(notes) > 0 {
-		fmt.Fprintf(b, "## About the published rows\n\n%s\n\n", strings.Join(notes, "\n"))
+	list("About the published rows", notes)
+	var failed, unfit []string
+	for _, row := range p.failed {
+		failed = append(failed, fmt.Sprintf("- `%s`, seed %d (%s): %s", row.Model, row.Seed, row.Trial, row.Error))
 	}
-	if len(p.failed) > 0 {
-		b.WriteString("## Trials that failed\n\n")
-		for _, row := range p.failed {
-			fmt.Fprintf(b, "- `%s`, seed %d (%s): %s\n", row.Model, row.Seed, row.Trial, row.Error)
-		}
-		b.WriteString("\n")
+	list("Trials that failed", failed)
+	for _, u := range p.unfit {
+		unfit = append(unfit, fmt.Sprintf("- `%s`: %s", strings.TrimSpace(u.Model+" "+u.Values), u.Reason))
 	}
-	if len(p.unfit) > 0 {
-		b.WriteString("## Models without a trial\n\n")
-		for _, u := range p.unfit {
-			fmt.Fprintf(b, "- `%s`: %s\n", strings.TrimSpace(u.Model+" "+u.Values), u.Reason)
-		}
-		b.WriteString("\n")
-	}
+	list("Models without a trial", unfit)
 	if notes := strings.TrimSpace(p.notes); notes != "" {
-		fmt.Fprintf(b, "## Explanations\n\n%s\n\n", notes)
+		list("Explanations", []string{notes})
 	}
 }
 
@@ -434,19 +454,22 @@ func (p *Page) Differences() (figures.Table, string) {
 }
 
 // differences writes the section of the differences between the models.
-func (p *Page) differences(b *strings.Builder) {
+func (p *Page) differences(d *doc.Document) {
 	t, text := p.Differences()
 	if text == "" {
 		return
 	}
-	fmt.Fprintf(b, "## Differences between models\n\n%s", text)
+	g := &doc.Group{Title: "Differences between models"}
 	if len(t.Rows) > 0 {
-		fmt.Fprintf(b, " Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. A difference is shown if its "+
+		text += fmt.Sprintf(" Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. A difference is shown if its "+
 			"p-value is below 0.05 after Holm's correction for %d comparisons; \"%s\" would be shown alone. Intervals cover the choice of the seeds, "+
-			"not that of the measured images.\n\n%s\n", p.tests, metrics.Uncorrected, t.Markdown())
-		return
+			"not that of the measured images.", p.tests, metrics.Uncorrected)
 	}
-	b.WriteString("\n\n")
+	g.Blocks = append(g.Blocks, doc.Remark("%s", text))
+	if len(t.Rows) > 0 {
+		g.Blocks = append(g.Blocks, t.Block())
+	}
+	d.Add(g)
 }
 
 // labelled returns the name of a model with the target and weight of its KL penalty, which distinguish the settings of a

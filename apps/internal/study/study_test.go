@@ -160,7 +160,7 @@ func TestThePagePutsMeansOverSeedsNextToWhatWasPublished(t *testing.T) {
 		}
 	}
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "# Small\n", "\n\n**Answer.** "+p.Summary()+"\n\n## Reconstruction and sparsity\n", figures.JudgedTable(p.Rows).Markdown(), figures.ShownTable(p.Rows).Markdown(), "far away", "notes.md",
+	contains(t, page, "# Small\n", "\n\n**Answer.** "+p.Summary()+"\n\n## Reconstruction and sparsity\n", markdown(t, figures.JudgedTable(p.Rows)), markdown(t, figures.ShownTable(p.Rows)), "far away", "notes.md",
 		"**the bias not dilated, nothing clipped**", "**dead units**")
 	for _, never := range []string{"asked for", "nor for this one", "quick look", "**SVM**"} {
 		if strings.Contains(page, never) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/internal/sweep"
 )
@@ -108,16 +109,15 @@ func ranged(numbers []float64) string {
 }
 
 // surveyed writes the table of a page without published rows.
-func (p *Page) surveyed(b *strings.Builder) {
-	fmt.Fprintf(b, "%s\n", p.Survey.Markdown())
-	b.WriteString("`images` is the number of fitted images, `epochs` that of epochs or iterations. Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time " +
-		"of the training on one thread, without the measurement: it depends on the machine and on what else runs there.\n\n")
-	if d := p.Drawing; d != nil {
-		fmt.Fprintf(b, "`precision` and `recall` compare %d drawn images with as many test images, by the codes of `%s`, for %d seeds of the images of each run "+
-			"([Kynkäänniemi et al. 2019](https://arxiv.org/abs/1904.06991)). For the last two the codes are drawn from a mixture of normal distributions.\n\n",
-			d.Count, d.Features, len(d.Seeds))
+func (p *Page) surveyed(d *doc.Document) {
+	d.Add(p.Survey.Block(), doc.Remark("%s", "`images` is the number of fitted images, `epochs` that of epochs or iterations. Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time "+
+		"of the training on one thread, without the measurement: it depends on the machine and on what else runs there."))
+	if drawing := p.Drawing; drawing != nil {
+		d.Add(doc.Remark("`precision` and `recall` compare %d drawn images with as many test images, by the codes of `%s`, for %d seeds of the images of each run "+
+			"([Kynkäänniemi et al. 2019](https://arxiv.org/abs/1904.06991)). For the last two the codes are drawn from a mixture of normal distributions.",
+			drawing.Count, drawing.Features, len(drawing.Seeds)))
 	}
 	if len(p.With) > 0 {
-		fmt.Fprintf(b, "The metrics have the settings %s.\n\n", code("--with "+strings.Join(p.With, " --with ")))
+		d.Add(doc.Remark("The metrics have the settings %s.", code("--with "+strings.Join(p.With, " --with "))))
 	}
 }

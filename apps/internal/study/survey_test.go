@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/config"
 )
@@ -36,7 +37,7 @@ func TestAPageWithoutPublishedRowsHasOneTableWithRangesOverTheSeeds(t *testing.T
 		}
 	}
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "# Small\n", "| model | images | epochs | seeds | mse | accuracy | seconds |", p.Survey.Markdown(), "All values are measured on")
+	contains(t, page, "# Small\n", "| model | images | epochs | seeds | mse | accuracy | seconds |", markdown(t, p.Survey), "All values are measured on")
 	for _, never := range []string{"published", "tolerance", "![", "Differences"} {
 		if strings.Contains(page, never) {
 			t.Errorf("the page says %q:\n%s", never, page)
@@ -107,4 +108,13 @@ func TestRangesAreShort(t *testing.T) {
 	if got := string(figures.Table{Head: []string{"a", "b"}, Rows: [][]string{{"1, 2", "x"}}}.CSV()); got != "a,b\n\"1, 2\",x\n" {
 		t.Errorf("got %q", got)
 	}
+}
+
+// markdown is the text of a table on a page.
+func markdown(t *testing.T, table figures.Table) string {
+	var b strings.Builder
+	if err := (&doc.Document{Blocks: []doc.Block{table.Block()}}).Markdown(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }

@@ -31,9 +31,7 @@ type screen struct {
 // several tables that repeat the first column. Control characters in values are spelled out.
 func (d *Document) Text(w io.Writer, on Screen) error {
 	s := &screen{Screen: on}
-	if d.Title != "" {
-		s.line(s.styled(bold, oneLine(d.Title)))
-	}
+	s.heading(d.Title)
 	for i, b := range d.Blocks {
 		if s.Len() > 0 && !joins(d.Blocks, i) {
 			s.line("")
@@ -81,10 +79,10 @@ func Styled(level Level, text string, colour bool) string {
 	return (&screen{Screen: Screen{Colour: colour}}).styled(style, text)
 }
 
-// heading writes the title of a block.
+// heading writes the title of a document or a block.
 func (s *screen) heading(title string) {
 	if title != "" {
-		s.line(s.styled(bold, oneLine(title)))
+		s.folded(s.Width, title, bold)
 	}
 }
 
@@ -215,19 +213,19 @@ func (t *Table) parts(shown, widths []int, width int) (parts [][]int) {
 // lines writes the columns of one part.
 func (t *Table) lines(s *screen, part []int, heads []string, rows [][]string, widths []int) {
 	own := map[int]int{} // widths of this part
-	rest, wraps := s.Width-gap*(len(part)-1), 0
+	rest, wraps := s.Width-gap*(len(part)-1), []int{}
 	for _, j := range part {
 		own[j] = widths[j]
-		if t.Columns[j].Wrap {
-			wraps++
+		if t.Columns[j].Wrap && s.Width > 0 {
+			wraps = append(wraps, j)
 		} else {
 			rest -= widths[j]
 		}
 	}
-	for _, j := range part {
-		if t.Columns[j].Wrap && s.Width > 0 {
-			own[j] = min(widths[j], max(rest/wraps, leastWrap/2)) // the first column may be long
-		}
+	slices.SortStableFunc(wraps, func(a, b int) int { return widths[a] - widths[b] })
+	for i, j := range wraps { // what a narrow column leaves is for the others
+		own[j] = min(widths[j], max(rest/(len(wraps)-i), leastWrap/2)) // the first column may be long
+		rest -= own[j]
 	}
 	if slices.ContainsFunc(part, func(j int) bool { return heads[j] != "" }) {
 		t.row(s, part, heads, own, func(int, string) string { return faint })
@@ -250,7 +248,7 @@ func (t *Table) row(s *screen, part []int, texts []string, widths map[int]int, s
 	for _, j := range part {
 		cells[j] = []string{texts[j]}
 		if t.Columns[j].Wrap && s.Width > 0 {
-			cells[j] = wrapped(texts[j], widths[j])
+			cells[j] = Wrap(texts[j], widths[j])
 		}
 		height = max(height, len(cells[j]))
 	}
@@ -279,8 +277,8 @@ func (t *Table) row(s *screen, part []int, texts []string, widths map[int]int, s
 	}
 }
 
-// wrapped breaks a text between words into lines. A word that is longer than a line is broken.
-func wrapped(text string, width int) (lines []string) {
+// Wrap breaks a text between words into lines. A word that is longer than a line is broken.
+func Wrap(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Split(text, " ") {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
@@ -302,7 +300,7 @@ func (s *screen) folded(width int, text, style string) {
 	if width == 0 {
 		width = math.MaxInt
 	}
-	for _, line := range wrapped(oneLine(text), width) {
+	for _, line := range Wrap(oneLine(text), width) {
 		s.line(s.styled(style, line))
 	}
 }
@@ -321,7 +319,7 @@ func (n *Note) text(s *screen) {
 		width = math.MaxInt
 	}
 	for i, paragraph := range strings.Split(n.line(), "\n") {
-		for _, line := range wrapped(oneLine(paragraph), width) {
+		for _, line := range Wrap(oneLine(paragraph), width) {
 			s.line(Styled(n.Level, line, s.Colour && i == 0))
 		}
 	}
@@ -373,8 +371,15 @@ func (g *Group) text(s *screen) {
 	}
 }
 
-// oneLine spells out line feeds, tabs and control characters, which would break a line or command a terminal.
-func oneLine(text string) string {
+// oneLine spells out line feeds and tabs too, which would break a line.
+func oneLine(text string) string { return Spelled(text, "") }
+
+// Spelled writes control characters, which would command a terminal, as \u001b, as TOML and JSON do, and bytes that are not UTF-8 as
+// \x9b. Marks that change the direction of writing count as control characters. Those in keep stay.
+func Spelled(text, keep string) string {
+	control := func(r rune) bool {
+		return unicode.In(r, unicode.Cc, unicode.Bidi_Control) && !strings.ContainsRune(keep, r)
+	}
 	if strings.IndexFunc(text, control) < 0 && utf8.ValidString(text) {
 		return text
 	}
@@ -392,5 +397,3 @@ func oneLine(text string) string {
 	}
 	return b.String()
 }
-
-func control(r rune) bool { return unicode.In(r, unicode.Cc, unicode.Bidi_Control) }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"tessera/apps/show/doc"
 	"tessera/internal/numeral"
 	"tessera/metrics"
 )
@@ -291,22 +292,16 @@ type Table struct {
 	Rows [][]string
 }
 
-// Markdown formats the table as Markdown.
-func (t Table) Markdown() string {
-	var b strings.Builder
-	line := func(cells []string) {
-		b.WriteString("|")
-		for _, c := range cells {
-			b.WriteString(" " + strings.ReplaceAll(c, "|", `\|`) + " |")
-		}
-		b.WriteString("\n")
-	}
-	line(t.Head)
-	b.WriteString(strings.Repeat("| --- ", len(t.Head)) + "|\n")
+// Block returns the table as a block of a document.
+func (t Table) Block() *doc.Table {
+	b := &doc.Table{Columns: doc.Columns(t.Head...)}
 	for _, row := range t.Rows {
-		line(row)
+		b.Rows = append(b.Rows, nil)
+		for _, cell := range row {
+			b.Rows[len(b.Rows)-1] = append(b.Rows[len(b.Rows)-1], cell)
+		}
 	}
-	return b.String()
+	return b
 }
 
 // CSV formats the table for other programs.

@@ -28,6 +28,7 @@ type Options struct {
 	Open      tessera.Options   // options for opening runs
 	Split     data.Split        // measured images; "" for the default of [evaluation.PlanOf]: held-out images if there are any
 	Metrics   metrics.Selection // measured metrics; nil for [metrics.Default]
+	Named     bool              // the metrics were selected by name: those without a value are shown too
 	Attack    attack.Norm       // norm of the balls in which heads are attacked; "" for no attacks
 	Radii     []float64         // radii of these balls; nil for [attack.Norm.Radii]
 	Flags     []string          // the words of the flags of `tessera report` that made these options, for the command that writes the page
@@ -119,7 +120,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.Document, r.Terms = show.RunDocument(opened, result, false), show.Terms(opened.Model, true)
+	r.Document, r.Terms = show.RunDocument(opened, result, o.Named), show.Terms(opened.Model, true)
 	facts := r.Document.Blocks[0].(*doc.Facts)
 	if r.Missing != "" {
 		facts.Add("", "measured on", "nothing: "+r.Missing)
