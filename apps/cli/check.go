@@ -189,7 +189,10 @@ func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
 	if err != nil || set.Train == nil {
 		return ""
 	}
-	text := fmt.Sprintf("%s of %s", numeral.Of(set.Train.Len(), "training "+show.NounOf(set.Shape)), numeral.Shape(set.Shape))
+	text := numeral.Of(set.Train.Len(), "training "+show.NounOf(set.Shape))
+	if _, ok := m.Dataset.Source.(data.Describer); !ok { // which says it with the names of the values
+		text += " of " + numeral.Shape(set.Shape)
+	}
 	if set.Test != nil {
 		text += ", " + numeral.Of(set.Test.Len(), "test "+show.NounOf(set.Shape))
 	}

@@ -193,27 +193,26 @@ func DatasetName(d config.Dataset) string {
 	return d.Name
 }
 
-// Term is one term of an objective with its explanation.
-type Term struct{ Name, About string }
-
 // Terms explains the terms of an objective and its constraints. Terms of one kind list the settings in which they differ, their
 // weights only if the whole page has the same ones.
-func Terms(m *config.Model, weights bool) (list []Term) {
+func Terms(m *config.Model, weights bool) *doc.Table {
+	t := &doc.Table{Title: "What the terms and constraints are", Folded: true, Columns: []doc.Column{{}, {Wrap: true}}, Notes: []string{
+		"x is a sample, an image or a vector, y its reconstruction, h a code, t the mean activation of a unit over a mini-batch; s and p are targets that the settings give."}}
 	for i, l := range m.Losses {
 		if entry, ok := losses.Registry.Lookup(l.Kind); ok {
 			about := Plain(entry.About)
 			if differs := differences(m.Losses, l, weights); len(differs) > 0 {
 				about += ": " + strings.Join(differs, ", ")
 			}
-			list = append(list, Term{m.TermName(i), about})
+			t.Row(m.TermName(i), about)
 		}
 	}
 	for _, c := range m.Constraints {
 		if entry, ok := constraints.Registry.Lookup(c.Kind); ok {
-			list = append(list, Term{c.Kind, Plain(entry.About)})
+			t.Row(c.Kind, Plain(entry.About))
 		}
 	}
-	return list
+	return t
 }
 
 // differences lists the settings of a term that another term of its kind does not have.

@@ -34,9 +34,9 @@ loss    = [
 		true:  {": censored, weight 1 to 0.5", ": not censored, weight 0.5", "", ": on code", ": on output", ": mask none", ": mask images"},
 		false: {": censored", ": not censored", "", ": on code", ": on output", ": mask none", ": mask images"},
 	} {
-		for i, term := range Terms(m, weights) {
+		for i, term := range Terms(m, weights).Rows {
 			entry, _ := losses.Registry.Lookup(m.Losses[i].Kind)
-			if about := Plain(entry.About) + want[i]; term.Name != m.TermName(i) || term.About != about {
+			if about := Plain(entry.About) + want[i]; term[0] != m.TermName(i) || term[1] != about {
 				t.Errorf("weights %v: got %q, want %q", weights, term, about)
 			}
 		}

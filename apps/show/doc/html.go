@@ -70,7 +70,11 @@ func (t *Table) html(p *page) {
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Wrap }) {
 		explained = " explained"
 	}
-	p.write(`<div class="scroll"><table class="numbers%s">`, explained)
+	class := "numbers" + explained
+	if len(t.Rows) > 0 && slices.ContainsFunc(t.Rows[0], func(cell any) bool { _, ok := cell.(Shaded); return ok }) {
+		class = "confusion"
+	}
+	p.write(`<div class="scroll"><table class="%s">`, class)
 	if slices.ContainsFunc(heads, func(h string) bool { return h != "" }) {
 		p.WriteString("<thead><tr>")
 		for i, c := range t.Columns {
@@ -103,8 +107,12 @@ func (p *page) cell(t *Table, row, column int, text string) {
 		class = "about"
 	}
 	if column < len(t.Rows[row]) {
-		if best, ok := t.Rows[row][column].(Best); ok {
-			class, text = "best", Text(best.Value)
+		switch v := t.Rows[row][column].(type) {
+		case Best:
+			class, text = "best", Text(v.Value)
+		case Shaded:
+			fmt.Fprintf(p, `<td class="%s" style="--share:%.0f" title="%s">%s</td>`, map[bool]string{true: "right", false: "wrong"}[v.Good], 100*v.Share, Text(Percent(v.Share)), text)
+			return
 		}
 	}
 	p.write(`<td class="%s">%s</td>`, class, text)
@@ -203,12 +211,14 @@ func part(v, low, high float64) float64 {
 }
 
 func (g *Group) html(p *page) {
-	p.write(`<section aria-label="%s">`, g.Title)
-	p.heading(g.Title)
+	if g.Title != "" {
+		p.write(`<section aria-label="%s">`, g.Title)
+		p.heading(g.Title)
+		defer p.WriteString("</section>\n")
+	}
 	p.level++
 	for _, b := range g.Blocks {
 		b.html(p)
 	}
 	p.level--
-	p.WriteString("</section>\n")
 }

@@ -39,6 +39,13 @@ type Shown struct {
 	Text  string
 }
 
+// Shaded is a count that pages colour by its share of a whole, as in a confusion matrix.
+type Shaded struct {
+	Count int
+	Share float64
+	Good  bool // the colour is that of a good value
+}
+
 // Best marks the best value of a row or a column.
 type Best struct{ Value any }
 
@@ -81,6 +88,8 @@ func Text(value any) string {
 		return numeral.Interval(v.Low, v.High)
 	case Shown:
 		return v.Text
+	case Shaded:
+		return numeral.Count(v.Count)
 	case Best:
 		return Text(v.Value) + " *"
 	case []string:
@@ -98,6 +107,8 @@ func plain(value any) any {
 		return plain(v.Value)
 	case Shown:
 		return plain(v.Value)
+	case Shaded:
+		return v.Count
 	case time.Duration:
 		return v.Seconds()
 	case Interval:

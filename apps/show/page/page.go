@@ -57,7 +57,7 @@ var (
 
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"grouped": numeral.Count, "short": numeral.Float, "plural": numeral.Of, "blocks": func(list []doc.Block) template.HTML { return doc.HTML(list...) },
+		"grouped": numeral.Count, "short": numeral.Float, "plural": numeral.Of, "blocks": func(list []doc.Block) template.HTML { return doc.HTML(list...) }, "block1": func(b doc.Block) template.HTML { return doc.HTML(b) },
 		"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
 	}).ParseFS(files, "templates/*.html"))
 })

@@ -44,7 +44,7 @@ type Run struct {
 	Name     string        // name of the model
 	Noun     string        // noun for a sample: "image" or "sample"
 	Document *doc.Document // facts, remarks, numbers and tables, as every command shows them
-	Terms    []show.Term   // terms of the objective
+	Terms    *doc.Table    // terms of the objective
 	Verdicts []Verdict
 	Measured *Measured // measured images; nil if nothing was measured
 	Missing  string    // why nothing was measured
@@ -52,8 +52,7 @@ type Run struct {
 	Units    *Units // atoms or units; nil if there are none
 	Samples  *Samples
 	Codes    []ClassCodes
-	Sections []doc.Block // mixture, attention, and those of [Sections]
-	Heads    []HeadPlots
+	Sections []doc.Block // mixture, attention, those of [Sections], and heads
 	Attacks  []AttackPlots
 	Resists  string // why no head was attacked; "" if one was, or if none should be
 	Settings []comparison.Line
@@ -168,7 +167,9 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*eva
 		return nil, fmt.Errorf("%s: %w", r.Path, err)
 	}
 	r.Measured = &Measured{Split: result.Split, Images: result.Images}
-	r.Origin.Unlisted = len(r.Origin.Data) > 0 && r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split
+	if r.Measured.Split == string(data.TestSplit) && opened.Model.Dataset.Fit != r.Measured.Split {
+		r.Origin.Data.Notes = []string{fmt.Sprintf("These are the files that the training read. The checksums of the files of the test %ss are not recorded.", r.Noun)}
+	}
 	if err := r.draw(ctx, opened, sample, result, o); err != nil {
 		return nil, fmt.Errorf("%s: %w", r.Path, err)
 	}
@@ -181,9 +182,6 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if err != nil {
 		return err
 	}
-	if r.Heads, err = v.heads(); err != nil {
-		return err
-	}
 	if r.Attacks, r.Resists, err = v.attacks(ctx, o); err != nil {
 		return err
 	}
@@ -194,7 +192,7 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 		return err
 	}
 	for _, make := range []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.mixture(r.Path) }, v.attention,
-		func() ([]doc.Block, error) { return v.sections(ctx) }} {
+		func() ([]doc.Block, error) { return v.sections(ctx) }, v.heads} {
 		blocks, err := make()
 		if err != nil {
 			return err
@@ -298,10 +296,19 @@ func (v *view) image(i int) []float32 {
 
 // Origin describes the environment and the data of a run, and the commands that reproduce it.
 type Origin struct {
-	Facts    [][2]string // name and value of each property of the environment
-	Data     [][2]string // path and SHA-256 of each file
+	Facts    doc.Facts // the environment
+	Data     doc.Table // path and SHA-256 of each file
 	Commands []Command
-	Unlisted bool // the run was measured on files that the training did not record
+}
+
+// Blocks returns the environment and the data.
+func (o *Origin) Blocks() []doc.Block {
+	d := &doc.Document{}
+	if len(o.Facts.Facts) > 0 {
+		d.Add(&o.Facts)
+	}
+	d.Add(&o.Data)
+	return []doc.Block{&doc.Group{Blocks: d.Blocks}}
 }
 
 // Command is a command line with its description.
@@ -309,24 +316,22 @@ type Command struct{ Line, About string }
 
 // originOf returns the origin of a run according to its record. flags are those of the command that writes the page.
 func originOf(r *Run, e train.Environment, flags []string) Origin {
-	var o Origin
+	o := Origin{Facts: doc.Facts{Title: "Environment"}, Data: doc.Table{Title: "Data", Columns: doc.Columns("file", "SHA-256 of its content")}}
 	for _, f := range [][2]string{{"tessera", e.Version}, {"Go", e.Go}, {"system", e.System}, {"CPU", e.CPU}, {"back end", e.Backend}, {"kernels", e.BLAS}} {
-		if f[1] != "" {
-			o.Facts = append(o.Facts, f)
-		}
+		o.Facts.Add("", f[0], f[1])
 	}
 	same := ""
 	if e.Threads > 0 {
-		o.Facts = append(o.Facts, [2]string{"threads", fmt.Sprint(e.Threads)})
+		o.Facts.Add("", "threads", e.Threads)
 		if e.Backend != "" { // a baseline has none, and does not depend on the threads
 			same = fmt.Sprintf(" --threads %d --backend %s", e.Threads, e.Backend)
 		}
 	}
 	for _, f := range e.Data {
-		o.Data = append(o.Data, [2]string{filepath.Join(filepath.Base(filepath.Dir(f.Path)), filepath.Base(f.Path)), f.SHA256})
+		o.Data.Row(filepath.Join(filepath.Base(filepath.Dir(f.Path)), filepath.Base(f.Path)), f.SHA256)
 	}
 	if e.Start != nil {
-		o.Data = append(o.Data, [2]string{filepath.Base(e.Start.Path) + " (initial parameters)", e.Start.SHA256})
+		o.Data.Row(filepath.Base(e.Start.Path)+" (initial parameters)", e.Start.SHA256)
 	}
 	name := shell.Word(r.Name)
 	words := []string{"tessera", "report", r.Path}

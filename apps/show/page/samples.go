@@ -6,11 +6,13 @@ import (
 	"math"
 	"slices"
 
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/internal/numeral"
 	"tessera/internal/vectors"
 	"tessera/metrics"
+	"tessera/posthoc"
 )
 
 // shownSamples is the maximum number of images in the slider.
@@ -196,42 +198,9 @@ func meanSquare(values []float32) float64 {
 	return sum / float64(max(1, len(values)))
 }
 
-// HeadPlots contains the confusion matrix and the calibration of one head.
-type HeadPlots struct {
-	Name     string
-	Noun     string // noun for a sample: "image" or "sample"
-	Classes  []string
-	Rows     []ConfusionRow
-	Accuracy string
-	Images   int
-	Bins     []CalibrationBin
-	ECE      string // expected calibration error
-	PostHoc  string // description of the procedures fitted after the training; "" if there are none
-}
-
-// ConfusionRow is the row of one true class.
-type ConfusionRow struct {
-	Class string
-	Cells []ConfusionCell
-}
-
-// ConfusionCell is the number of images of a true class for which a head predicts a certain class.
-type ConfusionCell struct {
-	Count int
-	Share int  // percentage of the images of the class
-	Right bool // the predicted class is the true one
-}
-
-// CalibrationBin describes the images whose confidence lies in one bin.
-type CalibrationBin struct {
-	Images               int
-	Confidence, Accuracy float64 // means over the images of the bin
-	X, Y                 string  // position of the mark in a plot of 100 by 100
-	Size                 string  // radius of the mark
-}
-
-// heads classifies the images by every head that a loss compares with classes, provided that the images have these classes.
-func (v *view) heads() (list []HeadPlots, err error) {
+// heads shows the confusion matrix and the calibration of every head that a loss compares with classes, provided that the images have these
+// classes.
+func (v *view) heads() (list []doc.Block, err error) {
 	for _, name := range v.run.ClassHeads() {
 		labels := v.labels
 		if column := v.run.ClassColumn(name); column != data.LabelsColumn {
@@ -253,7 +222,7 @@ func (v *view) heads() (list []HeadPlots, err error) {
 			return nil, err
 		}
 		if h := v.head(name, logits, labels); h != nil {
-			list = append(list, *h)
+			list = append(list, h)
 		}
 	}
 	return list, nil
@@ -261,63 +230,64 @@ func (v *view) heads() (list []HeadPlots, err error) {
 
 // head compares the classes that a head predicts with the labels, nil if there are too many classes to show. It leaves out samples without
 // a class, whose logits are not finite.
-func (v *view) head(name string, logits []float32, labels []int) *HeadPlots {
+func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 	names := v.run.HeadClasses(name)
 	classes := len(names)
 	if classes > mostClasses {
 		return nil
 	}
-	counts := make([][]int, classes)
+	counts, known := make([][]int, classes), slices.Repeat([]int{-1}, len(labels))
 	for c := range counts {
 		counts[c] = make([]int, classes)
 	}
-	var sums [15]binSum
-	h := &HeadPlots{Name: name, Noun: v.noun(), Classes: names, PostHoc: v.run.PostHoc()}
-	right := 0
+	right, n := 0, 0
 	for i, label := range labels {
 		if label < 0 || label >= classes {
 			continue
 		}
-		best, confidence, err := mostProbable(logits[i*classes : (i+1)*classes])
+		best, _, err := mostProbable(logits[i*classes : (i+1)*classes])
 		if err != nil {
 			continue
 		}
+		known[i] = label
 		counts[label][best]++
-		h.Images++
-		bin := &sums[min(max(int(math.Ceil(confidence*15))-1, 0), 14)]
-		bin.n++
-		bin.confidence += confidence
+		n++
 		if best == label {
 			right++
-			bin.right++
 		}
 	}
-	ece := 0.0
-	for _, bin := range sums {
-		ece += math.Abs(bin.right - bin.confidence)
-		if bin.n > 0 {
-			h.Bins = append(h.Bins, bin.shown(v.n))
+	confusion := &doc.Table{Columns: append([]doc.Column{{}}, doc.Columns(names...)...), Notes: []string{"Confusion: rows are the true classes, columns the predicted ones."}}
+	most, worst := 0, ""
+	for c, row := range counts {
+		total := 0
+		for _, n := range row {
+			total += n
 		}
+		cells := []any{names[c]}
+		for other, n := range row {
+			cells = append(cells, doc.Shaded{Count: n, Share: float64(n) / float64(max(1, total)), Good: other == c})
+			if other != c && n > most {
+				most, worst = n, fmt.Sprintf(" Most often confused: %s, taken for %s (%s).", names[c], names[other], numeral.Of(n, v.noun()))
+			}
+		}
+		confusion.Row(cells...)
 	}
-	h.Rows = confusionRows(names, counts)
-	h.Accuracy = numeral.Percent(float64(right) / float64(max(1, h.Images)))
-	h.ECE = numeral.Float(ece / float64(max(1, h.Images)))
-	return h
+	calibration := &doc.Curves{Title: "calibration", X: "confidence", Y: "accuracy", Lines: []doc.Line{{Name: "ideal", X: []float64{0, 1}, Y: []float64{0, 1}}, {Name: name}}}
+	bins, ece := posthoc.Reliability(logits, known, calibrationBins)
+	for _, b := range bins {
+		l := &calibration.Lines[1]
+		l.X, l.Y = append(l.X, b.Confidence), append(l.Y, b.Accuracy)
+	}
+	calibration.About = fmt.Sprintf("Calibration: on the line, confidence equals accuracy. Expected calibration error %s, in %d bins.", numeral.Float(ece), len(bins))
+	if fitted := v.run.PostHoc(); fitted != "" {
+		calibration.About += " Calibrated after the training (" + fitted + ")."
+	}
+	return &doc.Group{Title: "Head " + name, Blocks: []doc.Block{
+		doc.Remark("%s of %s get their class.%s", numeral.Percent(float64(right)/float64(max(1, n))), numeral.Of(n, "labelled "+v.noun()), worst), confusion, calibration}}
 }
 
-// binSum contains the sums over the images of one confidence bin.
-type binSum struct {
-	n                 int
-	confidence, right float64
-}
-
-// shown returns the mark of the bin in the plot; all is the number of all images.
-func (s binSum) shown(all int) CalibrationBin {
-	b := CalibrationBin{Images: s.n, Confidence: s.confidence / float64(s.n), Accuracy: s.right / float64(s.n)}
-	b.X, b.Y = fmt.Sprintf("%.1f", 100*b.Confidence), fmt.Sprintf("%.1f", 100-100*b.Accuracy)
-	b.Size = fmt.Sprintf("%.1f", 1+3*math.Sqrt(float64(s.n)/float64(all)))
-	return b
-}
+// calibrationBins is the number of bins of the metric ece.
+const calibrationBins = 15
 
 // mostProbable returns the class with the largest logit, and its probability.
 func mostProbable(logits []float32) (class int, probability float64, err error) {
@@ -327,32 +297,4 @@ func mostProbable(logits []float32) (class int, probability float64, err error) 
 		sum += math.Exp(float64(x) - float64(logits[class]))
 	}
 	return class, 1 / sum, err
-}
-
-func confusionRows(names []string, counts [][]int) (rows []ConfusionRow) {
-	for c, row := range counts {
-		total := 0
-		for _, n := range row {
-			total += n
-		}
-		one := ConfusionRow{Class: names[c]}
-		for other, n := range row {
-			one.Cells = append(one.Cells, ConfusionCell{n, 100 * n / max(1, total), other == c})
-		}
-		rows = append(rows, one)
-	}
-	return rows
-}
-
-// Worst returns a sentence about the two classes that are confused most often; "" if there are no errors.
-func (h HeadPlots) Worst() string {
-	most, text := 0, ""
-	for _, row := range h.Rows {
-		for i, c := range row.Cells {
-			if !c.Right && c.Count > most {
-				most, text = c.Count, fmt.Sprintf("Most often confused: %s, taken for %s (%s).", row.Class, h.Classes[i], numeral.Of(c.Count, h.Noun))
-			}
-		}
-	}
-	return text
 }

@@ -34,17 +34,16 @@ type Sweep struct {
 	Live        string      // URL path of the events of `tessera ui`, "" for a file
 	Facts       []doc.Block // description of the sweep
 	Failed      []Failure
-	Terms       []show.Term // terms of the objective, if there is one model
-	Noun        string      // noun for a sample: "image", or "sample" if some are vectors
-	Warning     string      // a warning if the measured images are not unseen ones; else ""
+	Terms       *doc.Table // terms of the objective, if there is one model
+	Noun        string     // noun for a sample: "image", or "sample" if some are vectors
+	Warning     string     // a warning if the measured images are not unseen ones; else ""
 	Keys        []string
 	Names       []string // names of the keys, in words
 	Measures    []MeasureColumn
 	First       []string // metrics that are shown first; nil for the default
 	Settings    []SettingRow
 	Trials      []TrialRow
-	Selected    []SelectedRow
-	SelectedOn  string            // description of the images on which Selected was measured
+	Selected    *doc.Group        // means of the selected settings on the test images; nil without any
 	Compared    *comparison.Table // differences between the settings; nil without any
 	Intervals   string            // caveat about the confidence intervals of the differences
 	OneSeed     string            // why the table has no differences, if more seeds would provide some; else ""
@@ -82,13 +81,6 @@ type TrialRow struct {
 	Numbers []*Point `json:"numbers"`
 	Atoms   *Sprite  `json:"atoms,omitempty"`
 	Link    string   `json:"link,omitempty"` // address of the trial's page in `tessera ui`
-}
-
-// SelectedRow is a selected setting with its means on the test images.
-type SelectedRow struct {
-	Model   string
-	Values  []string
-	Numbers []string
 }
 
 // ReadSweep reads the results of a sweep and the atoms of its trials. It measures nothing.
@@ -142,23 +134,31 @@ func (s *Sweep) rows(results *sweep.Results, names []string) {
 
 // selected lists the selected settings.
 func (s *Sweep) selected(r *sweep.Results, names []string) {
-	s.SelectedOn = fmt.Sprintf("all %[1]ss, because there are no test %[1]ss: those of the training and of the selection are among them", s.Noun)
+	if len(r.Selected) == 0 {
+		return
+	}
+	on := fmt.Sprintf("all %[1]ss, because there are no test %[1]ss: those of the training and of the selection are among them", s.Noun)
 	for _, one := range s.compared {
 		if data.HasTest(one.Dataset.Source) {
-			s.SelectedOn = fmt.Sprintf("the test %ss, which the selection did not use", s.Noun)
+			on = fmt.Sprintf("the test %ss, which the selection did not use", s.Noun)
 		}
+	}
+	t := &doc.Table{Columns: doc.Columns(append([]string{"model"}, s.Names...)...)}
+	for _, m := range s.Measures {
+		t.Columns = append(t.Columns, doc.Column{Title: m.Name, About: m.About})
 	}
 	for _, one := range r.Selected {
-		row := SelectedRow{Model: one.Model, Values: one.Texts(r.Keys)}
-		for _, n := range names {
-			text := "-"
-			if v, ok := one.Mean.Number(n); ok {
-				text = numeral.Float(v)
-			}
-			row.Numbers = append(row.Numbers, text)
+		row := []any{one.Model}
+		for _, text := range one.Texts(r.Keys) {
+			row = append(row, text)
 		}
-		s.Selected = append(s.Selected, row)
+		for _, n := range names {
+			v, ok := one.Mean.Number(n)
+			row = append(row, map[bool]any{true: v}[ok])
+		}
+		t.Row(row...)
 	}
+	s.Selected = &doc.Group{Title: "Selected settings", Blocks: []doc.Block{doc.Remark("Measured on %s.", on), t}}
 }
 
 // measures lists the metrics of a sweep and returns their names.
