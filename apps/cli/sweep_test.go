@@ -226,7 +226,7 @@ func TestAPlanSaysWhatASweepTakes(t *testing.T) {
 	b := newSweepBench(t)
 	b.write("models.toml", strings.Replace(smallSweeps, "epochs = 12", "epochs = 2", 1))
 	r := b.must(0, "sweep", "targets", "--plan", "--cores", "8,4")
-	b.contains("standard output", r.stdout, "sweep targets: 12 trials", "1 shape", "on 12 cores; the longest trial takes", "on a machine with 4 cores", "early stopping")
+	b.contains("standard output", r.stdout, "sweep targets: 12 trials", "1 shape", "time on 12 cores", "; the longest trial takes", "memory with 4 cores", "early stopping")
 	if b.exists("sweeps") {
 		t.Error("the plan made a folder")
 	}
