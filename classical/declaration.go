@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tessera/config/part"
+	"tessera/internal/numeral"
 	"tessera/internal/volume"
 )
 
@@ -64,5 +65,5 @@ func Bounded(components int, what string, each ...int) error {
 		return nil
 	}
 	return part.KeyErrorf("components", "got %d, whose %s take %s, and training needs several times that: want at most %s",
-		components, what, volume.Bytes(n), volume.Bytes(volume.MostExpanded))
+		components, what, numeral.Floats(n), numeral.Floats(volume.MostExpanded))
 }

@@ -9,6 +9,7 @@ import (
 	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/panics"
 	"tessera/internal/volume"
 	"tessera/layers"
@@ -435,7 +436,7 @@ func (w *walk) bounded(part string, p *Placed) bool {
 	for _, q := range p.Parameters {
 		if n := product(q.Shape); n > volume.MostExpanded {
 			w.report(part, p.Kind, "", fmt.Sprintf("%s has %d values (%s), and training needs several times that: want at most %s",
-				q.Name, n, volume.Bytes(n), volume.Bytes(volume.MostExpanded)), "")
+				q.Name, n, numeral.Floats(n), numeral.Floats(volume.MostExpanded)), "")
 			return false
 		}
 	}
@@ -463,7 +464,7 @@ func (w *walk) expands(part string, p *Placed) {
 	}
 	w.large = true
 	w.report(part, p.Kind, "", fmt.Sprintf("%s, for each of %d images, take %s in one piece, and training needs several: want at most %s",
-		what, batch, volume.Bytes(n), volume.Bytes(volume.MostExpanded)), advice+" or a smaller train.batch")
+		what, batch, numeral.Floats(n), numeral.Floats(volume.MostExpanded)), advice+" or a smaller train.batch")
 }
 
 // placeOf returns the location in the declaration of the layer at a path: "encoder[1].layers[0]" for "encoder.1.0".

@@ -8,6 +8,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/numeral"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
@@ -235,7 +236,7 @@ func Traffic(program *ir.Module, processes int) (string, error) {
 		width = 8
 	}
 	reduced, gathered, messages := part.Traffic()
-	text := fmt.Sprintf("on %d processes: %s all-reduced, %s gathered, in %d messages\n", processes, bytesText(width*reduced), bytesText(width*gathered), messages)
+	text := fmt.Sprintf("on %d processes: %s all-reduced, %s gathered, in %d messages\n", processes, numeral.Bytes(int64(width*reduced)), numeral.Bytes(int64(width*gathered)), messages)
 	for _, g := range part.Gathers {
 		if g.Fallback {
 			text += fmt.Sprintf("  gathered because every process computes it for the whole batch: %s, read by %s\n", g.Value, g.Reader)

@@ -28,6 +28,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/numeral"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
@@ -288,7 +289,7 @@ func (p *Plan[T]) String() string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "%d steps in %d phases, %s, %s of buffers\n", steps, len(p.phases), flopsText(flops), bytesText(p.arena*p.width()))
+	fmt.Fprintf(&b, "%d steps in %d phases, %s, %s of buffers\n", steps, len(p.phases), numeral.Operations(flops), numeral.Bytes(int64(p.arena*p.width())))
 	return b.String()
 }
 
@@ -311,7 +312,7 @@ func (p *Plan[T]) printStep(b *strings.Builder, st *step, how string) {
 	for _, r := range st.reads {
 		elements += volume.Of(r.value.Shape)
 	}
-	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, flopsText(st.flops), bytesText(elements*p.width()), st.name, strings.Join(out, " "))
+	fmt.Fprintf(b, "  %-12s %9s %9s  %s → %s\n", how, numeral.Operations(st.flops), numeral.Bytes(int64(elements*p.width())), st.name, strings.Join(out, " "))
 }
 
 // width returns the size of an element in bytes.
@@ -321,24 +322,4 @@ func (p *Plan[T]) width() int {
 		return 4
 	}
 	return 8
-}
-
-func flopsText(n float64) string {
-	switch {
-	case n >= 1e9:
-		return fmt.Sprintf("%.2f GFLOP", n/1e9)
-	case n >= 1e6:
-		return fmt.Sprintf("%.2f MFLOP", n/1e6)
-	}
-	return fmt.Sprintf("%.0f FLOP", n)
-}
-
-func bytesText(n int) string {
-	switch {
-	case n >= 1<<20:
-		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
-	case n >= 1<<10:
-		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
-	}
-	return fmt.Sprintf("%d B", n)
 }

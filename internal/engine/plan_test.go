@@ -154,7 +154,7 @@ func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
 	defer team.Close()
 	_, plan := trained(t, "shallow", 128, team)
 	text := plan.String()
-	for _, want := range []string{"phase 1", "784 columns", "A×B 128×100×784 → [128 784]", "A×B partial 128×784×100 → [128 100]", "20.07 MFLOP", "10.04 MFLOP", "KiB", "sigmoid", "steps in", "of buffers"} {
+	for _, want := range []string{"phase 1", "784 columns", "A×B 128×100×784 → [128 784]", "A×B partial 128×784×100 → [128 100]", "20.1 MFLOP", "10 MFLOP", "kB", "sigmoid", "steps in", "of buffers"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is missing in\n%s", want, text)
 		}

@@ -117,6 +117,9 @@ func Duration(d time.Duration) string { return Seconds(d.Seconds()) }
 // Bytes writes a size in decimal units with three digits: "512 B", "3.2 MB".
 func Bytes(n int64) string { return scaled(float64(n), "B") }
 
+// Floats writes the size of n float32 values like [Bytes].
+func Floats(n int) string { return scaled(4*float64(n), "B") }
+
 // Operations writes a number of floating-point operations: "3.2 MFLOP".
 func Operations(n float64) string { return scaled(n, "FLOP") }
 

@@ -1,10 +1,7 @@
 // Package volume counts the values of tensors.
 package volume
 
-import (
-	"fmt"
-	"math"
-)
+import "math"
 
 // Of returns the number of values of a tensor with the given shape, 1 for a scalar. On overflow it returns the largest
 // int.
@@ -34,12 +31,3 @@ func Within(shape []int, most int) (n int, ok bool) {
 // MostExpanded is the maximum number of values of a parameter, and of a tensor for a batch: 2 GiB. Training stores several tensors of
 // this size.
 const MostExpanded = 1 << 29
-
-// Bytes returns the size of the given number of float32 values as text.
-func Bytes(values int) string {
-	bytes := 4 * float64(values)
-	if bytes < 1e9 {
-		return fmt.Sprintf("%.3g MB", bytes/1e6)
-	}
-	return fmt.Sprintf("%.3g GB", bytes/1e9)
-}
