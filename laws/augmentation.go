@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"reflect"
 	"slices"
 
 	"tessera/data/augment"
@@ -30,8 +29,8 @@ const draws = 20
 
 // augmentTrial is an augmentation with one image and one draw.
 type augmentTrial struct {
-	augment.Augmentation // the same augmentation in all trials
-	fresh                func() augment.Augmentation
+	writing[augment.Augmentation]
+	augment.Augmentation                           // the same augmentation in all trials
 	changes              map[string]augment.Change // changes of the earlier trials, by shape
 	name                 string
 	shape                []int
@@ -45,7 +44,7 @@ func (t augmentTrial) String() string { return fmt.Sprintf("%s %v: draw %d", t.n
 // images.
 func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) error {
 	r, refused, accepted := source(), error(nil), false
-	t := augmentTrial{Augmentation: fresh(), fresh: fresh, changes: map[string]augment.Change{}}
+	t := augmentTrial{Augmentation: fresh(), changes: map[string]augment.Change{}}
 	for _, t.shape = range [][]int{{1, 1}, {1, 9}, {9, 1}, {1, 1, 3}, {2, 3}, {5, 4, 3}, {12, 12}, {28, 28, 1}} {
 		err := guarded(func() error { _, err := augment.Prepare(t.Augmentation, t.shape); return err })
 		if err != nil && !errors.Is(err, errPanics) {
@@ -68,6 +67,13 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 		} {
 			for t.draw = range draws {
 				t.name, t.image = p.name, p.values
+				t.writing = writing[augment.Augmentation]{fresh, n, func(a augment.Augmentation, dst []float32) error {
+					change, err := augment.Prepare(a, t.shape)
+					if err == nil {
+						change(dst, slices.Clone(t.image), t.stream())
+					}
+					return err
+				}}
 				try(t)
 			}
 		}
@@ -78,29 +84,12 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 	return nil
 }
 
-// augmented prepares the augmentation and returns the changed image. The memory for the image initially contains the value
-// before.
-func (t augmentTrial) augmented(a augment.Augmentation, before float32) ([]float32, error) {
-	change, err := augment.Prepare(a, t.shape)
-	if err != nil {
-		return nil, err
-	}
-	return t.changed(change, before), nil
-}
-
-// changed returns the image after a change. The memory for the result initially contains the value before.
-func (t augmentTrial) changed(change augment.Change, before float32) []float32 {
-	out := slices.Repeat([]float32{before}, len(t.image))
-	change(out, slices.Clone(t.image), t.stream())
-	return out
-}
-
 // stream returns the random stream of the draw.
 func (t augmentTrial) stream() *rand.Rand { return rand.New(rand.NewPCG(uint64(t.draw), 784)) }
 
 func (t augmentTrial) everyShape() error {
 	shape := slices.Clone(t.shape)
-	if _, err := t.augmented(t.Augmentation, 0); err != nil {
+	if _, err := t.written(); err != nil {
 		return err
 	}
 	if !slices.Equal(shape, t.shape) {
@@ -110,41 +99,11 @@ func (t augmentTrial) everyShape() error {
 }
 
 func (t augmentTrial) inRange() error {
-	out, err := t.augmented(t.Augmentation, 0)
+	out, err := t.written()
 	if i := slices.IndexFunc(out, func(v float32) bool { return !(v >= 0 && v <= 1) }); i >= 0 {
 		return fmt.Errorf("value %d becomes %v", i, out[i])
 	}
 	return err
-}
-
-func (t augmentTrial) repeatable() error { return t.same("a second time", t.Augmentation, 0) }
-
-func (t augmentTrial) everyValue() error {
-	return errors.Join(t.same("over 1", t.Augmentation, 1), t.same("over NaN", t.Augmentation, float32(math.NaN())))
-}
-
-// same compares the image after another augmentation with the image after the augmentation of the trial. The memory for the
-// first image initially contains the value before.
-func (t augmentTrial) same(what string, other augment.Augmentation, before float32) error {
-	want, err := t.augmented(t.Augmentation, 0)
-	if err != nil {
-		return err
-	}
-	got, err := t.augmented(other, before)
-	if err != nil {
-		return err
-	}
-	return differ(what, got, want)
-}
-
-func (t augmentTrial) inside() error {
-	all, inner := padded(make([]float32, len(t.image)))
-	change, err := augment.Prepare(t.Augmentation, t.shape)
-	if err != nil {
-		return err
-	}
-	change(inner, slices.Clone(t.image), t.stream())
-	return outside(all)
 }
 
 func (t augmentTrial) readsSource() error {
@@ -159,7 +118,7 @@ func (t augmentTrial) readsSource() error {
 
 // forgets compares one change that is used for all images of a shape with a new change for each image.
 func (t augmentTrial) forgets() error {
-	want, err := t.augmented(t.fresh(), 0)
+	want, err := t.written()
 	if err != nil {
 		return err
 	}
@@ -169,19 +128,9 @@ func (t augmentTrial) forgets() error {
 			return err
 		}
 	}
-	return differ("after other images", t.changed(t.changes[shape], 0), want)
-}
-
-func (t augmentTrial) keepsSettings() error {
-	used, before := t.fresh(), t.fresh()
-	if !reflect.DeepEqual(used, before) {
-		return fmt.Errorf("two new ones are not equal: %+v and %+v", used, before)
-	}
-	_, err := t.augmented(used, 0)
-	if !reflect.DeepEqual(used, before) {
-		return fmt.Errorf("%+v becomes %+v, but goroutines share the settings", before, used)
-	}
-	return err
+	out := make([]float32, len(t.image))
+	t.changes[shape](out, slices.Clone(t.image), t.stream())
+	return differ("after other images", out, want)
 }
 
 func (t augmentTrial) allocates() error {

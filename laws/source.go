@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"reflect"
 	"slices"
 
 	"tessera/data"
@@ -180,15 +179,11 @@ func inOnes(names []string) (lists [][]string) {
 }
 
 func (t sourceTrial) keepsSettings() error {
-	s := t.fresh()
-	s.Shape(t.dirs)
-	if _, err := t.load(s, t.need); err != nil {
+	return keepsSettings(t.fresh, func(s data.Source) error {
+		s.Shape(t.dirs)
+		_, err := t.load(s, t.need)
 		return err
-	}
-	if !reflect.DeepEqual(s, t.fresh()) {
-		return errors.New("its settings are others afterwards")
-	}
-	return nil
+	})
 }
 
 func (t sourceTrial) cancelled() error {
