@@ -38,7 +38,7 @@ func TestNoOutputReplacesAFileOfASweep(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--quiet")
-	b.write("models.toml", b.read("models.toml")+"\n[sweep.seeds]\nmodels = [\"small\"]\nseeds = [1]\n")
+	b.write("models.toml", b.read("models.toml")+"\n[sweep.seeds]\nmodel = \"small\"\nseeds = [1]\n")
 	b.must(0, "sweep", "seeds", "--epochs", "1", "--quiet")
 	for _, name := range []string{"results.json", "results.csv", "summary.csv", "timings.csv", "selected.csv", "manifest.json"} {
 		b.contains(name, b.must(exitUsage, "export", "runs/small", "--to", "npz", "-o", "sweeps/seeds/"+name).stderr, "is a file of the sweep sweeps/seeds")
