@@ -6,9 +6,11 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
 	"tessera"
 	"tessera/apps/show/doc"
 	"tessera/config"
@@ -28,7 +30,7 @@ type subject struct {
 	report  *evaluation.Report // nil where nothing was measured
 }
 
-// runFact is one fact of a run. A value of nil or "" is left out.
+// runFact is one fact of a run. A value of nil, "" or NaN is left out.
 type runFact struct {
 	key, title string // a fact without a title is for programs only
 	minor      bool   // left out on a terminal
@@ -100,7 +102,8 @@ func (s *subject) facts() (list []doc.Fact) {
 		if s.model == nil {
 			break
 		}
-		if value := f.of(s); value != nil && value != "" {
+		value := f.of(s)
+		if v, ok := value.(float64); value != nil && value != "" && !(ok && math.IsNaN(v)) {
 			list = append(list, doc.Fact{Key: f.key, Title: f.title, Value: value, Minor: f.minor})
 		}
 	}
@@ -123,14 +126,22 @@ func (s *subject) best() any {
 	return s.run.Result.BestEpoch
 }
 
-// lossText says how the loss changed.
-func (s *subject) lossText() any {
-	var values []float64
+// values returns a metric of every epoch that has it.
+func (s *subject) values(metric string) (list []float64) {
 	for _, e := range s.history {
-		if v, ok := e.Values.Number("loss"); ok {
-			values = append(values, v)
+		if v, ok := e.Values.Number(metric); ok {
+			list = append(list, v)
 		}
 	}
+	return list
+}
+
+// mean returns the mean of a metric over the epochs, NaN if none has it.
+func (s *subject) mean(metric string) float64 { return stat.Mean(s.values(metric), nil) }
+
+// lossText says how the loss changed.
+func (s *subject) lossText() any {
+	values := s.values("loss")
 	if len(values) == 0 {
 		return nil
 	}
@@ -140,15 +151,10 @@ func (s *subject) lossText() any {
 
 // seconds returns how long the training took, without interruptions; nil if it was not recorded.
 func (s *subject) seconds() any {
-	sum := doc.Seconds(0)
-	for _, e := range s.history {
-		seconds, _ := e.Values.Number("seconds")
-		sum += doc.Seconds(seconds)
+	if sum := s.mean("seconds") * float64(len(s.values("seconds"))); sum > 0 {
+		return doc.Seconds(sum)
 	}
-	if sum == 0 {
-		return nil
-	}
-	return sum
+	return nil
 }
 
 // given names the samples of a measurement that are not of the data set.
