@@ -69,7 +69,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	more := b.must(0, "eval", "runs/small", "--atoms", "--operator", "closing", "--radius", "2").stdout
 	b.contains("what is asked for", more, "operator ", "closing", "radius ", "hoyer_atoms_dilated", "used_units", "jaccard ", "jaccard_dilated")
 	further := []string{"held_out", "note", "run", "kind", "encoder", "decoder", "objective", "constraints", "data", "training", "state", "epoch", "epochs",
-		"seconds", "loss", "measured_on"} // and notes, if the numbers give reason for some
+		"seconds", "samples_per_second", "loss", "measured_on"} // and notes, if the numbers give reason for some
 	delete(document, "notes")
 	if got, want := slices.Sorted(maps.Keys(document)), slices.Sorted(slices.Values(slices.Concat(keys, further))); !slices.Equal(got, want) {
 		t.Errorf("got the members %q, want %q", got, want)

@@ -55,6 +55,7 @@ var runFacts = []runFact{
 	{"epochs", "", false, func(s *subject) any { return s.status.Epochs }},
 	{"best_epoch", "", false, func(s *subject) any { return s.best() }},
 	{"seconds", "trained for", false, func(s *subject) any { return s.seconds() }},
+	{"samples_per_second", "samples per second", false, func(s *subject) any { return s.mean("images_per_second") }},
 	{"loss", "loss", true, func(s *subject) any { return s.lossText() }},
 	{"post_hoc", "post-hoc", false, func(s *subject) any { return s.postHoc() }},
 	{"measured_on", "measured on", true, func(s *subject) any { return s.measuredOn() }},

@@ -1,0 +1,46 @@
+package show_test
+
+import (
+	"strings"
+	"testing"
+
+	"tessera"
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
+	"tessera/config"
+	"tessera/data"
+	"tessera/layers"
+	"tessera/losses"
+)
+
+// A fact of a run is one line of a table: it is in the terminal, on the page, in JSON and in Markdown.
+func TestTheSpeedOfATrainingIsInEveryOutput(t *testing.T) {
+	m, err := tessera.Declare(config.Model{Name: "bars", Dataset: config.Dataset{Source: &data.Bars{Count: 40}},
+		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}}, Losses: []config.Loss{{Loss: &losses.MSE{}}}, Train: config.Train{Epochs: 2}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: t.TempDir() + "/run"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	d := show.RunDocument(r, nil, false)
+	fact, ok := d.Find("samples_per_second")
+	if speed, number := fact.Value.(float64); !ok || !number || speed <= 0 {
+		t.Fatalf("got %+v", fact)
+	}
+	var text, page, json, markdown strings.Builder
+	for _, err := range []error{d.Text(&text, doc.Screen{}), d.HTML(&page), d.JSON(&json), d.Markdown(&markdown)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	shown := doc.Text(fact.Value)
+	for got, want := range map[string]string{text.String(): "samples per second  " + shown, page.String(): ">samples per second</th><td>" + shown + "</td>",
+		json.String(): `"samples_per_second": `, markdown.String(): "- samples per second: " + shown} {
+		if !strings.Contains(got, want) {
+			t.Errorf("got no %q in\n%s", want, got)
+		}
+	}
+}
