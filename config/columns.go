@@ -136,8 +136,9 @@ func (m *Model) namesRead() (names []string) {
 	}
 	for _, l := range slices.Concat(stacks...) {
 		names = append(names, l.From...)
-		if d, ok := l.Layer.(*layers.Decorrelate); ok {
-			names = append(names, d.Column)
+		if d, ok := l.Layer.(layers.Fitted); ok {
+			_, column := d.FittedTo()
+			names = append(names, column)
 		}
 		for _, r := range l.readings() {
 			names = append(names, r.Name)

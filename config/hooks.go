@@ -70,29 +70,23 @@ func rules() []string {
 	return kindsThat("optimizers", func(o optim.Optimizer) bool { _, ok := o.(optim.Rule); return ok })
 }
 
-// decomposing reports layers that decompose images but are not the first layer. Their scaling is computed from the
-// training images before the first step, so they must read images.
-func (w *walk) decomposing() {
+// unprepared reports layers that a hook fits to the images, or computes for each image once, but that read something else.
+func (w *walk) unprepared() {
 	for p := range w.layout.Layers() {
-		if _, ok := p.Layer.(layers.Decomposing); !ok {
+		if _, ok := p.Layer.(layers.Preparing); !ok || p.Path == "encoder.0" && slices.Equal(p.From, []string{losses.Images}) {
 			continue
 		}
 		part := placeOf(p.Path)
-		if part == "encoder[0]" || slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // the error is often a consequence of the wrong position
-			continue
+		if !slices.ContainsFunc(w.found, func(f table.Diagnostic) bool { return f.Part == part }) { // else it is often a consequence of the wrong position
+			w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer and read the images: it is computed from them before the training", p.Kind), "")
 		}
-		w.report(part, p.Kind, "", fmt.Sprintf("%s must be the encoder's first layer: it decomposes the input images", p.Kind), "")
 	}
 }
 
-// misplaced reports layers in a place where they cannot work: decorrelate inside a block, because only a first layer is fitted, and
-// layers that look up whole numbers but read the output of a layer with parameters or of a relative block.
+// misplaced reports layers that look up whole numbers but read the output of a layer with parameters or of a relative block.
 func (w *walk) misplaced() {
 	for p := range w.layout.Layers() {
 		inner := w.layout.at[p.Path] == nil
-		if _, ok := p.Layer.(*layers.Decorrelate); ok && inner {
-			w.report(placeOf(p.Path), p.Kind, "", "decorrelate is fitted to the images: it must be the first layer of the encoder, not inside a block", "")
-		}
 		if _, ok := p.Layer.(layers.Indexing); !ok {
 			continue
 		}

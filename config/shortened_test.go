@@ -89,7 +89,7 @@ func TestLayersThatCannotReadTheirInputAreRefused(t *testing.T) {
 		`{ kind = "dense", units = 4 }, { kind = "embedding", vocabulary = 5, units = 3 }`:                          `encoder[2] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
 		`{ kind = "dense", units = 4 }, { kind = "flatten" }, { kind = "embedding", vocabulary = 5, units = 3 }`:    `encoder[3] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
 		`{ kind = "relative", layers = [{ kind = "embedding", vocabulary = 5, units = 3 }] }`:                       `encoder[1].layers[0] (embedding): embedding looks up whole numbers, but a relative block scales its input`,
-		`{ kind = "residual", layers = [{ kind = "decorrelate", column = "c" }, { kind = "dense", units = 256 }] }`: `encoder[1].layers[0] (decorrelate): decorrelate is fitted to the images`,
+		`{ kind = "residual", layers = [{ kind = "decorrelate", column = "c" }, { kind = "dense", units = 256 }] }`: `encoder[1].layers[0] (decorrelate): decorrelate must be the encoder's first layer`,
 	} {
 		f, err := Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\ndecoder = []\nloss = [{ kind = \"l1\", on = \"code\" }]\nencoder = [{ kind = \"flatten\" }, "+list+"]\n"))
 		if err == nil {
@@ -97,6 +97,21 @@ func TestLayersThatCannotReadTheirInputAreRefused(t *testing.T) {
 		}
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", list, err, want)
+		}
+	}
+}
+
+// A hook computes the layer from the images before the training: another input would be ignored.
+func TestAPreparedLayerReadsTheImages(t *testing.T) {
+	for from, refused := range map[string]bool{"images": false, "noise": true} {
+		f, err := Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\ncolumn.noise = { kind = \"uniform\", like = \"images\" }\ndecoder = []\n"+
+			"head.y = { from = \"noise\", layers = [{ kind = \"dense\", units = 1 }] }\n"+
+			"loss = [{ kind = \"l1\", on = \"code\" }, { kind = \"l1\", on = \"y\" }]\nencoder = [{ kind = \"pado\", from = \""+from+"\" }, { kind = \"dense\", units = 2 }]\n"))
+		if err == nil {
+			_, err = f.Model("m")
+		}
+		if says := err != nil && strings.Contains(err.Error(), "pado must be the encoder's first layer and read the images"); says != refused || !refused && err != nil {
+			t.Errorf("from = %q: got %v", from, err)
 		}
 	}
 }

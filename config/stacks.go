@@ -335,11 +335,9 @@ func (w *walk) next(s *placing, in []int) {
 			w.report(part, l.Kind, "name", "name: "+problem, "give the layer another name")
 		}
 	}
-	if d, ok := l.Layer.(*layers.Decorrelate); ok {
-		if p.Path != "encoder.0" || len(l.From) > 0 {
-			w.report(part, l.Kind, "", "decorrelate is fitted to the images: it must be the first layer of the encoder, without from", "")
-		}
-		w.named(part, l.Kind, "column", d.Column)
+	if d, ok := l.Layer.(layers.Fitted); ok {
+		key, column := d.FittedTo()
+		w.named(part, l.Kind, key, column)
 	}
 	p.Out = w.place(part, p, i == s.open)
 	w.unsized = ""

@@ -317,7 +317,7 @@ func (m *Model) check(input []int) []table.Diagnostic {
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
 	}
-	w.decomposing()
+	w.unprepared()
 	w.misplaced()
 	if _, search := m.Optimizer.Optimizer.(optim.Search); search {
 		w.search()

@@ -435,6 +435,13 @@ type Preparing interface {
 	Rest(s Scope, prepared *gorgonia.Node) (*gorgonia.Node, error)
 }
 
+// Fitted is implemented by [Preparing] layers that a hook fits to the training samples and one of their columns before the first step.
+type Fitted interface {
+	Preparing
+	// FittedTo returns the key that contains the name of the column, and the name.
+	FittedTo() (key, column string)
+}
+
 // Init draws the initial values of a parameter. In models.toml it is a name (`init = "he_normal"`) or a table (`init = {
 // kind = "normal", stddev = 0.05 }`).
 type Init interface {

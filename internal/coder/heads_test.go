@@ -611,9 +611,9 @@ func TestDecorrelateIsCheckedAndNeedsTwoGroups(t *testing.T) {
 		return err
 	}
 	for want, c := range map[string][2]string{
-		"it must be the first layer of the encoder": {"share = 0.5", `[{ kind = "dense", units = 3 }, { kind = "decorrelate" }]`},
-		`there is no column or value "sex"`:         {"share = 0.5", `[{ kind = "decorrelate", column = "sex" }, { kind = "dense", units = 3 }]`},
-		"has 1 groups among the training samples":   {"share = 0.0", `[{ kind = "decorrelate" }, { kind = "dense", units = 3 }]`},
+		"must be the encoder's first layer":       {"share = 0.5", `[{ kind = "dense", units = 3 }, { kind = "decorrelate" }]`},
+		`there is no column or value "sex"`:       {"share = 0.5", `[{ kind = "decorrelate", column = "sex" }, { kind = "dense", units = 3 }]`},
+		"has 1 groups among the training samples": {"share = 0.0", `[{ kind = "decorrelate" }, { kind = "dense", units = 3 }]`},
 	} {
 		if err := train(c[0], c[1]); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
