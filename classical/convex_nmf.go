@@ -38,12 +38,11 @@ func (s *ConvexNMF) Describe() Fitting {
 
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
-		m.carried = true
+		m.carried, m.dense = true, true
 		rule := &convexRule{halsRule: halsRule{f: &m.factors}}
 		m.first = func() (err error) {
 			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed); err == nil {
 				rule.weights = slices.Clone(m.codes)
-				m.atoms = make([]float32, m.units*m.pixels)
 				rule.mix()
 			}
 			return err
@@ -59,10 +58,8 @@ type convexRule struct {
 
 func (r *convexRule) improve() float64 {
 	f := r.f
-	k, p := f.units, f.pixels
-	targets, products := make([]float32, k*f.n), make([]float32, k*f.n)
-	multiply(false, true, k, f.n, p, f.target, f.x, targets)
-	multiply(false, true, k, f.n, p, f.atoms, f.x, products)
+	k := f.units
+	targets, products := f.product(f.target), f.product(f.atoms)
 	divisor := make([]float32, k*f.n)
 	multiply(false, false, k, f.n, k, f.codesGram, products, divisor)
 	rootQuotient(r.weights, targets, divisor)
@@ -79,7 +76,7 @@ func (r *convexRule) improve() float64 {
 func (r *convexRule) mix() {
 	f := r.f
 	scaleRows(r.weights, f.n, f.codes, f.n, f.units, kernel.Float32().Sum)
-	multiply(false, false, f.units, f.pixels, f.n, r.weights, f.x, f.atoms)
+	f.atoms = f.mixture(r.weights)
 }
 
 const weightsName = "weights" // tensor of A', n x k

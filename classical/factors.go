@@ -12,7 +12,6 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
-	"tessera/internal/random"
 	"tessera/internal/vectors"
 )
 
@@ -31,6 +30,9 @@ type factors struct {
 	x       []float32 // X, n x p
 	codes   []float32 // k x n: the transpose of H
 	squares float64   // sum of the squares of X
+	sparse  *sparse   // X in place of x if it is a sparse matrix; else nil
+	dense   bool      // the rule needs x
+	refuses error     // the rule does not fit a sparse matrix
 	missing *missing  // missing entries of X, which are filled with those of H W; nil if there are none
 	stored  *stored
 	raises  bool    // small values are raised to the floor
@@ -56,6 +58,15 @@ type blockWork struct {
 // load stores the images of a fit.
 func (f *factors) load(images Images) (err error) {
 	f.n = images.Len()
+	if f.sparse = sparseOf(images); f.sparse != nil {
+		if f.refuses != nil {
+			return f.refuses
+		}
+		if !f.dense {
+			return f.loadSparse()
+		}
+		f.sparse = nil
+	}
 	if f.x, err = f.Load(images); err != nil {
 		return err
 	}
@@ -77,6 +88,59 @@ func (f *factors) load(images Images) (err error) {
 	f.sumSquares()
 	f.allocate()
 	return nil
+}
+
+// loadSparse stores a sparse matrix.
+func (f *factors) loadSparse() error {
+	s := f.sparse
+	bad := make([]error, laneCount(f.n))
+	f.stored = &stored{digests: make([]uint64, f.n)}
+	forLanes(f.n, func(lane, from, to int) {
+		row, buf := make([]float32, f.pixels), make([]byte, 4*f.pixels)
+		for i := from; i < to; i++ {
+			s.images.Batch(row, []int{i})
+			f.stored.digests[i] = digest(buf, row)
+			if _, values := s.images.Entries(i); bad[lane] == nil && f.accepts(values) != nil {
+				bad[lane] = f.accepts(row) // names the place
+			}
+		}
+	})
+	if err := errors.Join(bad...); err != nil {
+		return err
+	}
+	f.set(s.sum(math.Abs) / float64(f.n) / float64(f.pixels))
+	s.by = f.power()
+	f.squares = s.sum(func(v float64) float64 { return v * v })
+	f.allocate()
+	return nil
+}
+
+// mean returns the mean of X.
+func (f *factors) mean() float64 {
+	if f.sparse != nil {
+		return f.sparse.sum(func(v float64) float64 { return v }) / float64(f.n) / float64(f.pixels)
+	}
+	return mean(f.x)
+}
+
+// product returns A X' (k x n) for a matrix A (k x p).
+func (f *factors) product(a []float32) []float32 {
+	if f.sparse != nil {
+		return f.sparse.product(a, f.units)
+	}
+	dst := make([]float32, f.units*f.n)
+	multiply(false, true, f.units, f.n, f.pixels, a, f.x, dst)
+	return dst
+}
+
+// mixture returns A X (k x p) for a matrix A (k x n).
+func (f *factors) mixture(a []float32) []float32 {
+	if f.sparse != nil {
+		return f.sparse.mixture(a, f.units)
+	}
+	dst := make([]float32, f.units*f.pixels)
+	multiply(false, false, f.units, f.pixels, f.n, a, f.x, dst)
+	return dst
 }
 
 func (f *factors) sumSquares() {
@@ -123,7 +187,10 @@ func (f *factors) raise(values []float32) []float32 {
 func (f *factors) allocate() {
 	k := f.units
 	f.gram, f.codesGram, f.target = make([]float32, k*k), make([]float32, k*k), make([]float32, k*f.pixels)
-	f.grams, f.targets = newLaneSums(f.n, k*k), newLaneSums(f.n, k*f.pixels)
+	f.grams = newLaneSums(f.n, k*k)
+	if f.sparse == nil {
+		f.targets = newLaneSums(f.n, k*f.pixels)
+	}
 	f.work = make([]*blockWork, laneCount(f.n))
 	for i := range f.work {
 		columns := min(blockSize, f.n)
@@ -138,23 +205,37 @@ func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixel
 // H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.
 func (f *factors) pass(update func(w *blockWork, from, to int)) {
 	f.grams.reset()
-	f.targets.reset()
+	if f.sparse == nil {
+		f.targets.reset()
+	}
 	gemm := kernel.Float32().Gemm
 	forLanes(f.n, func(lane, from, to int) {
 		if update != nil {
 			update(f.work[lane], from, to)
 		}
 		h := f.codes[from:]
-		gemm(false, false, f.units, f.pixels, to-from, 1, h, f.n, f.x[from*f.pixels:], f.pixels, 1, f.targets.sums[lane], f.pixels)
+		if f.sparse == nil {
+			gemm(false, false, f.units, f.pixels, to-from, 1, h, f.n, f.x[from*f.pixels:], f.pixels, 1, f.targets.sums[lane], f.pixels)
+		}
 		gemm(false, true, f.units, f.units, to-from, 1, h, f.n, h, f.n, 1, f.grams.sums[lane], f.units)
 	})
-	f.targets.total(f.target)
+	if f.sparse == nil {
+		f.targets.total(f.target)
+	} else {
+		f.target = f.sparse.mixture(f.codes, f.units)
+	}
 	f.grams.total(f.codesGram)
 }
 
 // correlate writes W X' for the images of a block to w.a, k x (to-from).
 func (f *factors) correlate(w *blockWork, from, to int) {
 	b := to - from
+	if f.sparse != nil {
+		rows := make([]float32, b*f.units)
+		timesRows(f.sparse, kernel.Float32().AddScaled, rows, f.sparse.atoms, f.units, from, to)
+		copy(w.a, transpose(rows, b, f.units))
+		return
+	}
 	kernel.Float32().Gemm(false, true, f.units, b, f.pixels, 1, f.atoms, f.pixels, f.x[from*f.pixels:], f.pixels, 0, w.a, b)
 }
 
@@ -188,7 +269,12 @@ func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float3
 func rowNorm(row []float32) float32 { return float32(vectors.Norm(row)) }
 
 // atomsGram writes W W' into f.gram.
-func (f *factors) atomsGram() { gramOf(f.gram, f.atoms, f.units, f.pixels) }
+func (f *factors) atomsGram() {
+	gramOf(f.gram, f.atoms, f.units, f.pixels)
+	if f.sparse != nil {
+		f.sparse.atoms = transpose(f.atoms, f.units, f.pixels)
+	}
+}
 
 // gramOf writes A A' into dst, for a matrix A with the given numbers of rows and columns.
 func gramOf(dst, a []float32, rows, columns int) {
@@ -219,6 +305,9 @@ func (f *factors) squaredError() float64 {
 }
 
 func (f *factors) residual() float64 {
+	if f.sparse != nil {
+		return f.sparse.squaredError(f.codes, f.atoms, f.units)
+	}
 	sums := make([]float64, laneCount(f.n))
 	forLanes(f.n, func(lane, from, to int) {
 		y := f.decodeBlock(f.work[lane], from, to)
@@ -263,9 +352,9 @@ func sum(values []float64) float64 {
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // transpose returns the transpose of a matrix with the given numbers of rows and columns.
-func transpose(a []float32, rows, columns int) []float32 {
+func transpose[T kernel.Float](a []T, rows, columns int) []T {
 	const tile = 32
-	t := make([]float32, rows*columns)
+	t := make([]T, rows*columns)
 	team.For(rows, tile, func(from, to int) {
 		for c := 0; c < columns; c += tile {
 			for i := from; i < to; i++ {
@@ -292,9 +381,8 @@ type factorisation struct {
 func newFactorisation(s Method, shape []int, seed uint64, init string, build func(m *factorisation)) (Model, error) {
 	return NewModel(s, shape, seed, func(b Base) Algorithm {
 		m := &factorisation{factors: factors{Base: b}, build: build}
-		m.first = func() (err error) {
-			m.atoms, m.codes, err = start(init, m.x, m.n, m.pixels, m.units, m.seed)
-			return err
+		m.first = func() error {
+			return m.start(init)
 		}
 		build(m)
 		return m
@@ -540,35 +628,35 @@ func fitsFactors(components int, init string, images, pixels int) error {
 	return fewerThanImagesAndPixels(components, images, pixels, fmt.Sprintf(`, for init = %q; or init = "random"`, init))
 }
 
-// start returns the first atoms (k x p) and codes (k x n) of a factorisation of non-negative images.
-func start(init string, x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
+// start sets the first atoms (k x p) and codes (k x n) of a factorisation of non-negative images.
+func (f *factors) start(init string) error {
 	if init == "random" {
-		atoms, codes = randomFactors(x, n, p, k, seed)
-		return atoms, codes, nil
+		f.randomFactors()
+		return nil
 	}
-	if atoms, codes, err = nndsvd(x, n, p, k, seed); err != nil {
-		return nil, nil, err
+	if err := f.nndsvd(); err != nil {
+		return err
 	}
 	if init == "nndsvda" {
-		fill := float32(mean(x))
-		fillZeros(atoms, fill)
-		fillZeros(codes, fill)
+		fill := float32(f.mean())
+		fillZeros(f.atoms, fill)
+		fillZeros(f.codes, fill)
 	}
-	return atoms, codes, nil
+	return nil
 }
 
 // randomFactors draws |N(0,1)| entries, scaled such that the mean of their product is close to that of X.
-func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float32) {
-	scale := math.Sqrt(mean(x) / float64(k))
+func (f *factors) randomFactors() {
+	scale := math.Sqrt(f.mean() / float64(f.units))
 	draw := func(name string, length int) []float32 {
-		rng := random.Stream(seed, "init/"+name, 0)
+		rng := f.Random("init/" + name)
 		values := make([]float32, length)
 		for i := range values {
 			values[i] = float32(scale * math.Abs(rng.NormFloat64()))
 		}
 		return values
 	}
-	return draw(atomsName, k*p), draw(codesName, k*n)
+	f.atoms, f.codes = draw(atomsName, f.units*f.pixels), draw(codesName, f.units*f.n)
 }
 
 // nndsvd takes each of the first k singular pairs s u v' of X and keeps either the positive or the negative parts of u and v:
@@ -577,34 +665,38 @@ func randomFactors(x []float32, n, p, k int, seed uint64) (atoms, codes []float3
 //
 // Source: C. Boutsidis, E. Gallopoulos, SVD based initialization: a head start for nonnegative matrix factorization, Pattern
 // Recognition 41(4), 2008.
-func nndsvd(x []float32, n, p, k int, seed uint64) (atoms, codes []float32, err error) {
-	size := min(n, p)
-	gram := make([]float32, size*size)
-	if n < p {
-		addDualGram(kernel.Float32().Gemm, gram, x, n, p)
-	} else {
-		addGram(kernel.Float32().Gemm, gram, x, n, p)
-	}
-	values, vectors, err := leading(symmetric(gram, size), size, k, seed)
+func (f *factors) nndsvd() error {
+	n, p, k := f.n, f.pixels, f.units
+	values, vectors, err := leading(min(n, p), k, f.seed, f.timesGram())
 	if err != nil {
-		return nil, nil, err
+		return err
 	}
-	side := make([]float32, k*size) // the singular vectors on the smaller side
-	for i, v := range vectors {
-		side[i] = float32(v)
-	}
-	if n < p {
-		codes, atoms = side, make([]float32, k*p)
-		multiply(false, false, k, p, n, codes, x, atoms)
+	if side := narrow(vectors); n < p { // the singular vectors on the smaller side
+		f.codes, f.atoms = side, f.mixture(side)
 	} else {
-		atoms, codes = side, make([]float32, k*n)
-		multiply(false, true, k, n, p, atoms, x, codes)
+		f.atoms, f.codes = side, f.product(side)
 	}
 	team.For(k, 1, func(j, _ int) {
-		u, v := codes[j*n:(j+1)*n], atoms[j*p:(j+1)*p]
+		u, v := f.codes[j*n:(j+1)*n], f.atoms[j*p:(j+1)*p]
 		split(u, v, math.Sqrt(values[j]))
 	})
-	return atoms, codes, nil
+	return nil
+}
+
+// timesGram returns the product of rows with X X' if there are fewer samples than values, and else with X'X.
+func (f *factors) timesGram() func(y, q []float64, m int) {
+	if f.sparse != nil {
+		return f.sparse.timesGram(nil)
+	}
+	n, p, size := f.n, f.pixels, min(f.n, f.pixels)
+	gram := make([]float32, size*size)
+	if n < p {
+		addDualGram(kernel.Float32().Gemm, gram, f.x, n, p)
+	} else {
+		addGram(kernel.Float32().Gemm, gram, f.x, n, p)
+	}
+	wide := symmetric(gram, size)
+	return func(y, q []float64, m int) { timesSymmetric(y, q, wide, m, size) }
 }
 
 // split replaces the singular vectors u and v by their dominant non-negative parts. One of u and v is multiplied by the

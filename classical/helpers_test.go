@@ -111,7 +111,7 @@ func newerVariants(k, iterations int) []variant {
 		return &NMF{Components: k, Solver: solver, Loss: loss, Init: "random", Iterations: iterations, L1Codes: 0.004, L2Codes: 0.002, L1Atoms: 0.003, L2Atoms: 0.001}
 	}
 	beta := func(loss string, exponent float64) *NMF {
-		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Init: "random", Iterations: iterations}
+		return &NMF{Components: k, Solver: "mu", Loss: loss, Beta: exponent, Floor: usualFloor, Init: "random", Iterations: iterations}
 	}
 	mixed := func(covariance string, restarts int) *GMM {
 		return &GMM{Components: k, Covariance: covariance, Init: "kmeans", Floor: 1e-4, Iterations: iterations, Restarts: restarts}

@@ -169,7 +169,7 @@ func TestSettingsOfFactorisationsThatExcludeEachOtherAreReported(t *testing.T) {
 		{"batch", euclidean(NMF{L2Atoms: 1, L1Codes: 1, Batch: 5})},
 		{"restarts", euclidean(NMF{Restarts: 2, Batch: 5})},
 		{"restarts", &NMF{Components: 2, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Restarts: 2}},
-		{"floor", &NMF{Components: 2, Solver: "mu", Loss: "itakura_saito", Floor: -1, Init: "random"}},
+		{"floor", &NMF{Components: 2, Solver: "mu", Loss: "itakura_saito", Init: "random"}},
 		{"beta", &NMF{Components: 2, Solver: "mu", Loss: "beta", Beta: math.NaN(), Init: "random"}},
 		{"loss", &NMF{Components: 2, Solver: "hals", Loss: "beta", Beta: 1, Init: "random"}},
 		{"orthogonal", &OrthogonalNMF{Components: 2, Init: "random"}},

@@ -67,14 +67,12 @@ func (r *localRule) encode(images []float32) []float32 {
 	return (&halsRule{f: r.f}).encode(images)
 }
 
-// rootKL replaces n columns of x (k x n, with row stride ldx) by sqrt(x * (W R')), where R is n x p.
-func rootKL(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32) {
-	k := len(atomSums)
-	kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, quotient, p, 0, scratch, n)
-	for j := range k {
+// rootKL replaces n columns of x (k x n, with row stride ldx) by sqrt(x * (W R')).
+func rootKL(products, atomSums, x []float32, ldx, n int) {
+	for j := range atomSums {
 		row := x[j*ldx : j*ldx+n]
 		for i, v := range row {
-			row[i] = float32(math.Sqrt(float64(v) * float64(scratch[j*n+i])))
+			row[i] = float32(math.Sqrt(float64(v) * float64(products[j*n+i])))
 		}
 	}
 }

@@ -551,7 +551,7 @@ func observed(images Images) (observations, error) {
 	if s, ok := images.(interface {
 		observations
 		Sparse() bool
-	}); ok && s.Sparse() {
+	}); ok && s.Sparse() && sparseOf(images) == nil {
 		return s, nil
 	}
 	mask, _ := images.(interface {

@@ -8,6 +8,7 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
+	"tessera/internal/vectors"
 )
 
 // NMF factorises non-negative images, X = H W with H, W >= 0. It minimises one of these losses L(X, HW), which are sums over
@@ -46,7 +47,7 @@ type NMF struct {
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent, four sweeps per iteration; mu: multiplicative rules"`
 	Loss         string  `toml:"loss" oneof:"euclidean kl itakura_saito beta" doc:"objective that is minimised; all but euclidean need solver = \"mu\""`
 	Beta         float64 `toml:"beta" doc:"with loss = \"beta\": the exponent of the divergence"`
-	Floor        float64 `toml:"floor" want:">= 0" optional:"true" doc:"for exponents <= 0, such as itakura_saito: smaller values count as this value, because the divergence is infinite at 0; 0 means 1/255, or 2/255 of the mean if that is less than 1/64 or greater than 1"`
+	Floor        float64 `toml:"floor" want:"> 0" doc:"for exponents <= 0, such as itakura_saito: smaller values count as this value, because the divergence is infinite at 0; the default, 1/255, stands for 2/255 of a mean that is less than 1/64 or greater than 1"`
 	L1Codes      float64 `toml:"l1_codes" want:">= 0" doc:"weight of the L1 norm of the codes"`
 	L2Codes      float64 `toml:"l2_codes" want:">= 0" doc:"weight of half the squared norm of the codes"`
 	L1Atoms      float64 `toml:"l1_atoms" want:">= 0" doc:"weight of the L1 norm of the atoms"`
@@ -61,14 +62,14 @@ type NMF struct {
 
 func init() {
 	Registry.Register("nmf", "non-negative matrix factorisation, X = H W with H, W >= 0", func() Method {
-		return &NMF{Components: 100, Solver: "hals", Loss: "euclidean", Beta: 1.5, Init: "nndsvda",
+		return &NMF{Components: 100, Solver: "hals", Loss: "euclidean", Beta: 1.5, Floor: usualFloor, Init: "nndsvda",
 			Iterations: 200, Tolerance: 1e-4, Restarts: 1, ForgetFactor: 0.7}
 	})
 }
 
 func (s *NMF) Describe() Fitting {
 	return Fitting{Name: "nmf", Units: s.Components, Iterations: s.Iterations, Restarts: s.Restarts, Tolerance: s.Tolerance, Holed: s.Iterations,
-		Absolute: s.penalties() != none || s.exponent() <= 0 && s.Floor > 0,
+		Absolute: s.penalties() != none || s.exponent() <= 0 && s.Floor != usualFloor,
 		Complete: s.complete(),
 		Sizes:    s.sizes}
 }
@@ -93,8 +94,8 @@ func (s *NMF) Check() error {
 		return part.KeyErrorf("loss", `got %q, which solver = %q cannot minimise: want solver = "mu"`, s.Loss, s.Solver)
 	case s.Loss == "beta" && !finite(s.Beta):
 		return part.KeyErrorf("beta", "got %v, want a finite number", s.Beta)
-	case !(s.Floor >= 0):
-		return part.KeyErrorf("floor", "got %v, want >= 0", s.Floor)
+	case s.exponent() <= 0 && !(s.Floor > 0):
+		return part.KeyErrorf("floor", "got %v, want > 0", s.Floor)
 	case s.Batch > 0 && s.Solver != "hals":
 		return part.KeyErrorf("batch", `got %d, but mini-batches want solver = "hals"`, s.Batch)
 	case s.Batch > 0 && s.Restarts > 1:
@@ -151,8 +152,12 @@ func (s *NMF) build(m *factorisation) {
 		m.rule = &klRule{f: &m.factors}
 	default:
 		m.rule = &betaRule{f: &m.factors, exponent: s.exponent(), penalties: penalties}
+		m.refuses = part.KeyErrorf("loss", `got %q, solver = %q, penalties %v: this rule needs every value, but absent entries are zero and not stored; want "kl" without penalties, or "euclidean"`,
+			s.Loss, s.Solver, penalties != none)
 		if s.exponent() <= 0 {
-			m.raises, m.floor = true, s.Floor
+			if m.raises = true; s.Floor != usualFloor {
+				m.floor = s.Floor
+			}
 		}
 	}
 }
@@ -161,7 +166,9 @@ func (s *NMF) build(m *factorisation) {
 type onlineNMF struct{ settings NMF }
 
 func (o onlineNMF) first(f *factors, sample []float32, n int) (err error) {
-	f.atoms, _, err = start(o.settings.Init, sample, n, f.pixels, f.units, f.seed)
+	from := &factors{Base: f.Base, n: n, x: sample}
+	err = from.start(o.settings.Init)
+	f.atoms = from.atoms
 	return err
 }
 
@@ -337,7 +344,7 @@ type klRule struct {
 	f        *factors
 	codeSums []float32 // sum of the codes of each atom
 	// updates the codes; nil means scaleKL
-	codesRule func(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32)
+	codesRule func(products, atomSums, x []float32, ldx, n int)
 }
 
 func (r *klRule) prepare() float64 { return r.pass(false) }
@@ -373,6 +380,9 @@ func (r *klRule) pass(improve bool) float64 {
 	if scaleCodes == nil {
 		scaleCodes = scaleKL
 	}
+	if f.sparse != nil {
+		return r.passSparse(improve, scaleCodes)
+	}
 	f.targets.reset()
 	atomSums := rowSums(f.atoms, f.units, f.pixels)
 	sums := make([]float64, laneCount(f.n))
@@ -381,7 +391,7 @@ func (r *klRule) pass(improve bool) float64 {
 		if improve {
 			quotient := f.decodeBlock(w, from, to)
 			divideImages(quotient, f.x[from*f.pixels:to*f.pixels])
-			scaleCodes(quotient, f.atoms, atomSums, f.pixels, f.codes[from:], f.n, b, w.a)
+			scaleCodes(quotientProducts(quotient, f.atoms, f.units, f.pixels, b, w.a), atomSums, f.codes[from:], f.n, b)
 		}
 		quotient := f.decodeBlock(w, from, to)
 		sums[lane] += divergence(quotient, f.x[from*f.pixels:to*f.pixels])
@@ -392,15 +402,51 @@ func (r *klRule) pass(improve bool) float64 {
 	return sum(sums) / float64(f.n) / float64(f.pixels)
 }
 
-// scaleKL multiplies n columns of x (k x n, with row stride ldx) by (W R') / rowsum(W), where R is n x p.
-func scaleKL(quotient, atoms, atomSums []float32, p int, x []float32, ldx, n int, scratch []float32) {
-	ops, k := kernel.Float32(), len(atomSums)
-	ops.Gemm(false, true, k, n, p, 1, atoms, p, quotient, p, 0, scratch, n)
-	for j := range k {
+// passSparse is pass for a sparse matrix, whose quotients are computed for entries alone: the other quotients are 0, and the
+// sum of all values of HW is that of the products of the sums of codes and atoms.
+func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x []float32, ldx, n int)) float64 {
+	f, s, k, add := r.f, r.f.sparse, r.f.units, kernel.Float32().AddScaled
+	s.atoms = transpose(f.atoms, k, f.pixels)
+	atomSums, codes := rowSums(f.atoms, k, f.pixels), transpose(f.codes, k, f.n)
+	if improve {
+		forLanes(f.n, func(_, from, to int) {
+			products := make([]float32, (to-from)*k)
+			for i := from; i < to; i++ {
+				columns, values := s.images.Entries(i)
+				row := products[(i-from)*k : (i-from+1)*k]
+				s.quotients(i, columns, values, codes, k, func(j int32, q float32) { add(row, row, s.atoms[int(j)*k:int(j)*k+k], q) })
+			}
+			scaleCodes(transpose(products, to-from, k), atomSums, f.codes[from:], f.n, to-from)
+		})
+		codes = transpose(f.codes, k, f.n)
+	}
+	target, sums := make([]float32, f.pixels*k), make([]float64, columnGroups)
+	s.inColumns(func(group, i int, columns []int32, values []float32) {
+		own := codes[i*k : i*k+k]
+		sums[group] += s.quotients(i, columns, values, codes, k, func(j int32, q float32) {
+			row := target[int(j)*k : int(j)*k+k]
+			add(row, row, own, q)
+		})
+	})
+	f.target = transpose(target, f.pixels, k)
+	r.codeSums = rowSums(f.codes, k, f.n)
+	return (sum(sums) + vectors.Dot(r.codeSums, atomSums)) / float64(f.n) / float64(f.pixels)
+}
+
+// quotientProducts returns W R' (k x n) in dst, where R is n x p.
+func quotientProducts(quotient, atoms []float32, k, p, n int, dst []float32) []float32 {
+	kernel.Float32().Gemm(false, true, k, n, p, 1, atoms, p, quotient, p, 0, dst, n)
+	return dst
+}
+
+// scaleKL multiplies n columns of x (k x n, with row stride ldx) by (W R') / rowsum(W).
+func scaleKL(products, atomSums, x []float32, ldx, n int) {
+	ops := kernel.Float32()
+	for j := range atomSums {
 		if !(atomSums[j] > 0) {
 			continue
 		}
-		row, factor := x[j*ldx:j*ldx+n], scratch[j*n:(j+1)*n]
+		row, factor := x[j*ldx:j*ldx+n], products[j*n:(j+1)*n]
 		ops.MulScalar(factor, factor, 1/atomSums[j])
 		ops.Mul(row, row, factor)
 	}
@@ -444,7 +490,7 @@ func (r *klRule) encode(images []float32) []float32 {
 	codes := encodeSquared(images, atoms, k, p, 1e-2)
 	return r.f.refine(codes, images, func(h, x, y []float32, n int, w *blockWork) {
 		divideImages(y, x)
-		scaleKL(y, atoms, atomSums, p, h, n, n, w.a)
+		scaleKL(quotientProducts(y, atoms, k, p, n, w.a), atomSums, h, n, n)
 	})
 }
 

@@ -257,7 +257,9 @@ func TestNNDSVDKeepsTheDominantParts(t *testing.T) {
 	for name, images := range map[string]Matrix{"more images than pixels": mixed(200), "fewer": {mixed(200).values[:20*30], 30}} {
 		const k, p = 4, 30
 		n := images.Len()
-		atoms, codes, err := nndsvd(images.values, n, p, k, 1)
+		f := &factors{Base: Base{pixels: p, units: k, seed: 1}, n: n, x: images.values}
+		err := f.nndsvd()
+		atoms, codes := f.atoms, f.codes
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -313,7 +315,7 @@ func TestLeadingEigenvectorsComeCloseToAllOfThem(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	values, v, err := leading(a, n, count, 1)
+	values, v, err := leading(n, count, 1, func(y, q []float64, m int) { timesSymmetric(y, q, a, m, n) })
 	if err != nil {
 		t.Fatal(err)
 	}

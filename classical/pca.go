@@ -18,7 +18,8 @@ var _ Algorithm = (*pca)(nil)
 
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in the
 // order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64; the first
-// `components` of them are the atoms. The sign of each atom is such that its entry of the largest magnitude is positive. With
+// `components` of them are the atoms. Of a sparse matrix whose absent entries are zero only these are computed, to a relative
+// precision of 1e-12 of their variances, without the covariance: by a block Krylov method. The sign of each atom is such that its entry of the largest magnitude is positive. With
 // fewer images than pixels, components beyond the rank are 0.
 //
 // With missing or hidden entries it is probabilistic PCA, x = mean + codes W + noise with normally distributed codes and
@@ -130,6 +131,9 @@ func (m *pca) Improve(ctx context.Context) (float64, error) {
 
 // components computes the components and returns the mean squared error.
 func (m *pca) components(ctx context.Context) (float64, error) {
+	if s := sparseOf(m.images); s != nil {
+		return m.sparseComponents(ctx, s)
+	}
 	n, p := m.images.Len(), m.pixels
 	mean, err := m.mean(ctx)
 	if err != nil {
@@ -173,6 +177,107 @@ func (m *pca) components(ctx context.Context) (float64, error) {
 		left += value
 	}
 	return left / float64(n) / float64(p), nil
+}
+
+// sparseComponents is components for a sparse matrix. The mean is subtracted from products, not from the samples.
+func (m *pca) sparseComponents(ctx context.Context, s *sparse) (float64, error) {
+	n, p, k := s.n, s.p, m.units
+	mean, squares := make([]float64, p), 0.0
+	for i := range n {
+		columns, values := s.images.Entries(i)
+		if err := acceptValues(values, len(values)+1, true, false); err != nil {
+			return 0, err
+		}
+		for e, j := range columns {
+			mean[j] += float64(values[e]) / float64(n)
+			squares += float64(values[e]) * float64(values[e])
+		}
+	}
+	for _, v := range mean {
+		squares -= float64(n) * v * v
+	}
+	size := min(n, p)
+	values, v, err := krylov(ctx, size, k, s.timesGram(mean))
+	if err != nil {
+		return 0, err
+	}
+	if n < p {
+		turned, atoms := transpose(v, k, n), make([]float64, p*k)
+		timesColumns(s, kernel.Float64().AddScaled, atoms, turned, k)
+		s.centreColumns(atoms, turned, k, mean)
+		v = unitRows(transpose(atoms, p, k), values, p)
+	}
+	m.keep(values, v, mean)
+	return max(squares-sum(values), 0) / float64(n) / float64(p), nil
+}
+
+// unitRows divides rows by the roots of eigenvalues. Rows of eigenvalues that are 0 up to rounding become 0.
+func unitRows(rows, values []float64, p int) []float64 {
+	for i := range len(rows) / p {
+		scale := 0.0
+		if values[i] > 1e-12*values[0] {
+			scale = 1 / math.Sqrt(values[i])
+		}
+		row := rows[i*p : (i+1)*p]
+		kernel.Float64().MulScalar(row, row, scale)
+	}
+	return rows
+}
+
+// krylov is like [leading], to a relative precision of 1e-12 of every eigenvalue: it adds the products of the last block to the
+// basis, which contains all earlier blocks, until the eigenvalues in this basis no longer change.
+//
+// Source: C. Musco, C. Musco, Randomized block Krylov methods for stronger and faster approximate singular value
+// decomposition, NIPS 2015.
+func krylov(ctx context.Context, n, count int, times func(y, q []float64, m int)) (values, v []float64, err error) {
+	const precision = 1e-12
+	block := min(count+10, n)
+	rng := random.Stream(0, "init/krylov", 0)
+	next, gemm := make([]float64, block*n), kernel.Float64().Gemm
+	for i := range next {
+		next[i] = rng.NormFloat64()
+	}
+	var basis, products, before []float64
+	for {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		have := len(basis) / n
+		add := min(block, n-have)
+		fresh, q := next[:add*n], make([]float64, add*n)
+		for range 2 { // because of rounding
+			if have > 0 {
+				overlap := make([]float64, add*have)
+				gemm(false, true, add, have, n, 1, fresh, n, basis, n, 0, overlap, have)
+				gemm(false, false, add, n, have, -1, overlap, have, basis, n, 1, fresh, n)
+			}
+			if err := orthonormalise(q, fresh, add, n); err != nil {
+				return nil, nil, err
+			}
+			copy(fresh, q)
+		}
+		y := make([]float64, add*n)
+		times(y, q, add)
+		basis, products = append(basis, q...), append(products, y...)
+		have += add
+		small := make([]float64, have*have)
+		gemm(false, true, have, have, n, 1, basis, n, products, n, 0, small, have)
+		all, rotation, err := eigen(symmetric(small, have), have)
+		if err != nil {
+			return nil, nil, err
+		}
+		converged := before != nil
+		for i := range before {
+			converged = converged && all[i]-before[i] <= precision*all[0]
+		}
+		if converged || have == n {
+			v = make([]float64, count*n)
+			gemm(false, false, count, n, have, 1, rotation, have, basis, n, 0, v, n)
+			return all[:count], v, nil
+		}
+		before = all[:count]
+		next = y
+	}
 }
 
 // mean returns the mean image, or an error for non-finite images.
@@ -219,15 +324,7 @@ func (m *pca) fromDual(u, values, centred []float64) []float64 {
 	n, p := m.images.Len(), m.pixels
 	v := make([]float64, m.units*p)
 	kernel.Float64().Gemm(false, false, m.units, p, n, 1, u, n, centred, p, 0, v, p)
-	for i := range m.units {
-		scale := 0.0
-		if values[i] > 1e-12*values[0] {
-			scale = 1 / math.Sqrt(values[i])
-		}
-		row := v[i*p : (i+1)*p]
-		kernel.Float64().MulScalar(row, row, scale)
-	}
-	return v
+	return unitRows(v, values, p)
 }
 
 // keep stores the first components.
@@ -303,12 +400,12 @@ func (m *pca) expression(p *ir.Module, x *ir.Value) *ir.Value {
 }
 
 // leading computes the count leading eigenvalues, largest first, and orthonormal eigenvectors (rows of v, count x n) of a
-// positive semi-definite symmetric matrix a (n x n) by block power iteration and a Rayleigh-Ritz step. The first ones are
+// positive semi-definite symmetric n x n matrix, of which times returns the products y = q A for m rows, by block power iteration and a Rayleigh-Ritz step. The first ones are
 // accurate; the last ones are accurate enough to initialise a factorisation. This is much faster than computing all
 // eigenvectors exactly.
 //
 // Source: N. Halko, P.-G. Martinsson, J. Tropp, Finding structure with randomness, SIAM Review 53(2), 2011.
-func leading(a []float64, n, count int, seed uint64) (values, v []float64, err error) {
+func leading(n, count int, seed uint64, times func(y, q []float64, m int)) (values, v []float64, err error) {
 	const oversample, rounds = 10, 5
 	m := min(count+oversample, n)
 	rng := random.Stream(seed, "init/subspace", 0)
@@ -320,12 +417,12 @@ func leading(a []float64, n, count int, seed uint64) (values, v []float64, err e
 		if err := orthonormalise(q, y, m, n); err != nil {
 			return nil, nil, err
 		}
-		timesSymmetric(y, q, a, m, n)
+		times(y, q, m)
 	}
 	if err := orthonormalise(q, y, m, n); err != nil {
 		return nil, nil, err
 	}
-	timesSymmetric(y, q, a, m, n)
+	times(y, q, m)
 	small := make([]float64, m*m)
 	kernel.Float64().Gemm(false, true, m, m, n, 1, q, n, y, n, 0, small, m)
 	all, rotation, err := eigen(small, m)

@@ -126,9 +126,15 @@ func (m *factorisation) begin() error {
 		return m.first()
 	}
 	x, rest := m.x, m.rest()
+	if m.sparse != nil {
+		m.sparse.by *= float32(rest)
+	}
 	m.x = multiplied(x, float32(rest), false)
 	err := m.first()
 	m.x = x
+	if m.sparse != nil {
+		m.sparse.by = m.power()
+	}
 	if err != nil {
 		return err
 	}

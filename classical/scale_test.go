@@ -26,10 +26,10 @@ func TestADefaultFloorAboveManyValuesIsNoted(t *testing.T) {
 	for i, v := range images.values { // a wide range of powers, as in a spectrogram
 		images.values[i] = float32(math.Pow(float64(v), 6))
 	}
-	for _, floor := range []float64{0, 1e-9} {
+	for _, floor := range []float64{usualFloor, 1e-9} {
 		m := newModel(t, &NMF{Components: 5, Solver: "mu", Loss: "itakura_saito", Floor: floor, Init: "random", Iterations: 2}, mixedShape, 1)
 		fit(t, m, images)
-		if notes := strings.Join(Notes(m), ""); strings.Contains(notes, "below the default floor") != (floor == 0) {
+		if notes := strings.Join(Notes(m), ""); strings.Contains(notes, "below the default floor") != (floor == usualFloor) {
 			t.Errorf("floor %v: notes %q", floor, notes)
 		}
 	}

@@ -43,6 +43,7 @@ func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
 			m.codes, m.atoms, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed)
 			return err
 		}
+		m.dense = true
 		m.rule = &semiRule{halsRule{f: &m.factors}}
 	})
 }

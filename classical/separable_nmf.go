@@ -60,6 +60,7 @@ func (s *SeparableNMF) Check() error {
 // New implements [Method]. It does not use the seed.
 func (s *SeparableNMF) New(shape []int, _ uint64) (Model, error) {
 	return newFactorisation(s, shape, 0, "", func(m *factorisation) {
+		m.dense = true
 		m.carried = s.Anchors == "images"
 		rule := &separableRule{halsRule{f: &m.factors}, *s}
 		m.first = func() error {

@@ -117,7 +117,7 @@ func (s *sparsity) projectStart() {
 // three seeds).
 func (s *sparsity) raiseAtoms() {
 	f := s.f
-	kernel.Float32().MulScalar(f.atoms, f.atoms, float32(math.Sqrt(mean(f.x)*float64(f.units))))
+	kernel.Float32().MulScalar(f.atoms, f.atoms, float32(math.Sqrt(f.mean()*float64(f.units))))
 }
 
 // projectCodes replaces the codes of n images (k x n) by the nearest feasible ones.
@@ -182,7 +182,7 @@ type sparseHALSRule struct {
 func (r *sparseHALSRule) prepare() float64 {
 	f := r.f
 	columns := max(f.n, f.pixels)
-	r.correlations, r.rest, r.delta = make([]float32, f.units*f.n), make([]float32, group*columns), make([]float32, columns)
+	r.rest, r.delta = make([]float32, group*columns), make([]float32, columns)
 	return (&halsRule{f: f}).prepare()
 }
 
@@ -191,7 +191,7 @@ func (r *sparseHALSRule) improve() float64 {
 	f := r.f
 	r.improveAtoms(sweeps)
 	f.atomsGram()
-	multiply(false, true, f.units, f.n, f.pixels, f.atoms, f.x, r.correlations)
+	r.correlations = f.product(f.atoms)
 	if r.settings.CodeSparsity > 0 {
 		l1 := hoyer.Norm(f.n, r.settings.CodeSparsity)
 		for range sweeps {
@@ -281,8 +281,7 @@ func (r *gradientRule) improve() float64 {
 func (r *gradientRule) improveCodes() {
 	f := r.f
 	if r.settings.CodeSparsity > 0 {
-		correlations := make([]float32, f.units*f.n)
-		multiply(false, true, f.units, f.n, f.pixels, f.atoms, f.x, correlations)
+		correlations := f.product(f.atoms)
 		descend(f.gram, f.units, correlations, f.codes, f.n, &r.codesStep, func(codes []float32) { r.projectCodes(codes, f.n) })
 		return
 	}

@@ -21,6 +21,7 @@ type Entries struct {
 	hidden  []int // index of the first hidden entry of each row; nil if no entries are hidden
 
 	rowNames []string // names of the rows; nil for numbers
+	zeros    bool     // all other entries are 0; else they are missing
 }
 
 // row returns the entries of row i that are not hidden.
@@ -72,12 +73,25 @@ func NewEntries(starts []int, columns []int32, values []float32, width int) (*Im
 }
 
 func newEntryImages(e *Entries, width int, columnNames []string) *Images {
-	return &Images{Shape: []int{width}, pixels: width, n: e.rows(), entries: e, missing: true, columns: columnNames}
+	return &Images{Shape: []int{width}, pixels: width, n: e.rows(), entries: e, missing: !e.zeros, columns: columnNames}
 }
 
 // Sparse reports whether the samples are rows of a sparse matrix. [Images.Entries] then returns their entries without the cost
 // of a complete row.
 func (m *Images) Sparse() bool { return m != nil && m.entries != nil }
+
+// Zeros reports whether the samples are rows of a sparse matrix, unscaled and complete, whose other entries are 0 (the key
+// absent of [Triples], or [Images.WithZeros]).
+func (m *Images) Zeros() bool { return m.Sparse() && m.entries.zeros && m.scaling == nil && !m.Holed() }
+
+// WithZeros returns the samples of a sparse matrix with 0 in place of missing entries. The entries are not copied.
+func (m *Images) WithZeros() *Images {
+	e := *m.entries
+	e.zeros = true
+	other := *m
+	other.entries, other.missing = &e, false
+	return &other
+}
 
 // Entries returns the entries of sample i of a sparse matrix that are neither missing nor hidden, in ascending order of columns. The slices
 // must not be changed.
@@ -128,8 +142,14 @@ func (m *Images) copySparseVirtual(dst []float32, name string, row int) {
 	held, _ := m.entries.held(row)
 	switch name {
 	case ObservedColumn:
+		for j := 0; m.entries.zeros && j < len(dst); j++ {
+			dst[j] = 1
+		}
 		for _, c := range columns {
 			dst[c] = 1
+		}
+		for _, c := range held {
+			dst[c] = 0
 		}
 	case HeldOutColumn:
 		for _, c := range held {
@@ -146,6 +166,10 @@ func (m *Images) copySparseVirtual(dst []float32, name string, row int) {
 
 // observedAt reports whether a row has an entry in a column that is not hidden.
 func (e *Entries) observedAt(row, column int) bool {
+	if e.zeros {
+		held, _ := e.held(row)
+		return !slices.Contains(held, int32(column))
+	}
 	columns, _ := e.row(row)
 	_, found := slices.BinarySearch(columns, int32(column))
 	return found
@@ -165,7 +189,7 @@ func (m *Images) withColumns(names []string, shape []int) (*Images, error) {
 		}
 		to[name] = int32(j)
 	}
-	e := &Entries{starts: make([]int, m.n+1), rowNames: m.RowNames()}
+	e := &Entries{starts: make([]int, m.n+1), rowNames: m.RowNames(), zeros: m.entries.zeros}
 	for i := range m.n {
 		columns, values := m.Entries(i)
 		for _, j := range columns {
@@ -198,7 +222,9 @@ func (m *Images) eachEntry(do func(column int, v float32)) {
 
 // sparseRange returns the smallest and the largest entry.
 func (m *Images) sparseRange() (low, high float32) {
-	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
+	if low, high = float32(math.Inf(1)), float32(math.Inf(-1)); m.entries.zeros {
+		low, high = 0, 0
+	}
 	m.eachEntry(func(_ int, v float32) { low, high = min(low, v), max(high, v) })
 	if low > high { // all are hidden
 		return 0, 0

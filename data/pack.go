@@ -45,6 +45,7 @@ type packedImages struct {
 	Labels  []int       `json:",omitempty"`
 	Scaling *Scaling    `json:",omitempty"`
 	Missing bool        `json:",omitempty"`
+	Zeros   bool        `json:",omitempty"` // entries that a sparse matrix does not have are 0
 	Columns []Column    `json:",omitempty"` // columns other than images and labels, whose values follow the images
 
 	RowNames   []string `json:",omitempty"`
@@ -86,7 +87,7 @@ func (m *Images) header() *packedImages {
 		return nil
 	}
 	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil && !m.Sparse(), Sparse: m.Sparse(), Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling,
-		Missing: m.missing, Columns: m.Columns(), RowNames: m.RowNames(), ValueNames: m.ValueNames()}
+		Missing: m.missing, Zeros: m.entries != nil && m.entries.zeros, Columns: m.Columns(), RowNames: m.RowNames(), ValueNames: m.ValueNames()}
 }
 
 // pack writes the values; w stores an error.
@@ -150,6 +151,9 @@ func (p *packedImages) unpackEntries(b []byte) (*Images, []byte, error) {
 	m, err := NewEntries(starts, columns, values, p.Shape[0])
 	if err != nil {
 		return nil, nil, fmt.Errorf("%w: %w", errPacked, err)
+	}
+	if p.Zeros {
+		m = m.WithZeros()
 	}
 	m.entries.rowNames, m.labels = p.RowNames, p.Labels
 	return m, b, nil

@@ -187,7 +187,7 @@ func (m *Images) statistics(groups int) []statistic {
 
 // eachValue calls do for every observed value of every sample.
 func (m *Images) eachValue(do func(i int, v float64)) {
-	if m.entries != nil && m.scaling == nil {
+	if m.entries != nil && !m.entries.zeros && m.scaling == nil {
 		m.eachEntry(func(k int, v float32) { do(k, float64(v)) })
 		return
 	}

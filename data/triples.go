@@ -21,11 +21,11 @@ import (
 
 func init() {
 	Registry.Register("triples", "your own sparse matrix: a line per entry (row, column, value) in a .csv file, or SciPy's .npz files (save_npz)",
-		func() Source { return &Triples{Empty: refuseEmpty} })
+		func() Source { return &Triples{Empty: refuseEmpty, Absent: absentMissing} })
 }
 
 // Triples is a user-defined sparse matrix of which only some entries are known, for example ratings of films by users. A
-// sample is a row of the matrix; all other entries are missing. A .csv file has a line for each entry. Rows and columns may
+// sample is a row of the matrix; all other entries are missing, or with absent = "zero", as in a matrix of counts, 0. A .csv file has a line for each entry. Rows and columns may
 // have any names and are sorted by name, or as numbers if all names are whole numbers. An .npz file has the form of
 // scipy.sparse.save_npz in the layout COO, CSR or CSC; its rows and columns are numbered. Files are read twice from the disk;
 // in memory an entry takes 8 bytes.
@@ -35,12 +35,13 @@ type Triples struct {
 	Column string `toml:"column" doc:"column with the names of columns; by default the second"`
 	Value  string `toml:"value" doc:"column of the values; by default the third"`
 	Empty  string `toml:"empty" oneof:"refuse drop" doc:"rows and columns of an .npz file without an entry: refuse, an error, or drop, which omits them; the names of the others are their numbers"`
+	Absent string `toml:"absent" oneof:"missing zero" doc:"entries that the file does not have: missing, as in ratings, or zero, as in counts; with zero, rows and columns without an entry are not refused"`
 }
 
 // Origin returns [OwnFiles]: there is nothing to download.
 func (*Triples) Origin() Origin { return OwnFiles }
 
-func (*Triples) hasMissing() bool { return true }
+func (s *Triples) hasMissing() bool { return s.Absent != absentZero }
 
 // Unlabelled implements [Unlabelled].
 func (*Triples) Unlabelled() bool { return true }
@@ -101,8 +102,11 @@ func (s *Triples) Size(ctx context.Context) (rows, columns, entries int, err err
 	return rows, columns, entries, badFile("triples", s.File, err)
 }
 
-// The values of the key `empty`.
-const refuseEmpty, dropEmpty = "refuse", "drop"
+// The values of the keys `empty` and `absent`.
+const (
+	refuseEmpty, dropEmpty    = "refuse", "drop"
+	absentMissing, absentZero = "missing", "zero"
+)
 
 // mostRows is the maximum number of rows, and of columns, of a matrix, because their indices are int32.
 const mostRows = math.MaxInt32
@@ -134,8 +138,10 @@ func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) 
 	if err != nil {
 		return nil, file, err
 	}
-	if err := errors.Join(rows.compact("row", s.Empty), columns.compact("column", s.Empty)); err != nil {
-		return nil, file, err
+	if s.Absent != absentZero || s.Empty == dropEmpty {
+		if err := errors.Join(rows.compact("row", s.Empty), columns.compact("column", s.Empty)); err != nil {
+			return nil, file, err
+		}
 	}
 	e, err := collect(rows, columns, func(add func(i, j int, v float32) error) error {
 		return f.each(ctx, func(_, i, j int, v float32) error { return add(i, j, v) })
@@ -158,7 +164,7 @@ func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) 
 		return nil, file, cmp.Or(err, fmt.Errorf("row %d, column %d is given twice, by the entries %d and %d: add them up first, with sum_duplicates() of SciPy",
 			rows.number(i), columns.number(j), places[0], places[1]))
 	}
-	e.rowNames = rows.names()
+	e.rowNames, e.zeros = rows.names(), s.Absent == absentZero
 	return newEntryImages(e, columns.n, columns.names()), file, nil
 }
 
@@ -293,7 +299,7 @@ func (s *Triples) readCSV(ctx context.Context, path string) (*Images, File, erro
 			return nil, file, s.twice(ctx, path, rowNames[i], columnNames[j])
 		}
 	}
-	e.rowNames = rowNames
+	e.rowNames, e.zeros = rowNames, s.Absent == absentZero
 	return newEntryImages(e, len(columnNames), columnNames), file, nil
 }
 

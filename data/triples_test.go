@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -276,5 +277,47 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 				t.Fatalf("byte %d: another matrix was read", i)
 			}
 		}
+	}
+}
+
+// With absent = "zero" the samples are complete, rows and columns without an entry are rows and columns of zeros, and a packed
+// set is equal.
+func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
+	s := &Triples{File: "testdata/sparse_empty.npz", Empty: refuseEmpty, Absent: absentZero}
+	set, err := Load(background, s, nil, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var packed bytes.Buffer
+	if err := set.Pack(&packed); err != nil {
+		t.Fatal(err)
+	}
+	again, err := Unpack(packed.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]*Images{"loaded": set.Train, "unpacked": again.Train, "all zeros kept": loadTriples(t, &Triples{File: "testdata/sparse_empty.npz", Empty: dropEmpty}).WithZeros()} {
+		if m.Holed() || !m.Zeros() {
+			t.Errorf("%s: entries are missing", name)
+		}
+		mask := make([]float32, m.Pixels())
+		m.copySparseVirtual(mask, ObservedColumn, 0)
+		if slices.Contains(mask, 0) {
+			t.Errorf("%s: observed %v", name, mask)
+		}
+		if low, _ := m.Range(); low != 0 {
+			t.Errorf("%s: the least value is %v", name, low)
+		}
+		sums := 0.0
+		m.eachValue(func(_ int, v float64) { sums++ })
+		if int(sums) != m.Len()*m.Pixels() {
+			t.Errorf("%s: %v values", name, sums)
+		}
+	}
+	if m := set.Train; m.Len() != 3 || m.Pixels() != 3 {
+		t.Errorf("%d rows of %d values, want 3 of 3", m.Len(), m.Pixels())
+	}
+	if hidden := set.Train.hide(0.99, 1, 0); !hidden.Holed() || hidden.Zeros() {
+		t.Error("hidden entries are not missing")
 	}
 }
