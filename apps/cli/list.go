@@ -91,27 +91,21 @@ func kindsAndParts(args, titles []string) (kinds, parts []string) {
 	return kinds, parts
 }
 
+// listEntry is what list shows of a part, a metric or a declaration.
+type listEntry interface {
+	of() (name, file string) // file is that of a declaration
+}
+
 // only reduces the kinds to the named parts, and returns the kinds with at least one of these parts.
-func only(all map[string]any, kinds, parts []string) (with []string, err error) {
+func only(all map[string][]listEntry, kinds, parts []string) (with []string, err error) {
 	var names []string
-	keep := func(name string) bool {
-		names = append(names, name)
-		return !slices.Contains(parts, name)
-	}
 	for _, kind := range kinds {
-		n := 0
-		switch list := all[kind].(type) {
-		case []table.Description:
-			list = slices.DeleteFunc(slices.Clone(list), func(d table.Description) bool { return keep(d.Name) })
-			all[kind], n = list, len(list)
-		case []declaration:
-			list = slices.DeleteFunc(list, func(d declaration) bool { return keep(d.Name) })
-			all[kind], n = list, len(list)
-		case []describedMetric:
-			list = slices.DeleteFunc(list, func(d describedMetric) bool { return keep(d.Name) })
-			all[kind], n = list, len(list)
-		}
-		if n > 0 {
+		all[kind] = slices.DeleteFunc(all[kind], func(e listEntry) bool {
+			name, _ := e.of()
+			names = append(names, name)
+			return !slices.Contains(parts, name)
+		})
+		if len(all[kind]) > 0 {
 			with = append(with, kind)
 		} else {
 			delete(all, kind)
@@ -132,26 +126,20 @@ func only(all map[string]any, kinds, parts []string) (with []string, err error) 
 }
 
 // declares reports whether all names are those of parts, of which there is at least one.
-func declares(all map[string]any, names []string) bool {
+func declares(all map[string][]listEntry, names []string) bool {
 	known := map[string]bool{}
 	for _, entries := range all {
-		switch list := entries.(type) {
-		case []table.Description:
-			for _, d := range list {
-				known[d.Name] = true
-			}
-		case []describedMetric:
-			for _, d := range list {
-				known[d.Name] = true
-			}
+		for _, e := range entries {
+			name, file := e.of()
+			known[name] = known[name] || file == ""
 		}
 	}
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool { return !known[name] })
 }
 
 // describe returns the entries for every title. After an error of the file it still returns the parts.
-func describe(f *fileFlag, titles []string) (all map[string]any, failed error) {
-	all = map[string]any{}
+func describe(f *fileFlag, titles []string) (all map[string][]listEntry, failed error) {
+	all = map[string][]listEntry{}
 	for _, title := range titles {
 		if title == metricsTitle {
 			all[title] = describedMetrics()
@@ -166,7 +154,9 @@ func describe(f *fileFlag, titles []string) (all map[string]any, failed error) {
 			continue
 		}
 		if list, ok := config.Describe(title); ok {
-			all[title] = list
+			for _, d := range list {
+				all[title] = append(all[title], described{d, ""})
+			}
 			continue
 		}
 		models, err := f.load()
@@ -179,25 +169,26 @@ func describe(f *fileFlag, titles []string) (all map[string]any, failed error) {
 }
 
 // named returns the entries of parts without keys.
-func named[T any](r *part.Registry[T]) []table.Description {
-	list := []table.Description{}
+func named[T any](r *part.Registry[T]) (list []listEntry) {
 	for _, e := range r.All() {
-		list = append(list, table.Description{Name: e.Name, About: e.About, Keys: []table.KeyDescription{}})
+		list = append(list, described{table.Description{Name: e.Name, About: e.About, Keys: []table.KeyDescription{}}, ""})
 	}
 	return list
 }
 
-// declaration is a model or sweep as `tessera list` shows it.
-type declaration struct {
+// described is a part, a model or a sweep as `tessera list` shows it.
+type described struct {
 	table.Description
-	File string `json:"file"`
+	File string `json:"file,omitempty"` // that declares it
 }
 
+func (d described) of() (name, file string) { return d.Name, d.File }
+
 // declared returns the models or sweeps of a file and of the shipped ones that it extends.
-func declared(models *config.File, title string) ([]declaration, error) {
-	list := []declaration{}
+func declared(models *config.File, title string) ([]listEntry, error) {
+	list := []listEntry{}
 	add := func(name, about, file string) {
-		list = append(list, declaration{table.Description{Name: name, About: about, Keys: []table.KeyDescription{}}, file})
+		list = append(list, described{table.Description{Name: name, About: about, Keys: []table.KeyDescription{}}, file})
 	}
 	if title == sweepsTitle {
 		for _, name := range models.SweepNames() {
@@ -219,28 +210,31 @@ func declared(models *config.File, title string) ([]declaration, error) {
 	return list, nil
 }
 
-// listBlocks shows the entries of one title.
-func listBlocks(title string, entries any) (blocks []doc.Block) {
-	switch list := entries.(type) {
-	case []describedMetric:
-		return []doc.Block{metricsTable(list)}
-	case []table.Description:
-		return []doc.Block{partsBlock(title, list)}
-	case []declaration: // under the file that declares them
-		for i := 0; i < len(list); {
-			of, file := title+" of "+list[i].File, list[i].File
-			if file == tessera.ShippedName {
-				of = "shipped " + title
-			}
-			var group []table.Description
-			for ; i < len(list) && list[i].File == file; i++ {
-				group = append(group, list[i].Description)
-			}
-			blocks = append(blocks, partsBlock(of, group))
-		}
+// listBlocks shows the entries of one title, declarations under the file that declares them.
+func listBlocks(title string, entries []listEntry) (blocks []doc.Block) {
+	if title == metricsTitle {
+		return []doc.Block{metricsTable(entries)}
 	}
-	if blocks == nil {
-		return []doc.Block{partsBlock(title, nil)}
+	for len(entries) > 0 || blocks == nil {
+		of, n := title, len(entries)
+		if n > 0 {
+			_, file := entries[0].of()
+			if i := slices.IndexFunc(entries, func(e listEntry) bool { _, other := e.of(); return other != file }); i > 0 {
+				n = i
+			}
+			switch file {
+			case "":
+			case tessera.ShippedName:
+				of = "shipped " + title
+			default:
+				of = title + " of " + file
+			}
+		}
+		var group []table.Description
+		for _, e := range entries[:n] {
+			group = append(group, e.(described).Description)
+		}
+		blocks, entries = append(blocks, partsBlock(of, group)), entries[n:]
 	}
 	return blocks
 }
@@ -262,17 +256,17 @@ func partsBlock(title string, list []table.Description) doc.Block {
 		}
 	}
 	g := &doc.Group{Title: title}
-	shared := &doc.Table{Title: "keys of several " + title, Columns: []doc.Column{{}, {Wrap: true}, {Wrap: true}}}
+	shared := &doc.Table{Title: "keys of several " + title, Columns: []doc.Column{{}, {Wrap: true}}}
 	for _, d := range list {
-		t := &doc.Table{Title: strings.TrimSuffix(d.Name+": "+d.About, ": "), Columns: []doc.Column{{}, {}, {Wrap: true}, {Wrap: true}}}
+		t := &doc.Table{Title: strings.TrimSuffix(d.Name+": "+d.About, ": "), Columns: []doc.Column{{}, {}, {Wrap: true}}}
 		var also []string
 		for _, k := range d.Keys {
 			if count[common(k)] < sharedBy {
-				t.Row("  "+k.Key, byDefault(k), k.Want, k.About)
+				t.Row("  "+k.Key, byDefault(k), keyText(k))
 				continue
 			}
 			also = append(also, strings.TrimSuffix(k.Key+" "+byDefault(k), " -"))
-			if row := []any{"  " + k.Key, k.Want, k.About}; !slices.ContainsFunc(shared.Rows, func(r []any) bool { return slices.Equal(r, row) }) {
+			if row := []any{"  " + k.Key, keyText(k)}; !slices.ContainsFunc(shared.Rows, func(r []any) bool { return slices.Equal(r, row) }) {
 				shared.Rows = append(shared.Rows, row)
 			}
 		}
@@ -289,6 +283,17 @@ func partsBlock(title string, list []table.Description) doc.Block {
 
 // sharedBy is the least number of parts with the same description of a key for which the key is described once, below the parts.
 const sharedBy = 3
+
+// keyText says what a key is, with its range.
+func keyText(k table.KeyDescription) string {
+	switch {
+	case k.Want == "":
+		return k.About
+	case k.About == "":
+		return k.Want
+	}
+	return k.About + " (" + k.Want + ")"
+}
 
 // byDefault returns a description of the default of a key.
 func byDefault(k table.KeyDescription) string {
@@ -374,9 +379,10 @@ type metricSetting struct {
 	About   string `json:"about"`
 }
 
+func (d describedMetric) of() (name, file string) { return d.Name, "" }
+
 // describedMetrics lists the registered metrics.
-func describedMetrics() []describedMetric {
-	var all []describedMetric
+func describedMetrics() (all []listEntry) {
 	for _, e := range metrics.Registry.All() {
 		m := e.New()
 		d := describedMetric{Name: e.Name, Settings: []metricSetting{}}
@@ -392,9 +398,10 @@ func describedMetrics() []describedMetric {
 }
 
 // metricsTable has a row for every measure with its name, the better direction and a description, then rows for the settings.
-func metricsTable(all []describedMetric) *doc.Table {
+func metricsTable(all []listEntry) *doc.Table {
 	t := &doc.Table{Title: metricsTitle, Columns: []doc.Column{{}, {}, {Wrap: true}}}
-	for _, m := range all {
+	for _, e := range all {
+		m := e.(describedMetric)
 		for _, one := range m.Measures {
 			t.Row("  "+one.Name, string(one.Better), one.About)
 		}

@@ -15,7 +15,7 @@ decoder = [{ kind = "dense", units = 64 }, { kind = "reshape", shape = [8, 8] },
 hook.teacher = { decay = { kind = "cosine", from = 0.9, to = 1.0, epochs = 40 } }
 loss = [{ kind = "mse" }, { kind = "consistency", on = "code" }]
 `)
-	b.contains("summary", spaced(b.must(0, "summary", "skip").stdout), "hook teacher decay from 0.9 to 1\n")
+	b.contains("summary", spaced(b.must(0, "summary", "skip").stdout), "hook teacher decay.epochs = 40.0, decay.from = 0.9, ")
 	b.must(0, "train", "skip", "--epochs", "1")
 	b.must(0, "figure", "reconstructions", "runs/skip")
 	b.must(0, "report", "runs/skip")

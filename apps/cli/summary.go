@@ -4,20 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"tessera"
 	"tessera/apps/show/doc"
 	"tessera/classical"
 	"tessera/config"
-	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph"
-	"tessera/hooks"
 	"tessera/internal/numeral"
 	"tessera/internal/volume"
-	"tessera/losses"
 	"tessera/metrics"
 	"tessera/optim"
 )
@@ -235,8 +231,7 @@ func variants(m *config.Model) []doc.Fact {
 		}
 	}
 	for _, h := range m.AllHooks() {
-		title, text := hookText(h)
-		f.Add("", title, text)
+		f.Add("", "hook "+h.Name, hookText(m, h))
 	}
 	return f.Facts
 }
@@ -257,52 +252,13 @@ func playerText(m *config.Model, p config.Moving) string {
 	return text
 }
 
-// hookText returns what a hook is called, and a description in one line.
-func hookText(h config.Hook) (title, text string) {
-	switch s := h.Hook.(type) {
-	case *hooks.Prune:
-		what := fmt.Sprintf("the smallest %g %%", 100*s.Fraction)
-		if s.Fraction == 0 {
-			what = fmt.Sprintf("up to %g", s.Threshold)
+// hookText returns the settings of a hook in one line.
+func hookText(m *config.Model, h config.Hook) string {
+	var texts []string
+	for key, value := range m.Settings() {
+		if name, ok := strings.CutPrefix(key, "hook."+h.Name+"."); ok {
+			texts = append(texts, name+" = "+value)
 		}
-		return "pruned", fmt.Sprintf("%s of %s, after epoch %d until %s", what, s.On, s.From, endText(s.Until, s.Rate))
-	case *hooks.SparsePhase:
-		return "sparse codes", fmt.Sprintf("%s, after epoch %d until %s", s.On, s.From, endText(s.Until, s.Rate))
-	case *hooks.Average:
-		return "averaged weights", fmt.Sprintf("decay %g", s.Decay)
-	case *hooks.Adversarial:
-		return "adversarial training", fmt.Sprintf("a fraction of %g of each batch, %s, %s norm, epsilon %g", s.Share, s.Method, s.Norm, s.Epsilon)
-	case *hooks.EarlyStopping:
-		return "early stopping", fmt.Sprintf("after %d epochs without a decrease of the validation error by more than %g", s.Patience, s.MinDelta)
 	}
-	var settings []string
-	for _, f := range table.Fields(h.Hook) {
-		settings = append(settings, fmt.Sprint(f.Key, " ", settingText(f.Value.Interface())))
-	}
-	return "hook " + h.Name, cmp.Or(strings.Join(settings, ", "), "no settings")
-}
-
-// endText returns a description of the end of a phase.
-func endText(until int, rate float64) string {
-	if until == 0 {
-		return "the end"
-	}
-	return fmt.Sprintf("epoch %d, then at %g of the learning rate", until, rate)
-}
-
-// settingText returns the value of a setting for a text. For a schedule it returns the weights that it goes through.
-func settingText(value any) any {
-	w, ok := value.(losses.Weight)
-	if !ok {
-		return value
-	}
-	through := losses.Through(w)
-	text := fmt.Sprintf("from %g", through[0])
-	for _, weight := range through[1:] {
-		text += fmt.Sprintf(" to %g", weight)
-	}
-	if slices.Min(through) == slices.Max(through) {
-		return through[0]
-	}
-	return text
+	return cmp.Or(strings.Join(texts, ", "), "no settings")
 }

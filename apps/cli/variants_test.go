@@ -24,8 +24,8 @@ func TestARunStartsFromAnother(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", variantModels)
 	b.contains("summary", spaced(b.must(0, "summary", "decoder-only").stdout), "parameters 13,318\ntrainable 7,168\n",
-		"frozen encoder.*\n", "initial parameters from runs/small, *\n", "pruned the smallest 25 % of *.weight, after epoch 1 until epoch 3, then at 0.1 of the learning rate\n",
-		"pruned up to 0.01 of decoder.*, after epoch 2 until the end\n", "averaged weights decay 0.99\n")
+		"frozen encoder.*\n", "initial parameters from runs/small, *\n", "hook prune fraction = 0.25, from = 1, ",
+		"threshold = 0.01", "hook prune-2 ", "hook average decay = 0.99")
 	b.contains("no run", b.must(exitConfig, "train", "decoder-only").stderr, "runs/small is not the folder of a run")
 	b.must(0, "train", "small", "--epochs", "1")
 	b.contains("too short", b.must(exitConfig, "train", "decoder-only", "--epochs", "2").stderr,

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tessera/apps/show/page"
+	"tessera/internal/numeral"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -213,10 +214,10 @@ func measure(of metrics.Values) (name string, value float64) {
 func (s status) text() string {
 	text := fmt.Sprintf("%s: epoch %d of %d", s.State, s.Epoch, s.Epochs)
 	if loss, ok := s.Metrics.Number("loss"); ok {
-		text += fmt.Sprintf(", loss %.4g", loss)
+		text += ", loss " + numeral.Float(loss)
 	}
 	if name, value := measure(s.Metrics); name != "" {
-		text += fmt.Sprintf(", %s %.4g", name, value)
+		text += fmt.Sprintf(", %s %s", name, numeral.Float(value))
 	}
 	return text
 }
