@@ -74,11 +74,7 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.Value) {
 		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, known))
 	}
-	all, err := given(cmd, r, rows, columns)
-	if err != nil {
-		return err
-	}
-	values, err := r.ValueOf(f.Value, all)
+	values, err := encoded(cmd, r, f.Value, rows, columns)
 	if err != nil {
 		return err
 	}
@@ -89,6 +85,36 @@ func (f *encodeCommand) Do(cmd *Call) error {
 		shape = []int{len(values) / max(1, rows.Len())}
 	}
 	return f.write(cmd, name, shape, values, rows)
+}
+
+// encoded returns a value of the model for the samples of a file. Rows of a sparse matrix are encoded in blocks, so that their
+// other entries are never all in memory.
+func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []data.Column) (values []float32, err error) {
+	const together, most = 256, 1 << 21 // samples that a baseline encodes together; values of a block
+	block := rows.Len()
+	if rows.Sparse() && !slices.ContainsFunc(columns, func(c data.Column) bool { return c.Drawn }) {
+		block = max(1, most/rows.Pixels()/together) * together
+	}
+	for from := 0; from < rows.Len() || from == 0; from += max(block, 1) {
+		part := *rows
+		if block < rows.Len() {
+			indices := make([]int, min(block, rows.Len()-from))
+			for i := range indices {
+				indices[i] = from + i
+			}
+			part.Images = rows.Subset(indices)
+		}
+		all, err := given(cmd, r, &part, columns)
+		if err != nil {
+			return nil, err
+		}
+		some, err := r.ValueOf(name, all)
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, some...)
+	}
+	return values, nil
 }
 
 // given returns the values of the columns for the samples of a file. It prints a note that names the columns drawn at random.
@@ -203,7 +229,14 @@ func readSamples(cmd *Call, r *tessera.Run, path string, columns ...data.Column)
 	}
 	warn(cmd, rows.Notes...)
 	low, high := r.Range()
-	warnRange(cmd.ErrOrStderr(), path, rows.Raw(), low, high)
+	var values []float32
+	if rows.Sparse() {
+		least, most := rows.Scaled(nil).Range()
+		values = []float32{least, most}
+	} else {
+		values = rows.Raw()
+	}
+	warnRange(cmd.ErrOrStderr(), path, values, low, high)
 	return rows, nil
 }
 

@@ -138,3 +138,43 @@ func TestAKilledMatrixFactorisationResumesToTheSameBytes(t *testing.T) {
 		})
 	}
 }
+
+// Counts whose absent entries are zero are trained, measured and encoded; more rows than one block have the codes of their own.
+func TestAMatrixOfCountsIsFactorisedByItsEntries(t *testing.T) {
+	t.Parallel()
+	const rows, each = 300, 30 // blocks have 256 rows of so many columns
+	b := newBench(t)
+	text, last := "cell,gene,count\n", "cell,gene,count\n"
+	for i := range rows {
+		for e := range each {
+			line := fmt.Sprintf("%d,%d,%d\n", i, i*each+e, 1+e%3)
+			if text += line; i == rows-1 {
+				last += line
+			}
+		}
+	}
+	b.write("counts.csv", text)
+	b.write("last.csv", last)
+	b.write("models.toml", `
+[model.counts]
+kind       = "nmf"
+solver     = "mu"
+loss       = "kl"
+components = 2
+iterations = 3
+dataset    = { name = "triples", file = "counts.csv", absent = "zero" }
+`)
+	b.must(0, "check")
+	b.must(0, "train", "counts", "--quiet")
+	b.contains("eval", b.must(0, "eval", "runs/counts").stdout, "explained_variance")
+	codes := map[string][]string{}
+	for _, name := range []string{"counts", "last"} {
+		b.must(0, "encode", "runs/counts", "--in", name+".csv", "-o", name+"-codes.csv")
+		codes[name] = strings.Split(strings.TrimSpace(b.read(name+"-codes.csv")), "\n")
+	}
+	if all, one := codes["counts"], codes["last"]; len(all) != rows+1 || len(one) != 2 || all[rows] != one[1] {
+		t.Errorf("%d and %d lines, the last %q and %q", len(all), len(one), all[len(all)-1], one[len(one)-1])
+	}
+	b.write("models.toml", strings.ReplaceAll(b.read("models.toml"), `"kl"`, `"itakura_saito"`))
+	b.contains("a loss of all values", b.run("train", "counts", "--quiet", "-o", "other").stderr, "absent entries are zero")
+}
