@@ -27,7 +27,6 @@ type Arrays struct {
 	Layout
 }
 
-// HasTest implements [Tester].
 func (a *Arrays) HasTest() bool { return a.TestImages != "" }
 
 // Origin returns [OwnFiles]: there is nothing to download.
@@ -202,7 +201,6 @@ func init() {
 // c).
 type NPY struct{ Arrays }
 
-// Load implements [Source].
 func (s *NPY) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return s.load(ctx, "npy", need)
 }
@@ -215,7 +213,6 @@ func init() {
 // IDX is a user-defined data set in IDX files, like those of MNIST: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
 type IDX struct{ Arrays }
 
-// Load implements [Source].
 func (s *IDX) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return s.load(ctx, "idx", need)
 }

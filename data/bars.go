@@ -32,12 +32,10 @@ func (b *Bars) Check() error {
 	return nil
 }
 
-// Shape implements [Source].
 func (b *Bars) Shape(Dirs) ([]int, bool) { return []int{b.side(), b.side()}, true }
 
 func (b *Bars) side() int { return cmp.Or(b.Side, 8) }
 
-// Load implements [Source].
 func (b *Bars) Load(context.Context, Dirs, Need) (*Set, error) {
 	side := b.side()
 	perImage := side * side

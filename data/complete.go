@@ -18,6 +18,8 @@ import (
 	"tessera/internal/safetensors"
 )
 
+var _ reader = (*allowing)(nil)
+
 // AllowMissing returns a source with the keys of s, for [ReadRows]. Its files may have missing entries: NaN and empty cells.
 func AllowMissing(s Source) Source {
 	h := allowing{Source: s}
@@ -35,10 +37,7 @@ type allowing struct {
 	p pictures
 }
 
-// reading implements [reader].
-func (a allowing) reading() reading { return a.r }
-
-// pictures implements [reader].
+func (a allowing) reading() reading   { return a.r }
 func (a allowing) pictures() pictures { return a.p }
 
 // Complete reads the samples of a .csv, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and

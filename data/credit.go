@@ -57,21 +57,14 @@ const (
 
 func creditOutcomes() []string { return []string{"default", "repaid"} }
 
-// Shape implements [Source].
 func (*Credit) Shape(Dirs) ([]int, bool) { return []int{creditValues}, true }
-
-// HasTest implements [Tester].
-func (c *Credit) HasTest() bool { return c.Test > 0 }
-
-// Classes implements [Classed].
+func (c *Credit) HasTest() bool          { return c.Test > 0 }
 func (*Credit) Classes(Dirs) (int, bool) { return len(creditOutcomes()), true }
 
-// DescribeColumns implements [Columned].
 func (*Credit) DescribeColumns(Dirs) []Column {
 	return []Column{{Name: groupColumn, Type: Whole, Names: []string{"a", "b"}}, {Name: truthColumn, Type: Whole, Names: creditOutcomes()}}
 }
 
-// Load implements [Source].
 func (c *Credit) Load(context.Context, Dirs, Need) (*Set, error) {
 	if _, err := generatedSize("credit", max(c.Count, c.Test), creditValues); err != nil {
 		return nil, err

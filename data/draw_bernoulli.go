@@ -12,12 +12,10 @@ func init() {
 	Draws.Register("bernoulli", "1 with a probability, else 0: masks", func() Draw { return &DrawBernoulli{Probability: 0.5} })
 }
 
-// Column implements [Draw].
 func (b *DrawBernoulli) Column(other func(string) (Column, bool)) (Column, error) {
 	return b.Of(Whole, other)
 }
 
-// Draw implements [Draw].
 func (b *DrawBernoulli) Draw(dst []float32, _ Drawing, r *rand.Rand) {
 	for i := range dst {
 		if dst[i] = 0; r.Float64() < b.Probability {

@@ -13,12 +13,10 @@ func init() {
 	Draws.Register("constant", "the same number for all samples: the target of a judge", func() Draw { return &DrawConstant{} })
 }
 
-// Column implements [Draw].
 func (c *DrawConstant) Column(other func(string) (Column, bool)) (Column, error) {
 	return c.Of(Float32, other)
 }
 
-// Draw implements [Draw].
 func (c *DrawConstant) Draw(dst []float32, _ Drawing, _ *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(c.Value)

@@ -13,12 +13,10 @@ func init() {
 	Draws.Register("normal", "values from N(mean, stddev²): noise, the input of a generator", func() Draw { return &DrawNormal{Stddev: 1} })
 }
 
-// Column implements [Draw].
 func (n *DrawNormal) Column(other func(string) (Column, bool)) (Column, error) {
 	return n.Of(Float32, other)
 }
 
-// Draw implements [Draw].
 func (n *DrawNormal) Draw(dst []float32, _ Drawing, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(n.Mean + n.Stddev*r.NormFloat64())

@@ -16,10 +16,8 @@ func init() {
 	Draws.Register("other", "the values of a column of another sample, drawn from all others: negatives", func() Draw { return &DrawOther{Of: ImagesColumn} })
 }
 
-// Reads implements [DrawReader].
 func (o *DrawOther) Reads() []string { return []string{o.Of} }
 
-// Column implements [Draw].
 func (o *DrawOther) Column(other func(string) (Column, bool)) (Column, error) {
 	c, ok := other(o.Of)
 	if !ok {
@@ -34,7 +32,6 @@ func (o *DrawOther) Column(other func(string) (Column, bool)) (Column, error) {
 	return c, nil
 }
 
-// Draw implements [Draw].
 func (o *DrawOther) Draw(dst []float32, s Drawing, r *rand.Rand) {
 	i := s.Sample()
 	if n := s.Samples(); n > 1 {

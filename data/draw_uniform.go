@@ -25,12 +25,10 @@ func (u *DrawUniform) Check() error {
 	return u.Shaped.Check()
 }
 
-// Column implements [Draw].
 func (u *DrawUniform) Column(other func(string) (Column, bool)) (Column, error) {
 	return u.Of(Float32, other)
 }
 
-// Draw implements [Draw].
 func (u *DrawUniform) Draw(dst []float32, _ Drawing, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(u.Low + (u.High-u.Low)*r.Float64())

@@ -30,14 +30,12 @@ func (w *DrawWhole) Check() error {
 	return w.Shaped.Check()
 }
 
-// Column implements [Draw].
 func (w *DrawWhole) Column(other func(string) (Column, bool)) (Column, error) {
 	c, err := w.Of(Whole, other)
 	c.Between = []int{w.From, w.Below - 1}
 	return c, err
 }
 
-// Draw implements [Draw].
 func (w *DrawWhole) Draw(dst []float32, _ Drawing, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(w.From + r.IntN(w.Below-w.From))

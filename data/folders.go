@@ -43,7 +43,6 @@ type ImageFolders struct{ Folders }
 // PNG is a user-defined data set in folders of PNG files. Other files, and folders inside class folders, are ignored.
 type PNG struct{ Folders }
 
-// HasTest implements [Tester].
 func (f *Folders) HasTest() bool { return f.TestImages != "" }
 
 // Origin returns [OwnFiles]: there is nothing to download.
@@ -91,12 +90,10 @@ func (p *PNG) Classes(Dirs) (int, bool) { return p.classes(p.pictures()) }
 // Classes implements [Classed] by the sub-folders of the training images.
 func (i *ImageFolders) Classes(Dirs) (int, bool) { return i.classes(i.pictures()) }
 
-// Load implements [Source].
 func (p *PNG) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return p.load(ctx, "png", p.pictures(), need)
 }
 
-// Load implements [Source].
 func (i *ImageFolders) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return i.load(ctx, "images", i.pictures(), need)
 }

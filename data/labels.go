@@ -43,10 +43,8 @@ func PredictorOf(s Source) string {
 	return ""
 }
 
-// Unlabelled implements [Unlabelled].
 func (*Swimmer) Unlabelled() bool { return true }
 
-// Unlabelled implements [Unlabelled].
 func (*Bars) Unlabelled() bool { return true }
 
 // Unlabelled implements [Unlabelled]: it reports true without a file of labels.
@@ -118,7 +116,6 @@ func classesOf(labels []int) int {
 	return max(min(slices.Max(labels), math.MaxInt-1)+1, 0)
 }
 
-// Classes implements [Classed].
 func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
 
 // Classes implements [Classed] from the files of labels: the largest label of both splits plus one.

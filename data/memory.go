@@ -208,13 +208,11 @@ func checksumOf(all ...*Images) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// HasTest implements [Tester].
 func (m *Memory) HasTest() bool { return m != nil && m.Tests }
 
 // Origin returns [OwnFiles]: there is nothing to download.
 func (*Memory) Origin() Origin { return OwnFiles }
 
-// Shape implements [Source].
 func (m *Memory) Shape(Dirs) ([]int, bool) {
 	if m == nil || m.train == nil {
 		return nil, false

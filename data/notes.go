@@ -35,10 +35,8 @@ type Notes struct {
 // fundamental returns the frequency of a note, in bins.
 func fundamental(note int) float64 { return 3 * math.Exp2(float64(note)/12) }
 
-// Shape implements [Source].
 func (s *Notes) Shape(Dirs) ([]int, bool) { return []int{s.Bins}, true }
 
-// Load implements [Source].
 func (s *Notes) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	if top := fundamental(s.Notes - 1); top >= float64(s.Bins) {
 		return nil, &Error{Dataset: "notes", Problem: fmt.Sprintf("the highest of %d notes has the frequency %.0f, but there are only %d bins", s.Notes, top, s.Bins),

@@ -38,7 +38,6 @@ func (p *Patches) Check() error {
 	return p.Scale.OfValues()
 }
 
-// WithInner implements [Outer].
 func (p *Patches) WithInner(other func(Source) Source) Source {
 	if p.Of == nil {
 		return p
@@ -58,13 +57,9 @@ func (p *Patches) Origin() Origin {
 	return Generated
 }
 
-// HasTest implements [Tester].
-func (p *Patches) HasTest() bool { return p.Of != nil && HasTest(p.Of.Source) }
-
-// Unlabelled implements [Unlabelled].
+func (p *Patches) HasTest() bool  { return p.Of != nil && HasTest(p.Of.Source) }
 func (*Patches) Unlabelled() bool { return true }
 
-// FitsScale implements [ScaleFitter].
 func (p *Patches) FitsScale() bool {
 	return p.Scale.Fitted() || p.Scale == (Scale{}) && p.Of != nil && ScaleIsFitted(p.Of.Source)
 }
@@ -80,7 +75,6 @@ func (p *Patches) shape(images []int) ([]int, error) {
 	return append([]int{p.Size, p.Size}, images[2:]...), nil
 }
 
-// Shape implements [Source].
 func (p *Patches) Shape(dirs Dirs) ([]int, bool) {
 	if p.Of == nil {
 		return nil, false
@@ -93,7 +87,6 @@ func (p *Patches) Shape(dirs Dirs) ([]int, bool) {
 	return shape, err == nil
 }
 
-// Load implements [Source].
 func (p *Patches) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

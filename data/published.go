@@ -48,7 +48,6 @@ func idxFiles(sums [4]string) [4]publishedFile {
 	}
 }
 
-// HasTest implements [Tester].
 func (*published) HasTest() bool { return true }
 
 // Origin returns [Downloaded].

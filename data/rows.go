@@ -69,7 +69,6 @@ type ordered struct {
 	columns []string
 }
 
-// reading implements [reader].
 func (o ordered) reading() reading {
 	r := o.reader.reading()
 	r.order = o.columns
@@ -94,7 +93,6 @@ func Reading(s Source, columns ...Column) Source {
 // byName replaces a source without keys for files. The columns of a file are identified by their own names.
 type byName []Column
 
-// reading implements [reader].
 func (b byName) reading() reading {
 	r := reading{held: ColumnNames{}}
 	for _, c := range b {
@@ -129,7 +127,6 @@ type withColumns struct {
 	columns []Column
 }
 
-// reading implements [reader].
 func (w withColumns) reading() reading {
 	r := w.reader.reading()
 	r.known = w.columns

@@ -64,10 +64,8 @@ func ScaleIsFitted(source Source) bool {
 	return ok && s.FitsScale()
 }
 
-// FitsScale implements [ScaleFitter].
 func (l Layout) FitsScale() bool { return l.Scale.Fitted() }
 
-// FitsScale implements [ScaleFitter].
 func (f *Folders) FitsScale() bool { return f.Scale.Fitted() }
 
 // FromTOML sets s from a TOML value: the name of a method, or a non-zero number.

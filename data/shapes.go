@@ -56,13 +56,9 @@ func (s *Shapes) Check() error {
 	return nil
 }
 
-// Shape implements [Source].
 func (s *Shapes) Shape(Dirs) ([]int, bool) { return []int{s.Height, s.Width}, true }
+func (s *Shapes) HasTest() bool            { return s.Test > 0 }
 
-// HasTest implements [Tester].
-func (s *Shapes) HasTest() bool { return s.Test > 0 }
-
-// Load implements [Source].
 func (s *Shapes) Load(context.Context, Dirs, Need) (*Set, error) {
 	if _, err := generatedSize("shapes", max(s.Count, s.Test), s.Height, s.Width); err != nil {
 		return nil, err

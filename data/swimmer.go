@@ -50,10 +50,8 @@ func (s *Swimmer) shape() []int {
 	return []int{swimmerSide, swimmerSide}
 }
 
-// Shape implements [Source].
 func (s *Swimmer) Shape(Dirs) ([]int, bool) { return s.shape(), true }
 
-// Load implements [Source].
 func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 	parts := swimmerParts()
 	if s.Thicken > 0 {

@@ -91,7 +91,6 @@ func (t *Tables) check() error {
 	return nil
 }
 
-// HasTest implements [Tester].
 func (t *Tables) HasTest() bool { return t.TestImages != "" }
 
 // HasTest implements [Tester]: test samples may be in the file of the training samples.
@@ -118,7 +117,6 @@ func (s *CSV) layout() *Layout {
 	return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale, Missing: s.Missing}
 }
 
-// FitsScale implements [ScaleFitter].
 func (s *CSV) FitsScale() bool { return s.Scale.Fitted() }
 
 // Check returns an error for a key that requires another, missing key.
@@ -176,7 +174,6 @@ func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
 	return f.valueNames(c), file, nil
 }
 
-// Describe implements [Describer].
 func (s *CSV) Describe(ctx context.Context) (string, error) {
 	f, _, err := openCSV(ctx, s.path())
 	if err != nil {
@@ -189,32 +186,26 @@ func (s *CSV) Describe(ctx context.Context) (string, error) {
 	return f.describe(c), nil
 }
 
-// Load implements [Source].
 func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	r := s.reading()
 	r.need = need.Columns
 	return s.load(ctx, "csv", need, s.HasTest(), [2]reading{r, r})
 }
 
-// Load implements [Source].
 func (s *NPZ) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return s.load(ctx, "npz", need, s.HasTest(), s.readings(&s.Tables, s.Layout, need.Columns))
 }
 
-// Load implements [Source].
 func (s *Safetensors) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	return s.load(ctx, "safetensors", need, s.HasTest(), s.readings(&s.Tables, s.Layout, need.Columns))
 }
 
-// reading implements [reader].
 func (s *CSV) reading() reading {
 	return reading{labels: cmp.Or(s.Labels, s.Columns.one(LabelsColumn)), names: s.Names, columns: s.Columns[ImagesColumn], held: s.Columns, layout: *s.layout()}
 }
 
-// reading implements [reader].
 func (s *NPZ) reading() reading { return s.train(s.Labels, s.Layout) }
 
-// reading implements [reader].
 func (s *Safetensors) reading() reading { return s.train(s.Labels, s.Layout) }
 
 // pictures implements [reader] without settings for image files.

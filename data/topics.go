@@ -40,13 +40,9 @@ type Topics struct {
 // Check returns an error for a scale that is for files.
 func (s *Topics) Check() error { return s.Scale.OfValues() }
 
-// FitsScale implements [ScaleFitter].
-func (s *Topics) FitsScale() bool { return s.Scale.Fitted() }
-
-// Shape implements [Source].
+func (s *Topics) FitsScale() bool          { return s.Scale.Fitted() }
 func (s *Topics) Shape(Dirs) ([]int, bool) { return []int{s.Words}, true }
 
-// Load implements [Source].
 func (s *Topics) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	size, err := generatedSize("topics", s.Count, s.Words)
 	if err != nil {

@@ -42,9 +42,7 @@ type Triples struct {
 func (*Triples) Origin() Origin { return OwnFiles }
 
 func (s *Triples) hasMissing() bool { return s.Absent != absentZero }
-
-// Unlabelled implements [Unlabelled].
-func (*Triples) Unlabelled() bool { return true }
+func (*Triples) Unlabelled() bool   { return true }
 
 // Check returns an error for a key that requires another, missing key.
 func (s *Triples) Check() error {
@@ -67,7 +65,6 @@ func (s *Triples) Shape(Dirs) ([]int, bool) {
 	return []int{f.columns}, true
 }
 
-// Load implements [Source].
 func (s *Triples) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	set := &Set{Name: "triples"}
 	images, file, err := s.read(ctx, s.File)

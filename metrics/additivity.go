@@ -10,6 +10,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*additivityMeter)(nil)
+
 // The metric additivity measures which fraction of the sum of the atoms is missing from the reconstructions y = s(h W + b):
 //
 //	a_in = sum_j max(0, h_ij w_jn)                        contribution of the atoms to pixel n of image i
@@ -63,7 +65,6 @@ type additivityMeter struct {
 	lost, added imageSum
 }
 
-// Add implements [Meter].
 func (m *additivityMeter) Add(b *Batch) error {
 	n := len(b.Codes) / m.units
 	lost, added := make([]float64, n), make([]float64, n)
@@ -101,7 +102,6 @@ func (m *additivityMeter) image(sums []float64, output []float32) (lost, added f
 	return lost, added
 }
 
-// Values implements [Meter].
 func (m *additivityMeter) Values(context.Context) ([]Value, error) {
 	if m.added.sum == 0 {
 		return []Value{Number(0)}, nil

@@ -12,6 +12,11 @@ import (
 	"tessera/internal/volume"
 )
 
+var (
+	_ Meter = (*alignmentMeter)(nil)
+	_ Meter = (*uniformityMeter)(nil)
+)
+
 // mostAligned is the maximum number of images of the metrics alignment and uniformity.
 const mostAligned = 2000
 
@@ -82,10 +87,8 @@ type alignmentMeter struct {
 	images spaced
 }
 
-// Add implements [Meter].
 func (m *alignmentMeter) Add(b *Batch) error { m.images.add(b.Images); return nil }
 
-// Values implements [Meter].
 func (m *alignmentMeter) Values(context.Context) ([]Value, error) {
 	var z [2][]float64
 	for v := range z {
@@ -105,10 +108,8 @@ func (m *alignmentMeter) Values(context.Context) ([]Value, error) {
 
 type uniformityMeter struct{ spaced }
 
-// Add implements [Meter].
 func (m *uniformityMeter) Add(b *Batch) error { m.add(b.Codes); return nil }
 
-// Values implements [Meter].
 func (m *uniformityMeter) Values(ctx context.Context) ([]Value, error) {
 	z, k := vectors.Wide(m.rows), m.width
 	n := len(z) / k

@@ -13,6 +13,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*gapMeter)(nil)
+
 func init() {
 	Registry.Register("amortisation_gap", "error that the encoder adds to the best codes of the same atoms",
 		func() Metric { return &AmortisationGap{Images: gapImages} })
@@ -46,7 +48,6 @@ type AmortisationGap struct {
 	Images int `toml:"images" want:"> 0" doc:"number of images that are measured at most"`
 }
 
-// Describe implements [Metric].
 func (*AmortisationGap) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -58,7 +59,6 @@ func (*AmortisationGap) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *AmortisationGap) Start(s *Subject) (Meter, error) {
 	if s.Units > gapMost {
 		why := NotApplicable(fmt.Sprintf("there are more than %d units", gapMost))
@@ -73,7 +73,6 @@ type gapMeter struct {
 	images, codes, outputs spaced
 }
 
-// Add implements [Meter].
 func (m *gapMeter) Add(b *Batch) error {
 	m.images.add(b.Images)
 	m.codes.add(b.Codes)
@@ -81,7 +80,6 @@ func (m *gapMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 	if len(m.images.rows) == 0 {
 		return nil, errors.New("amortisation_gap: there are no images")

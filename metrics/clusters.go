@@ -5,6 +5,8 @@ import (
 	"math"
 )
 
+var _ Meter = (*clustersMeter)(nil)
+
 // The metrics cluster_accuracy, cluster_nmi and cluster_ari compare the clusters of the codes with the classes. The cluster of
 // an image is the index of the largest value of its code, the first of equal ones. This is the nearest centre of a kmeans
 // model, and the most probable component of a gmm or bmm model.
@@ -26,7 +28,6 @@ type clustersMeter struct {
 	clusters, labels []int
 }
 
-// Add implements [Meter].
 func (m *clustersMeter) Add(b *Batch) error {
 	for i, label := range b.Labels {
 		if label >= 0 {
@@ -52,7 +53,6 @@ func Clusters(codes []float32, units int) (clusters []int) {
 	return clusters
 }
 
-// Values implements [Meter].
 func (m *clustersMeter) Values(context.Context) ([]Value, error) {
 	classes, labels, err := classIndices("clusters", m.labels)
 	if err != nil {

@@ -162,7 +162,6 @@ func newLabelled(name string, s *Subject) labelled {
 	return labelled{name: name, scales: s.Atoms.scales()}
 }
 
-// Add implements [Meter].
 func (l *labelled) Add(b *Batch) error {
 	k := len(l.scales)
 	for i, label := range b.Labels {

@@ -9,6 +9,8 @@ import (
 	"tessera/internal/random"
 )
 
+var _ Meter = (*beliefMeter)(nil)
+
 // DeepBelief is a [Coder] that may be a deep belief net.
 type DeepBelief interface {
 	Coder
@@ -41,7 +43,6 @@ type DBNBound struct {
 	Seed         uint64 `toml:"seed" doc:"seed of the chains, of the binary images and of the hidden units"`
 }
 
-// Describe implements [Metric].
 func (*DBNBound) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -55,7 +56,6 @@ func (*DBNBound) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *DBNBound) Start(s *Subject) (Meter, error) {
 	meter := &beliefMeter{DBNBound: *m}
 	err := ErrNoDeepBelief
@@ -82,7 +82,6 @@ type beliefMeter struct {
 	n     int
 }
 
-// Add implements [Meter].
 func (m *beliefMeter) Add(b *Batch) error {
 	if m.missing != "" {
 		return nil
@@ -114,7 +113,6 @@ func (m *beliefMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *beliefMeter) Values(ctx context.Context) ([]Value, error) {
 	none := func(why string) []Value { return []Value{NotApplicable(why), NotApplicable(why), NotApplicable(why)} }
 	if m.n == 0 && m.missing == "" {

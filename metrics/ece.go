@@ -21,7 +21,6 @@ type ECE struct {
 	Bins int `toml:"bins" want:"> 0" doc:"M, the number of confidence bins; 0 means 15"`
 }
 
-// Describe implements [Metric].
 func (*ECE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "ece", Better: Lower,
@@ -31,7 +30,6 @@ func (*ECE) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *ECE) Start(*Subject) (Meter, error) {
 	bins := m.Bins
 	if bins < 1 {

@@ -11,6 +11,8 @@ import (
 	"tessera/internal/vectors"
 )
 
+var _ Meter = (*rankMeter)(nil)
+
 // mostRanked is the maximum number of images of [effectiveRank].
 const mostRanked = 2000
 
@@ -52,10 +54,8 @@ func (m *spaced) add(rows []float32) {
 
 type rankMeter struct{ spaced }
 
-// Add implements [Meter].
 func (m *rankMeter) Add(b *Batch) error { m.add(b.Codes); return nil }
 
-// Values implements [Meter].
 func (m *rankMeter) Values(context.Context) ([]Value, error) {
 	rank, err := effectiveRank(vectors.Wide(m.rows), m.width)
 	return []Value{Number(rank)}, err

@@ -6,6 +6,8 @@ import (
 	"math"
 )
 
+var _ Meter = (*boundMeter)(nil)
+
 // Latent is a [Coder] that gives each image x a distribution q(z|x) of codes, and has a prior p(z) and a likelihood p(x|z).
 type Latent interface {
 	Coder
@@ -46,7 +48,6 @@ type ELBO struct {
 	Seed    uint64  `toml:"seed" doc:"seed of the codes"`
 }
 
-// Describe implements [Metric].
 func (*ELBO) Describe() Description {
 	const where = ". For variational auto-encoders, trained by `bce` or `mse`"
 	return Description{
@@ -60,7 +61,6 @@ func (*ELBO) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *ELBO) Start(s *Subject) (Meter, error) {
 	return &boundMeter{latent: s.Coder, samples: m.Samples, noise: m.Noise, seed: m.Seed, sums: make([]float64, 3), add: func(p *Posterior, sums []float64) {
 		for i, divergence := range p.Divergence {
@@ -87,7 +87,6 @@ type IWAE struct {
 	Seed    uint64  `toml:"seed" doc:"seed of the codes"`
 }
 
-// Describe implements [Metric].
 func (*IWAE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "iwae", Unit: "nats", Better: Higher, Doc: "importance-weighted lower bound of the mean log-likelihood of an image, from 50 codes for each (Burda et al. 2016). " +
@@ -96,7 +95,6 @@ func (*IWAE) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *IWAE) Start(s *Subject) (Meter, error) {
 	return &boundMeter{latent: s.Coder, samples: m.Samples, noise: m.Noise, seed: m.Seed, sums: make([]float64, 1), add: func(p *Posterior, sums []float64) {
 		weights := make([]float64, m.Samples)
@@ -128,7 +126,6 @@ type boundMeter struct {
 	missing string // why the metric is not applicable; "" if it is
 }
 
-// Add implements [Meter].
 func (m *boundMeter) Add(b *Batch) error {
 	latent, ok := As[Latent](m.latent)
 	if !ok {
@@ -149,7 +146,6 @@ func (m *boundMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *boundMeter) Values(context.Context) ([]Value, error) {
 	if m.n == 0 && m.missing == "" {
 		m.missing = "there are no images"

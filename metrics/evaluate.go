@@ -201,7 +201,6 @@ type NotFinite struct {
 	Number float64
 }
 
-// Error implements error.
 func (e *NotFinite) Error() string {
 	return fmt.Sprintf("metrics: %s is %g: the coder's codes, images or atoms are not finite; train the model again with other settings or images", e.Metric, e.Number)
 }

@@ -6,6 +6,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*varianceMeter)(nil)
+
 // AllEqual is the reason why explained_variance is not applicable.
 const AllEqual = "the samples are all equal"
 
@@ -33,7 +35,6 @@ type varianceMeter struct {
 	residual imageSum  // sum of |x - y|^2
 }
 
-// Add implements [Meter].
 func (m *varianceMeter) Add(b *Batch) error {
 	pixels := m.pixels
 	if m.first == nil {
@@ -52,7 +53,6 @@ func (m *varianceMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *varianceMeter) Values(context.Context) ([]Value, error) {
 	n, between := float64(m.squares.n), 0.0
 	for _, sum := range m.sums {

@@ -10,6 +10,8 @@ import (
 	"tessera/posthoc"
 )
 
+var _ Meter = (*fairnessMeter)(nil)
+
 func init() {
 	Registry.Register("fairness", "rates of a classifier by group, with their gaps, ratios and bootstrap intervals",
 		func() Metric { return &Fairness{Group: "group", Positive: 1, Resamples: 1000, Seed: 1, Least: 30} })
@@ -73,7 +75,6 @@ func not(f func(fairSample) bool) func(fairSample) bool {
 	return func(s fairSample) bool { return !f(s) }
 }
 
-// Describe implements [Metric].
 func (*Fairness) Describe() Description {
 	d := Description{Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true, OnRequest: true}
 	for _, r := range fairnessRates {
@@ -98,10 +99,8 @@ func escaped(text string) string {
 	return string(b)
 }
 
-// Columns implements [ColumnReader].
 func (m *Fairness) Columns() []string { return []string{m.Group} }
 
-// Start implements [Metric].
 func (m *Fairness) Start(s *Subject) (Meter, error) {
 	f := &fairnessMeter{Fairness: *m, names: s.Names[m.Group], of: map[int][]fairSample{}}
 	if c, ok := s.Coder.(interface {
@@ -132,7 +131,6 @@ type fairnessMeter struct {
 	gaps             []rateGap   // by rate
 }
 
-// Add implements [Meter].
 func (m *fairnessMeter) Add(b *Batch) error {
 	groups, ok := b.Columns[m.Group]
 	if n := len(b.Labels); !ok || n == 0 || len(groups) != n {
@@ -248,7 +246,6 @@ func (m *fairnessMeter) groups() (list []int) {
 	return list
 }
 
-// Values implements [Meter].
 func (m *fairnessMeter) Values(ctx context.Context) (values []Value, err error) {
 	groups := m.groups()
 	if m.missing == "" && len(groups) == 0 {
@@ -282,7 +279,6 @@ func (m *fairnessMeter) Values(ctx context.Context) (values []Value, err error) 
 	return append(values, Number(right/all)), ctx.Err()
 }
 
-// Tables implements [Tabled].
 func (m *fairnessMeter) Tables() []*Table {
 	if m.rates == nil || m.gaps == nil {
 		return nil

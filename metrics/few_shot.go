@@ -34,7 +34,6 @@ type FewShot struct {
 	Seed  uint64 `toml:"seed" doc:"seed of the draws; 0 means the run's seed"`
 }
 
-// Describe implements [Metric].
 func (*FewShot) Describe() Description {
 	d := Description{Reads: ReadsCodes | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true}
 	for _, c := range []struct{ name, doc string }{
@@ -49,7 +48,6 @@ func (*FewShot) Describe() Description {
 	return d
 }
 
-// Start implements [Metric].
 func (m *FewShot) Start(s *Subject) (Meter, error) {
 	meter := &fewShotMeter{FewShot: *m, svmMeter: svmMeter{units: s.Units}}
 	if meter.Shots < 1 {
@@ -69,7 +67,6 @@ type fewShotMeter struct {
 	svmMeter
 }
 
-// Values implements [Meter].
 func (m *fewShotMeter) Values(ctx context.Context) ([]Value, error) {
 	p, err := newSVMProblem(m.codes, m.units, m.labels)
 	if err != nil {

@@ -7,7 +7,6 @@ func init() {
 // HoyerAtomsDilated is the mean over atoms of the [Hoyer] sparsity of the atoms after a morphological operator.
 type HoyerAtomsDilated struct{ Morphology }
 
-// Describe implements [Metric].
 func (*HoyerAtomsDilated) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "hoyer_atoms_dilated", Better: Higher,
@@ -16,7 +15,6 @@ func (*HoyerAtomsDilated) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *HoyerAtomsDilated) Start(s *Subject) (Meter, error) {
 	operated, err := s.Atoms.Apply(m.Morphology)
 	if err != nil {

@@ -7,6 +7,8 @@ import (
 	"tessera/internal/parallel/team"
 )
 
+var _ Meter = (*contributionHoyer)(nil)
+
 // The metric hoyer_contribution is the mean over images of the Hoyer sparsity of the contributions c_j = |h_j| |w_j|_2 of the
 // k units:
 //
@@ -39,7 +41,6 @@ type contributionHoyer struct {
 	sparsity, greatest []float64 // of each image
 }
 
-// Add implements [Meter].
 func (h *contributionHoyer) Add(b *Batch) error {
 	n, before := len(b.Codes)/h.units, len(h.sparsity)
 	h.sparsity = append(h.sparsity, make([]float64, n)...)
@@ -53,7 +54,6 @@ func (h *contributionHoyer) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (h *contributionHoyer) Values(context.Context) ([]Value, error) {
 	if len(h.sparsity) == 0 {
 		return []Value{Number(0)}, nil

@@ -10,6 +10,8 @@ import (
 	"tessera/internal/parallel/team"
 )
 
+var _ Meter = (*jaccardMeter)(nil)
+
 // JaccardImages is the number of images over which the study averages its Jaccard index. It uses the first images of the
 // sample.
 const JaccardImages = 1000
@@ -27,7 +29,6 @@ func init() {
 // disjoint atoms, 1 for equal ones. Fewer than two atoms give 0.
 type Jaccard struct{ Morphology }
 
-// Describe implements [Metric].
 func (*Jaccard) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -39,7 +40,6 @@ func (*Jaccard) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *Jaccard) Start(s *Subject) (Meter, error) {
 	operated, err := s.Atoms.Apply(m.Morphology)
 	return &jaccardMeter{atoms: s.Atoms, operated: operated}, err
@@ -50,13 +50,11 @@ type jaccardMeter struct {
 	codes           []float32 // codes of the first images
 }
 
-// Add implements [Meter].
 func (m *jaccardMeter) Add(b *Batch) error {
 	m.codes = append(m.codes, b.Codes[:min(len(b.Codes), JaccardImages*m.atoms.Count-len(m.codes))]...)
 	return nil
 }
 
-// Values implements [Meter].
 func (m *jaccardMeter) Values(context.Context) ([]Value, error) {
 	before, err := meanJaccard(m.atoms, m.codes)
 	if err != nil {

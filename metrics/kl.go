@@ -23,7 +23,6 @@ type KL struct {
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 means the target of the model's first kl term, or else 0.01"`
 }
 
-// Describe implements [Metric].
 func (*KL) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "kl", Unit: "nats", Better: Neither,
@@ -33,7 +32,6 @@ func (*KL) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *KL) Start(s *Subject) (Meter, error) {
 	target := m.Target
 	if target == 0 {

@@ -32,7 +32,6 @@ type KMeans struct {
 	Starts int    `toml:"starts" want:"> 0" doc:"number of starts of k-means; 0 means 10"`
 }
 
-// Describe implements [Metric].
 func (*KMeans) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -45,7 +44,6 @@ func (*KMeans) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *KMeans) Start(s *Subject) (Meter, error) {
 	meter := &kmeansMeter{labelled: newLabelled("kmeans", s), seed: m.Seed, starts: m.Starts}
 	if meter.starts < 1 {
@@ -60,7 +58,6 @@ type kmeansMeter struct {
 	starts int
 }
 
-// Values implements [Meter].
 func (m *kmeansMeter) Values(ctx context.Context) ([]Value, error) {
 	labels, classes, err := m.classes()
 	if err != nil {

@@ -24,7 +24,6 @@ type KNN struct {
 	Neighbours int `toml:"neighbours" want:"> 0" doc:"number of neighbours that determine the class; 0 means 5"`
 }
 
-// Describe implements [Metric].
 func (*KNN) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "knn_accuracy", Better: Higher,
@@ -34,7 +33,6 @@ func (*KNN) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *KNN) Start(s *Subject) (Meter, error) {
 	k := m.Neighbours
 	if k < 1 {
@@ -48,7 +46,6 @@ type knnMeter struct {
 	neighbours int
 }
 
-// Values implements [Meter].
 func (m *knnMeter) Values(ctx context.Context) ([]Value, error) {
 	labels, classes, err := m.classes()
 	if err != nil {

@@ -14,7 +14,6 @@ type KNNCosine struct {
 	Neighbours int `toml:"neighbours" want:"> 0" doc:"number of neighbours that determine the class; 0 means 5"`
 }
 
-// Describe implements [Metric].
 func (*KNNCosine) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "knn_cosine_accuracy", Better: Higher,
@@ -24,7 +23,6 @@ func (*KNNCosine) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *KNNCosine) Start(s *Subject) (Meter, error) {
 	meter := &knnCosineMeter{knnMeter{labelled: labelled{name: "knn_cosine_accuracy", scales: slices.Repeat([]float64{1}, s.Units)}, neighbours: m.Neighbours}}
 	if meter.neighbours < 1 {

@@ -35,7 +35,6 @@ type LinearProbe struct {
 	Seed uint64  `toml:"seed" doc:"seed of the random splits; 0 means the run's seed"`
 }
 
-// Describe implements [Metric].
 func (*LinearProbe) Describe() Description {
 	measures := []Measure{
 		{Name: "linear_probe_accuracy", Better: Higher, Doc: "accuracy of multinomial logistic regression (C = 1) on a held-out fifth of the codes, fitted to the others by " +
@@ -50,7 +49,6 @@ func (*LinearProbe) Describe() Description {
 	return Description{Measures: measures, Reads: ReadsCodes | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true}
 }
 
-// Start implements [Metric].
 func (m *LinearProbe) Start(s *Subject) (Meter, error) {
 	meter := &probeMeter{LinearProbe: *m, svmMeter: svmMeter{units: s.Units}}
 	if meter.C == 0 {
@@ -67,7 +65,6 @@ type probeMeter struct {
 	svmMeter
 }
 
-// Values implements [Meter].
 func (m *probeMeter) Values(ctx context.Context) ([]Value, error) {
 	p, err := newSVMProblem(m.codes, m.units, m.labels)
 	if err != nil {

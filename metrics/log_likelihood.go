@@ -5,6 +5,8 @@ import (
 	"math"
 )
 
+var _ Meter = (*likelihoodMeter)(nil)
+
 // Density is a [Coder] with a probability density, or a discrete distribution, of images.
 type Density interface {
 	Coder
@@ -47,7 +49,6 @@ type likelihoodMeter struct {
 	n       int
 }
 
-// Add implements [Meter].
 func (m *likelihoodMeter) Add(b *Batch) error {
 	values, err := m.density.LogLikelihood(b.Images)
 	for _, v := range values {
@@ -57,7 +58,6 @@ func (m *likelihoodMeter) Add(b *Batch) error {
 	return err
 }
 
-// Values implements [Meter].
 func (m *likelihoodMeter) Values(context.Context) ([]Value, error) {
 	if m.n == 0 {
 		none := NotApplicable("there are no images")

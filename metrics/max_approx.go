@@ -10,6 +10,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*approxMeter)(nil)
+
 func init() {
 	Registry.Register("max_approx", "error of an operator on atoms in the place of images", func() Metric { return &MaxApprox{Dilation()} })
 }
@@ -72,7 +74,6 @@ func (m Morphology) Coder(coder Coder, operateBias bool) (Coder, error) {
 // has four numbers.
 type MaxApprox struct{ Morphology }
 
-// Describe implements [Metric].
 func (*MaxApprox) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -87,7 +88,6 @@ func (*MaxApprox) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *MaxApprox) Start(s *Subject) (Meter, error) {
 	meter := &approxMeter{Morphology: m.orDefault(), shape: s.Shape, pixels: volume.Of(s.Shape)}
 	var err error
@@ -117,7 +117,6 @@ type approxMeter struct {
 // approxErrors contains sums of squared errors over pixels.
 type approxErrors struct{ plain, clipped, biased, reconstructed float64 }
 
-// Add implements [Meter].
 func (m *approxMeter) Add(b *Batch) error {
 	dilated, err := decode(m.dilated, b.Codes)
 	if err != nil {
@@ -157,7 +156,6 @@ func (m *approxMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *approxMeter) Values(context.Context) ([]Value, error) {
 	values := float64(m.n * m.pixels)
 	return []Value{Number(m.sum.plain / values), Number(m.sum.clipped / values), Number(m.sum.biased / values),

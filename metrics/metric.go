@@ -13,6 +13,11 @@ import (
 	"tessera/data"
 )
 
+var (
+	_ Metric = (*plain)(nil)
+	_ Meter  = (*meter)(nil)
+)
+
 // Metric computes one or more numbers for a model. Its settings are tagged fields, like those of every part. A metric is one
 // file: the struct, its meter and one call of Registry.Register in init.
 //
@@ -40,10 +45,7 @@ func register(name, about string, d Description, start func(*Subject) (Meter, er
 	Registry.Register(name, about, func() Metric { return m })
 }
 
-// Describe implements [Metric].
-func (m *plain) Describe() Description { return m.description }
-
-// Start implements [Metric].
+func (m *plain) Describe() Description           { return m.description }
 func (m *plain) Start(s *Subject) (Meter, error) { return m.start(s) }
 
 // meter is a [Meter] that consists of two functions.
@@ -52,10 +54,7 @@ type meter struct {
 	values func() []Value
 }
 
-// Add implements [Meter].
-func (m meter) Add(b *Batch) error { return m.add(b) }
-
-// Values implements [Meter].
+func (m meter) Add(b *Batch) error                      { return m.add(b) }
 func (m meter) Values(context.Context) ([]Value, error) { return m.values(), nil }
 
 // Description describes a metric.

@@ -15,7 +15,6 @@ type MSE struct {
 	Single bool `toml:"single" doc:"sum the squares of an image in float32: faster, accurate to seven digits"`
 }
 
-// Describe implements [Metric].
 func (*MSE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "mse", Better: Lower,
@@ -24,7 +23,6 @@ func (*MSE) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *MSE) Start(s *Subject) (Meter, error) {
 	if s.Holed {
 		return maskedMSE(data.ObservedColumn, data.ImagesColumn), nil

@@ -5,6 +5,8 @@ import (
 	"slices"
 )
 
+var _ Meter = (*clippedMeter)(nil)
+
 // The metric mse_clipped is the [MSE] of reconstructions clipped to [0,1]: the convention of the study from January 2019 on.
 func init() {
 	register("mse_clipped", "mean squared error of clipped reconstructions", Description{
@@ -26,13 +28,11 @@ type clippedMeter struct {
 	outside bool
 }
 
-// Add implements [Meter].
 func (m *clippedMeter) Add(b *Batch) error {
 	m.outside = m.outside || slices.ContainsFunc(b.Images, func(v float32) bool { return v < 0 || v > 1 })
 	return m.Meter.Add(b)
 }
 
-// Values implements [Meter].
 func (m *clippedMeter) Values(ctx context.Context) ([]Value, error) {
 	if m.outside {
 		return []Value{NotApplicable("the images leave [0,1]")}, nil

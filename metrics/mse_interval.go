@@ -9,6 +9,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*intervalMeter)(nil)
+
 func init() {
 	Registry.Register("mse_interval", "95 % bootstrap interval over the images of the mean squared error",
 		func() Metric { return &MSEInterval{Resamples: 1000, Seed: 1} })
@@ -24,7 +26,6 @@ type MSEInterval struct {
 	Seed      uint64 `toml:"seed" doc:"seed of the bootstrap"`
 }
 
-// Describe implements [Metric].
 func (*MSEInterval) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -35,7 +36,6 @@ func (*MSEInterval) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *MSEInterval) Start(s *Subject) (Meter, error) {
 	return &intervalMeter{MSEInterval: *m, pixels: volume.Of(s.Shape)}, nil
 }
@@ -46,7 +46,6 @@ type intervalMeter struct {
 	errors []float64 // by image
 }
 
-// Add implements [Meter].
 func (m *intervalMeter) Add(b *Batch) error {
 	for from := 0; from < len(b.Images); from += m.pixels {
 		m.errors = append(m.errors, squaredError(b.Images[from:from+m.pixels], b.Outputs[from:from+m.pixels])/float64(m.pixels))
@@ -54,7 +53,6 @@ func (m *intervalMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *intervalMeter) Values(ctx context.Context) ([]Value, error) {
 	means, n := make([]float64, m.Resamples), len(m.errors)
 	team.For(m.Resamples, 10, func(from, to int) {

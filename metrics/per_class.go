@@ -10,6 +10,8 @@ import (
 	"tessera/internal/vectors"
 )
 
+var _ Meter = (*perClass)(nil)
+
 // The metric per_class has a table with a row for each class of a head: the number of images of the class, precision and
 // recall,
 //
@@ -37,7 +39,6 @@ type perClass struct {
 	count, predicted, right []float64 // numbers of images, predictions and correct predictions of each class
 }
 
-// Add implements [Meter].
 func (m *perClass) Add(b *Batch) error {
 	return b.EachLabelled(func(logits []float32, class int) {
 		if m.count == nil {
@@ -55,7 +56,6 @@ func (m *perClass) Add(b *Batch) error {
 	})
 }
 
-// Values implements [Meter].
 func (m *perClass) Values(context.Context) ([]Value, error) {
 	if m.count == nil {
 		return slices.Repeat([]Value{NotApplicable(noLabels)}, 3), nil
@@ -71,7 +71,6 @@ func (m *perClass) Values(context.Context) ([]Value, error) {
 	return []Value{Number(precision.mean()), Number(recall.mean()), Number(least)}, nil
 }
 
-// Tables implements [Tabled].
 func (m *perClass) Tables() []*Table {
 	if m.count == nil {
 		return nil

@@ -11,6 +11,8 @@ import (
 	"tessera/internal/random"
 )
 
+var _ Meter = (*boltzmannMeter)(nil)
+
 // Boltzmann is a [Coder] that may be a restricted Boltzmann machine.
 type Boltzmann interface {
 	Coder
@@ -38,7 +40,6 @@ type RBMExact struct {
 	Seed uint64 `toml:"seed" doc:"seed of the binary images"`
 }
 
-// Describe implements [Metric].
 func (*RBMExact) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -49,7 +50,6 @@ func (*RBMExact) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *RBMExact) Start(s *Subject) (Meter, error) {
 	return newBoltzmannMeter(s, m.Seed, 2, func(ctx context.Context, machine *boltzmann.Machine, _ []float64, energy float64) []Value {
 		z, err := machine.LogZ(ctx.Err)
@@ -71,7 +71,6 @@ type RBMAIS struct {
 	Seed         uint64 `toml:"seed" doc:"seed of the chains and of the binary images"`
 }
 
-// Describe implements [Metric].
 func (*RBMAIS) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -84,7 +83,6 @@ func (*RBMAIS) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *RBMAIS) Start(s *Subject) (Meter, error) {
 	return newBoltzmannMeter(s, m.Seed, 3, func(ctx context.Context, machine *boltzmann.Machine, mean []float64, energy float64) []Value {
 		z, err := annealed(ctx, machine, mean, m.Chains, m.Temperatures, m.Seed)
@@ -150,7 +148,6 @@ func newBoltzmannMeter(s *Subject, seed uint64, count int, values func(context.C
 	return m
 }
 
-// Add implements [Meter].
 func (m *boltzmannMeter) Add(b *Batch) error {
 	if m.missing != "" {
 		return nil
@@ -194,7 +191,6 @@ func drawBinary(v []float32, seed uint64, image int) {
 	}
 }
 
-// Values implements [Meter].
 func (m *boltzmannMeter) Values(ctx context.Context) ([]Value, error) {
 	if m.n == 0 && m.missing == "" {
 		m.missing = "there are no images"

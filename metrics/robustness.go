@@ -8,6 +8,8 @@ import (
 	"tessera/data"
 )
 
+var _ Meter = (*robustnessMeter)(nil)
+
 func init() {
 	Registry.Register("robustness", "accuracy and risk of a head under attack by its gradients", func() Metric {
 		return &Robustness{Norm: attack.LInf, Epsilon: 0.1, Steps: 40, Objective: attack.CrossEntropy, Limit: 1000, Seed: 1}
@@ -37,7 +39,6 @@ type HeadAttacker interface {
 	Attacked(head string, scaling *data.Scaling) (attack.WhiteBox, error)
 }
 
-// Describe implements [Metric].
 func (*Robustness) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -51,7 +52,6 @@ func (*Robustness) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *Robustness) Start(s *Subject) (Meter, error) {
 	trial := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: m.Norm, Epsilon: m.Epsilon, Steps: m.Steps, Restarts: m.Restarts, Seed: m.Seed}, Objective: m.Objective}
 	if s.Range[0] < 0 || s.Range[1] > 1 {
@@ -85,7 +85,6 @@ type robustnessMeter struct {
 	labels []int
 }
 
-// Add implements [Meter].
 func (m *robustnessMeter) Add(b *Batch) error {
 	for i, class := range b.Labels {
 		if class >= 0 && (m.Limit == 0 || len(m.labels) < m.Limit) && m.missing == "" {
@@ -103,7 +102,6 @@ func (m *robustnessMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *robustnessMeter) Values(ctx context.Context) ([]Value, error) {
 	if m.missing == "" && len(m.labels) == 0 {
 		m.missing = noLabels

@@ -69,7 +69,6 @@ func (c Choice) first() string {
 // UnknownError is the error for a name or glob that matches no metric.
 type UnknownError struct{ Name string }
 
-// Error implements error.
 func (e *UnknownError) Error() string {
 	return fmt.Sprintf("metrics: unknown metric %q; metrics.Names lists the known names", e.Name)
 }

@@ -9,6 +9,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*silhouetteMeter)(nil)
+
 // The metric silhouette is the mean silhouette of the clusters of images, as defined for [clustersMeter].
 func init() {
 	register("silhouette", "silhouette of the clusters, the largest values of the codes", Description{
@@ -30,7 +32,6 @@ type silhouetteMeter struct {
 	clusters                   []int
 }
 
-// Add implements [Meter].
 func (m *silhouetteMeter) Add(b *Batch) error {
 	for i := range len(b.Images) / m.pixels {
 		if m.seen++; (m.seen-1)%m.every == 0 {
@@ -41,7 +42,6 @@ func (m *silhouetteMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *silhouetteMeter) Values(context.Context) ([]Value, error) {
 	mean, ok := Silhouette(m.rows, m.pixels, m.clusters)
 	if !ok {

@@ -12,6 +12,8 @@ import (
 	"tessera/internal/random"
 )
 
+var _ Meter = (*svmMeter)(nil)
+
 func init() {
 	Registry.Register("svm", "classification of the codes by a linear SVM", func() Metric { return &SVM{Seed: 1} })
 }
@@ -24,7 +26,6 @@ type SVM struct {
 	Protocol *SVMProtocol // the protocol; nil for the study's
 }
 
-// Describe implements [Metric].
 func (*SVM) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -37,7 +38,6 @@ func (*SVM) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *SVM) Start(s *Subject) (Meter, error) {
 	seed := m.Seed
 	if seed == 0 {
@@ -57,7 +57,6 @@ type svmMeter struct {
 	labels   []int
 }
 
-// Add implements [Meter].
 func (m *svmMeter) Add(b *Batch) error {
 	for i, label := range b.Labels {
 		if label >= 0 {
@@ -68,7 +67,6 @@ func (m *svmMeter) Add(b *Batch) error {
 	return nil
 }
 
-// Values implements [Meter].
 func (m *svmMeter) Values(ctx context.Context) ([]Value, error) {
 	r, err := m.protocol.Measure(ctx, m.codes, m.units, m.labels)
 	if err != nil {

@@ -49,7 +49,6 @@ type SVMHoldout struct {
 	Scale bool   `toml:"scale" doc:"divides every unit by its root mean square over the fitted codes"`
 }
 
-// Describe implements [Metric].
 func (m *SVMHoldout) Describe() Description {
 	measures := []Measure{
 		{Name: "svm_holdout_accuracy", Better: Higher, Doc: "accuracy of a linear SVM on a held-out fifth of the codes, fitted to the others, every unit " +
@@ -64,7 +63,6 @@ func (m *SVMHoldout) Describe() Description {
 	return Description{Measures: measures, Reads: ReadsCodes | ReadsLabels, ScaleFree: m.Scale, Ordered: true, OnRequest: true}
 }
 
-// Start implements [Metric].
 func (m *SVMHoldout) Start(s *Subject) (Meter, error) {
 	meter := &holdoutMeter{SVMHoldout: *m, svmMeter: svmMeter{units: s.Units}}
 	if meter.Seed == 0 {
@@ -78,7 +76,6 @@ type holdoutMeter struct {
 	svmMeter
 }
 
-// Values implements [Meter].
 func (m *holdoutMeter) Values(ctx context.Context) ([]Value, error) {
 	p, err := newSVMProblem(m.codes, m.units, m.labels)
 	if err != nil {

@@ -11,7 +11,6 @@ type TrueParts struct {
 	PartCosine float64 `toml:"part_cosine" want:"in (0,1]" doc:"least cosine similarity of a part that is found"`
 }
 
-// Describe implements [Metric].
 func (*TrueParts) Describe() Description {
 	return Description{
 		Measures: []Measure{
@@ -24,7 +23,6 @@ func (*TrueParts) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *TrueParts) Start(s *Subject) (Meter, error) {
 	table, err := PartsRecovered(s.Parts, s.Atoms, m.PartCosine)
 	if err != nil {

@@ -12,7 +12,6 @@ type UsedUnits struct {
 	Threshold float64 `toml:"threshold" doc:"mean activation above which a unit counts as used"`
 }
 
-// Describe implements [Metric].
 func (*UsedUnits) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "used_units", Unit: "units", Better: Neither, Count: true,
@@ -21,7 +20,6 @@ func (*UsedUnits) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *UsedUnits) Start(s *Subject) (Meter, error) {
 	return ofMeans(s.Units, func(means []float64) Value {
 		used := 0

@@ -12,6 +12,8 @@ import (
 	"tessera/internal/volume"
 )
 
+var _ Meter = (*usefulMeter)(nil)
+
 func init() {
 	Registry.Register("useful_units", "units without which the error rises", func() Metric { return &UsefulUnits{} })
 }
@@ -40,7 +42,6 @@ type UsefulUnits struct {
 	Rise float64 `toml:"rise" want:">= 0" doc:"accepted increase of the error, as a fraction of the error; 0 means 0.01"`
 }
 
-// Describe implements [Metric].
 func (*UsefulUnits) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "useful_units", Unit: "units", Better: Neither, Count: true,
@@ -51,7 +52,6 @@ func (*UsefulUnits) Describe() Description {
 	}
 }
 
-// Start implements [Metric].
 func (m *UsefulUnits) Start(s *Subject) (Meter, error) {
 	if s.Units > usefulMost {
 		return Fixed(NotApplicable(fmt.Sprintf("there are more than %d units", usefulMost))), nil
@@ -72,14 +72,12 @@ type usefulMeter struct {
 	images, codes spaced
 }
 
-// Add implements [Meter].
 func (m *usefulMeter) Add(b *Batch) error {
 	m.images.add(b.Images)
 	m.codes.add(b.Codes)
 	return nil
 }
 
-// Values implements [Meter].
 func (m *usefulMeter) Values(ctx context.Context) ([]Value, error) {
 	f, err := newFreezing(m)
 	if err != nil {

@@ -13,6 +13,8 @@ import (
 	"tessera/losses"
 )
 
+var _ Command = (*attackCommand)(nil)
+
 func init() {
 	Commands.Register("attack", "Measure a run on adversarial examples", func() Command {
 		usual := attack.Default()
@@ -74,7 +76,6 @@ var ofHeads = []string{"objective", "random-start", "stop-early", "from", "from-
 // usualEpsilons contains the default radii: the l2 norm sums over all pixels and needs larger radii than linf.
 var usualEpsilons = map[attack.Norm][]float64{attack.LInf: {0.01, 0.03, 0.1}, attack.L2: {0.25, 0.75, 2.5}}
 
-// Help implements [Command].
 func (f *attackCommand) Help() Help {
 	return Help{
 		Long: "Measure how well a run reconstructs adversarial examples. These are test images with a small perturbation along the\n" +
@@ -86,7 +87,6 @@ func (f *attackCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *attackCommand) Do(cmd *Call) error {
 	options, err := f.options()
 	if err != nil {

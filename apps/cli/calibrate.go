@@ -34,7 +34,6 @@ type calibrateCommand struct {
 	Remove bool              `flag:"remove" doc:"remove all calibrations of the run, and its thresholds"`
 }
 
-// Help implements [Command].
 func (f *calibrateCommand) Help() Help {
 	return Help{
 		Long: "Fit a calibration of a classifier to the images that were held out for validation (validation of the data set), and keep it in the run. " +
@@ -46,7 +45,6 @@ func (f *calibrateCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *calibrateCommand) Do(cmd *Call) error {
 	run := f.Folder
 	options, err := f.options()

@@ -31,7 +31,6 @@ type checkCommand struct {
 	Fill string `flag:"fill" is:"model" doc:"print this model with every default"`
 }
 
-// Help implements [Command].
 func (f *checkCommand) Help() Help {
 	return Help{
 		Long:     "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist, and say what was read.\n--fill prints one model with every default instead.",
@@ -39,7 +38,6 @@ func (f *checkCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *checkCommand) Do(cmd *Call) error {
 	if f.File != "" && f.Path != "" && f.File != f.Path {
 		return usagef("check: which file, %s or --file %s?", f.Path, f.File)
@@ -218,7 +216,6 @@ type unreadable struct {
 	texts  []string
 }
 
-// Error implements error.
 func (e *unreadable) Error() string { return strings.Join(e.texts, "\n") }
 
 // Unwrap returns the causes.

@@ -59,10 +59,7 @@ func (c *Call) Given(flags ...string) bool {
 // group is a command that has only sub-commands.
 type group struct{ example string }
 
-// Help implements [Command].
-func (g *group) Help() Help { return Help{Examples: []string{g.example}} }
-
-// Do implements [Command].
+func (g *group) Help() Help          { return Help{Examples: []string{g.example}} }
 func (g *group) Do(call *Call) error { return call.Help() }
 
 // addCommands adds the registered commands to the root, each below the command that its name begins with.

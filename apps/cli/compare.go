@@ -19,7 +19,6 @@ type compareCommand struct {
 	Out string `flag:"out,o" is:"file" doc:"write an HTML file with the matched atoms in pairs, instead of printing"`
 }
 
-// Help implements [Command].
 func (f *compareCommand) Help() Help {
 	return Help{
 		Long: "Print the settings that differ between runs, their metrics side by side, and the similarity of their atoms. A sweep stands for its " +
@@ -33,7 +32,6 @@ func (f *compareCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *compareCommand) Do(cmd *Call) error {
 	runs := f.Runs
 	o, err := f.measuring(f.Out)

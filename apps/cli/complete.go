@@ -25,7 +25,6 @@ type completeCommand struct {
 	Empty bool   `flag:"empty-rows" doc:"also fill samples of which nothing is known"`
 }
 
-// Help implements [Command].
 func (f *completeCommand) Help() Help {
 	return Help{
 		Long: "Fill the missing entries of a .csv, .npy, .npz or .safetensors file, empty cells and NaN, with the model's reconstruction. All other cells and " +
@@ -36,7 +35,6 @@ func (f *completeCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *completeCommand) Do(cmd *Call) error {
 	whole := []string{".csv", ".npy", ".npz", ".safetensors"}
 	if given, want := filepath.Ext(f.Out), strings.ToLower(filepath.Ext(f.In)); slices.Contains(whole, want) && !strings.EqualFold(given, want) {

@@ -30,10 +30,8 @@ type dataListCommand struct {
 	jsonFlag
 }
 
-// Help implements [Command].
 func (f *dataListCommand) Help() Help { return Help{Examples: []string{"tessera data list"}} }
 
-// Do implements [Command].
 func (f *dataListCommand) Do(cmd *Call) error {
 	return cmd.Show(&doc.Document{Blocks: []doc.Block{dataTable(data.SearchDirs(f.Data))}}, f.JSON)
 }
@@ -73,7 +71,6 @@ type dataGetCommand struct {
 	Data  string      `flag:"data" is:"place" doc:"folder for the data sets, created if necessary" default:"$TESSERA_DATA, or the cache"`
 }
 
-// Help implements [Command].
 func (f *dataGetCommand) Help() Help {
 	return Help{
 		Long:     "Download data sets into the folder --data, $" + data.EnvDir + " or the cache, the first that is given.\nAn interrupted download resumes. Files with the right checksum are kept.",
@@ -81,7 +78,6 @@ func (f *dataGetCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *dataGetCommand) Do(cmd *Call) error {
 	dirs := data.SearchDirs(f.Data)
 	if len(dirs) == 0 {
@@ -128,12 +124,10 @@ type dataVerifyCommand struct {
 	jsonFlag
 }
 
-// Help implements [Command].
 func (f *dataVerifyCommand) Help() Help {
 	return Help{Examples: []string{"tessera data verify fashion-mnist"}}
 }
 
-// Do implements [Command].
 func (f *dataVerifyCommand) Do(cmd *Call) error {
 	dirs := data.SearchDirs(f.Data)
 	if len(f.Names) == 0 {

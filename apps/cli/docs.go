@@ -28,7 +28,6 @@ type docsCommand struct {
 	Dir string `arg:"DIR" is:"place" doc:"the folder to write into"`
 }
 
-// Help implements [Command].
 func (f *docsCommand) Help() Help {
 	return Help{
 		Long: "Write into DIR:\n" +
@@ -39,7 +38,6 @@ func (f *docsCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *docsCommand) Do(cmd *Call) error {
 	for path, write := range docFiles(cmd.Root()) {
 		path = filepath.Join(f.Dir, filepath.FromSlash(path))

@@ -21,10 +21,8 @@ type doctorCommand struct {
 	jsonFlag
 }
 
-// Help implements [Command].
 func (f *doctorCommand) Help() Help { return Help{Examples: []string{"tessera doctor"}} }
 
-// Do implements [Command].
 func (f *doctorCommand) Do(cmd *Call) error {
 	t := &doc.Facts{}
 	add := func(name, value string) { t.Add(name, name, doc.Shown{Value: value, Text: value}) } // also empty ones

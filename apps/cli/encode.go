@@ -41,7 +41,6 @@ type encodeCommand struct {
 	Value string `flag:"value" doc:"the value to compute: code, output, a head, or encoder.0"`
 }
 
-// Help implements [Command].
 func (f *encodeCommand) Help() Help {
 	return Help{
 		Long: "Encode images or vectors as codes: float32, one row per sample. Samples are scaled as in the training. The input is a .npy, .npz, .safetensors, .csv or " +
@@ -55,7 +54,6 @@ func (f *encodeCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *encodeCommand) Do(cmd *Call) error {
 	format, err := data.FormatOf(f.Out)
 	if err != nil || !slices.Contains([]string{"npy", "npz", "csv"}, format) {
@@ -137,7 +135,6 @@ type decodeCommand struct {
 	In string `flag:"in" required:"true" is:"file" doc:"input file"`
 }
 
-// Help implements [Command].
 func (f *decodeCommand) Help() Help {
 	return Help{
 		Long: "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to " +
@@ -146,7 +143,6 @@ func (f *decodeCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *decodeCommand) Do(cmd *Call) error {
 	format, err := data.FormatOf(f.Out)
 	if err != nil {

@@ -36,7 +36,6 @@ type evalCommand struct {
 	Element  morph.Element  `flag:"element" doc:"structuring element of --operator: disk, square, row, column, or rows of 0 and 1 as in \"010 111 010\" (default disk)"`
 }
 
-// Help implements [Command].
 func (f *evalCommand) Help() Help {
 	return Help{
 		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +

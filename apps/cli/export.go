@@ -40,13 +40,11 @@ func (format) Choices() []string {
 	return slices.Concat(export.Registry.Names(), slices.Sorted(maps.Keys(otherNames)))
 }
 
-// Help implements [Command].
 func (f *exportCommand) Help() Help {
 	return Help{Long: exportHelp(), Examples: []string{"tessera export runs/shallow --to onnx", "tessera export runs/shallow --to onnx --part encoder -o encoder.onnx",
 		"tessera export runs/shallow --to tensorboard -o logs/shallow.tfevents"}}
 }
 
-// Do implements [Command].
 func (f *exportCommand) Do(cmd *Call) error {
 	path, err := exported(f.Folder, string(f.To), f.Part, f.Out, f.Raw)
 	if err == nil {

@@ -138,7 +138,6 @@ const (
 	nonePublished    = "none"
 )
 
-// Help implements [Command].
 func (w *figureCommand) Help() Help {
 	return Help{
 		Long: "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(figureKinds()) + "\nA folder of a sweep stands for its settings. Runs are measured on the test images, or on all\n" +
@@ -148,7 +147,6 @@ func (w *figureCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (w *figureCommand) Do(cmd *Call) error {
 	kind, err := w.check(cmd)
 	if err != nil {

@@ -38,7 +38,6 @@ func (v *flagValue) Set(text string) error {
 // unwanted is the error for a value that a flag does not accept.
 type unwanted string
 
-// Error implements error.
 func (e unwanted) Error() string { return string(e) }
 
 // String implements [pflag.Value].

@@ -27,7 +27,6 @@ type initCommand struct {
 	Dir string `arg:"DIR" usage:"[DIR | TABLE.csv | PICTURES]" optional:"true" is:"file" doc:"the folder of the file, or a table or a folder of pictures to declare models of"`
 }
 
-// Help implements [Command].
 func (f *initCommand) Help() Help {
 	return Help{
 		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a .csv table, or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
@@ -36,7 +35,6 @@ func (f *initCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *initCommand) Do(cmd *Call) error {
 	if isData(f.Dir) {
 		text, said, err := modelsOf(f.Dir)

@@ -46,7 +46,6 @@ func listTitles() []string {
 	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, formatsTitle, calibrationsTitle, sweepsTitle})
 }
 
-// Help implements [Command].
 func (f *listCommand) Help() Help {
 	return Help{
 		Long:     "List models, layers, losses and all other parts, with keys and defaults, or only the parts that are named. The kinds are " + strings.Join(listTitles(), ", ") + ".",
@@ -54,7 +53,6 @@ func (f *listCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *listCommand) Do(cmd *Call) error {
 	kinds, parts := kindsAndParts(f.Names, listTitles())
 	all, err := describe(&f.fileFlag, kinds)

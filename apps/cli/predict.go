@@ -30,7 +30,6 @@ type predictCommand struct {
 	All   bool   `flag:"probabilities" doc:"add a column with the probability of each class"`
 }
 
-// Help implements [Command].
 func (f *predictCommand) Help() Help {
 	return Help{
 		Long: "Predict the class of each sample with a classifier: its name, the name of the most probable class, and the probability of that class, as " +
@@ -44,7 +43,6 @@ func (f *predictCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *predictCommand) Do(cmd *Call) error {
 	run := f.Folder
 	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {

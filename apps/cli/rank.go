@@ -30,7 +30,6 @@ type rankCommand struct {
 	Figure string `flag:"figure" is:"file" doc:"also draw the numbers: a .png, .svg or .pdf file"`
 }
 
-// Help implements [Command].
 func (f *rankCommand) Help() Help {
 	return Help{
 		Long: "Measure numbers of components by cross-validation. Of a pca or an nmf, blocks of images and pixels are held out and predicted from\n" +
@@ -46,7 +45,6 @@ func (f *rankCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *rankCommand) Do(cmd *Call) error {
 	if f.Figure != "" {
 		if err := errors.Join(figures.CheckPath(f.Figure), outputFile(f.Figure)); err != nil {

@@ -40,7 +40,6 @@ type reportCommand struct {
 	Radii  []float64   `flag:"epsilon" want:"> 0" needs:"attack" doc:"radii of the balls of --attack" default:"0.02,0.05,0.1,0.2,0.3 for linf; 0.25,0.5,1,2,3 for l2"`
 }
 
-// Help implements [Command].
 func (f *reportCommand) Help() Help {
 	return Help{
 		Long: "Write one HTML file that opens without a network: what was trained and how it ended, curves, atoms and how they are used, " +
@@ -63,7 +62,6 @@ func (f *pageFlags) measuring(out string) (o page.Options, err error) {
 	return o, pageFile(out)
 }
 
-// Do implements [Command].
 func (f *reportCommand) Do(cmd *Call) error {
 	o, err := f.measuring(f.Out)
 	if err != nil {

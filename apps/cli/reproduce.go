@@ -30,7 +30,6 @@ type reproduceCommand struct {
 	sweepFlags
 }
 
-// Help implements [Command].
 func (f *reproduceCommand) Help() Help {
 	return Help{
 		Long: "Train the models of a table or figure of the study, then write a page that compares our results with the published ones;\n" +
@@ -50,7 +49,6 @@ func reproductionLines() string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
-// Do implements [Command].
 func (f *reproduceCommand) Do(cmd *Call) error {
 	r, err := study.Find(string(f.Name))
 	if err != nil {

@@ -31,7 +31,6 @@ type resumeCommand struct {
 	Epochs int `flag:"epochs" want:"> 0" doc:"train the run up to this many epochs (edits its config.toml)"`
 }
 
-// Help implements [Command].
 func (f *resumeCommand) Help() Help {
 	return Help{
 		Long: "Continue an interrupted or killed run from its last checkpoint. The result is byte-identical to that of an\n" +
@@ -42,7 +41,6 @@ func (f *resumeCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *resumeCommand) Do(cmd *Call) error {
 	run, own := f.Folder, runFlags{f.dataFlag, allThreads()}
 	if f.Threads > 0 {

@@ -32,7 +32,6 @@ type runsCommand struct {
 	jsonFlag
 }
 
-// Help implements [Command].
 func (f *runsCommand) Help() Help {
 	return Help{
 		Long: "List the runs in a folder and its sub-folders (default runs): finished, interrupted, in training by another process, or damaged; the last line " +
@@ -48,7 +47,6 @@ type listedRun struct {
 	Differs []string `json:"differs"` // KEY=VALUE, in the form of --set
 }
 
-// Do implements [Command].
 func (f *runsCommand) Do(cmd *Call) error {
 	dir := cmp.Or(f.Dir, "runs")
 	if _, err := os.Stat(dir); err != nil && f.Dir == "" {

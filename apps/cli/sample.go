@@ -38,7 +38,6 @@ type sampleCommand struct {
 	Value    string  `flag:"value" needs:"features" doc:"value of that run"`
 }
 
-// Help implements [Command].
 func (f *sampleCommand) Help() Help {
 	return Help{
 		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layers gaussian and diffuse, a head that reads drawn columns alone) " +
@@ -55,7 +54,6 @@ func (f *sampleCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *sampleCommand) Do(cmd *Call) error {
 	format, err := data.FormatOf(f.Out)
 	if err != nil {

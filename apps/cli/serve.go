@@ -37,7 +37,6 @@ type serveCommand struct {
 	serve.Options
 }
 
-// Help implements [Command].
 func (f *serveCommand) Help() Help {
 	return Help{
 		Long: "Serve the models of runs over HTTP by the Open Inference Protocol, version 2. A model has the name of its run's folder; NAME=RUN gives " +
@@ -48,7 +47,6 @@ func (f *serveCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *serveCommand) Do(cmd *Call) error {
 	defer runtime.KeepAlive(ballast())
 	stderr := &locked{out: cmd.ErrOrStderr()}

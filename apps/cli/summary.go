@@ -31,12 +31,10 @@ type summaryCommand struct {
 	Dot  bool `flag:"dot" without:"json plan" doc:"print the graph of columns, layers, values and terms for Graphviz instead"`
 }
 
-// Help implements [Command].
 func (f *summaryCommand) Help() Help {
 	return Help{Examples: []string{"tessera summary asym", "tessera summary shallow-nonneg-kl --plan", "tessera summary asym --dot | dot -Tsvg > asym.svg"}}
 }
 
-// Do implements [Command].
 func (f *summaryCommand) Do(cmd *Call) error {
 	m, err := f.model(f.Model)
 	if err != nil {

@@ -53,7 +53,6 @@ type sweepCommand struct {
 	planFlags
 }
 
-// Help implements [Command].
 func (f *sweepCommand) Help() Help {
 	return Help{
 		Long: "Train and measure every trial of a sweep of models.toml, one trial per CPU at a time. To resume a sweep that was\n" +
@@ -62,7 +61,6 @@ func (f *sweepCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *sweepCommand) Do(cmd *Call) error {
 	name := f.Name
 	if f.Collect != "" {

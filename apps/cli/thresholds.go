@@ -38,7 +38,6 @@ type thresholdsCommand struct {
 	Remove    bool      `flag:"remove" doc:"remove all thresholds of the run; calibrations stay"`
 }
 
-// Help implements [Command].
 func (f *thresholdsCommand) Help() Help {
 	return Help{
 		Long: "Fit thresholds of a classifier's decisions for each group of a column, so that the decisions fulfil a criterion of fairness, to the samples that were held " +
@@ -50,7 +49,6 @@ func (f *thresholdsCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *thresholdsCommand) Do(cmd *Call) error {
 	run := f.Folder
 	r, err := f.open(run)

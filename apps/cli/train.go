@@ -38,7 +38,6 @@ type trainCommand struct {
 	Seed   uint64 `flag:"seed" doc:"seed; short for --set train.seed=N"`
 }
 
-// Help implements [Command].
 func (f *trainCommand) Help() Help {
 	return Help{
 		Long: "Train a model of models.toml and keep the run in a folder. A run that is interrupted (Ctrl-C) or killed at any moment\n" +
@@ -47,7 +46,6 @@ func (f *trainCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *trainCommand) Do(cmd *Call) error {
 	name, runs := f.Model, runFlags{f.dataFlag, f.threadFlags}
 	options, err := f.distributedFlags.options(cmd, &runs)

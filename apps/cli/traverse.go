@@ -36,7 +36,6 @@ type traverseCommand struct {
 	Most  int   `flag:"most" want:"> 0" doc:"number of units without --units"`
 }
 
-// Help implements [Command].
 func (f *traverseCommand) Help() Help {
 	return Help{
 		Long: "Decode codes that differ in one unit: each row of the output is one unit, whose value goes from its 1 % to its 99 % quantile over the codes of at most " +
@@ -47,7 +46,6 @@ func (f *traverseCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *traverseCommand) Do(cmd *Call) error { return f.row(cmd, &f.rowFlags, f.traverse) }
 
 // interpolateCommand is the command interpolate.
@@ -57,7 +55,6 @@ type interpolateCommand struct {
 	Images []int `flag:"images" want:">= 0" doc:"indices of at least two images, of the test images, or of all images if there is no test split" default:"the first two"`
 }
 
-// Help implements [Command].
 func (f *interpolateCommand) Help() Help {
 	return Help{
 		Long: "Decode codes in equal steps from the code of each image to that of the next one: --images 0,1,2 gives two rows. A row begins and ends with the " +
@@ -66,7 +63,6 @@ func (f *interpolateCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *interpolateCommand) Do(cmd *Call) error { return f.row(cmd, &f.rowFlags, f.interpolate) }
 
 // row opens the run, and writes the images that a command decodes.

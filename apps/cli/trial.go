@@ -29,7 +29,6 @@ type trialCommand struct {
 	progressFlags
 }
 
-// Help implements [Command].
 func (f *trialCommand) Help() Help {
 	return Help{
 		Long: "Train and measure the trial, or trials, that the manifest.json of a sweep's folder has at an index, as the sweep itself would: on\n" +
@@ -40,7 +39,6 @@ func (f *trialCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *trialCommand) Do(cmd *Call) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}

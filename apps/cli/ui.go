@@ -33,7 +33,6 @@ type uiCommand struct {
 	Token   string `flag:"token" doc:"token that requests need" default:"$TESSERA_TOKEN"`
 }
 
-// Help implements [Command].
 func (f *uiCommand) Help() Help {
 	return Help{
 		Long: "Serve the pages of `tessera report` for all runs and sweeps in a folder (default runs and sweeps of the current one) and its sub-folders: a list that sorts and filters, " +
@@ -46,7 +45,6 @@ func (f *uiCommand) Help() Help {
 // leastToken is the minimum length of a token, in bytes.
 const leastToken = 16
 
-// Do implements [Command].
 func (f *uiCommand) Do(cmd *Call) error {
 	dir, within := ".", []string{"runs", "sweeps"}
 	if f.Dir != "" {

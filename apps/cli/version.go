@@ -17,10 +17,8 @@ func init() {
 // versionCommand is the command version.
 type versionCommand struct{ jsonFlag }
 
-// Help implements [Command].
 func (f *versionCommand) Help() Help { return Help{Examples: []string{"tessera version"}} }
 
-// Do implements [Command].
 func (f *versionCommand) Do(cmd *Call) error {
 	facts := &doc.Facts{Facts: []doc.Fact{{Key: "version", Value: machine.Version()}, {Key: "go", Value: runtime.Version()}, {Key: "system", Value: runtime.GOOS + "/" + runtime.GOARCH}}}
 	return cmd.Show(&doc.Document{Title: versionLine(), Blocks: []doc.Block{facts}}, f.JSON)

@@ -30,7 +30,6 @@ type workerCommand struct {
 	Quiet bool          `flag:"quiet" doc:"print errors only"`
 }
 
-// Help implements [Command].
 func (f *workerCommand) Help() Help {
 	return Help{
 		Long: "Take trials of the sweep that `tessera sweep NAME --listen ADDR` runs on another machine, as many at once as this machine has\n" +
@@ -39,7 +38,6 @@ func (f *workerCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *workerCommand) Do(cmd *Call) error {
 	if err := kernel.Err(); err != nil {
 		return usageError{err}

@@ -192,7 +192,6 @@ type problem struct {
 	text   string
 }
 
-// Error implements error.
 func (p *problem) Error() string { return p.text }
 
 func problemf(status int, format string, args ...any) error {

@@ -74,7 +74,6 @@ type Options struct {
 // OptionError reports an invalid option, or an invalid or repeated name of a model.
 type OptionError struct{ Problem string }
 
-// Error implements error.
 func (e *OptionError) Error() string { return "serve: " + e.Problem }
 
 func invalid(format string, args ...any) error { return &OptionError{fmt.Sprintf(format, args...)} }

@@ -26,10 +26,8 @@ func init() {
 // Check returns an error if Sigma is not [low, high].
 func (b *Blur) Check() error { return checkRange("sigma", b.Sigma) }
 
-// Clips implements [Clipper].
 func (b *Blur) Clips() bool { return b.Probability > 0 }
 
-// Prepare implements [Augmentation].
 func (b *Blur) Prepare(shape []int) (Change, error) {
 	low, high, probability := b.Sigma[0], b.Sigma[1], b.Probability
 	s := newSmoother(sizeOf(shape), high)

@@ -18,10 +18,8 @@ func init() {
 	Registry.Register("brightness", "all values times one factor: clip(f x), f within by of 1", func() Augmentation { return &Brightness{By: 0.4} })
 }
 
-// Clips implements [Clipper].
 func (*Brightness) Clips() bool { return true }
 
-// Prepare implements [Augmentation].
 func (b *Brightness) Prepare(shape []int) (Change, error) {
 	low, high := max(0, 1-b.By), 1+b.By
 	return func(dst, src []float32, r *rand.Rand) {

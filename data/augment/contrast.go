@@ -20,10 +20,8 @@ func init() {
 		func() Augmentation { return &Contrast{By: 0.4} })
 }
 
-// Clips implements [Clipper].
 func (*Contrast) Clips() bool { return true }
 
-// Prepare implements [Augmentation].
 func (c *Contrast) Prepare(shape []int) (Change, error) {
 	low, high := max(0, 1-c.By), 1+c.By
 	return func(dst, src []float32, r *rand.Rand) {

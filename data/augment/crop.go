@@ -37,7 +37,6 @@ func (c *Crop) Check() error {
 	return errors.Join(checkRange("scale", c.Scale), checkRange("ratio", c.Ratio))
 }
 
-// Prepare implements [Augmentation].
 func (c *Crop) Prepare(shape []int) (Change, error) {
 	in, scale, ratio := sizeOf(shape), slices.Clone(c.Scale), slices.Clone(c.Ratio)
 	return func(dst, src []float32, r *rand.Rand) { enlarge(dst, src, in, drawBox(r, scale, ratio, in)) }, nil

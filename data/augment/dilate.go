@@ -20,7 +20,6 @@ func init() {
 	Registry.Register("dilate", "the largest value in a disk around every pixel", func() Augmentation { return &Dilate{Radius: 1, Probability: 0.5} })
 }
 
-// Prepare implements [Augmentation].
 func (d *Dilate) Prepare(shape []int) (Change, error) {
 	return filtered(morph.Dilation, d.Radius, d.Probability, shape)
 }

@@ -33,7 +33,6 @@ func (e *Erase) Check() error {
 	return errors.Join(checkRange("scale", e.Scale), checkRange("ratio", e.Ratio))
 }
 
-// Prepare implements [Augmentation].
 func (e *Erase) Prepare(shape []int) (Change, error) {
 	in, own := sizeOf(shape), *e
 	own.Scale, own.Ratio = slices.Clone(e.Scale), slices.Clone(e.Ratio)

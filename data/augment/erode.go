@@ -16,7 +16,6 @@ func init() {
 	Registry.Register("erode", "the smallest value in a disk around every pixel", func() Augmentation { return &Erode{Radius: 1, Probability: 0.5} })
 }
 
-// Prepare implements [Augmentation].
 func (e *Erode) Prepare(shape []int) (Change, error) {
 	return filtered(morph.Erosion, e.Radius, e.Probability, shape)
 }

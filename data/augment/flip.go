@@ -17,7 +17,6 @@ func init() {
 	Registry.Register("flip", "the mirror image", func() Augmentation { return &Flip{Horizontal: true, Probability: 0.5} })
 }
 
-// Prepare implements [Augmentation].
 func (f *Flip) Prepare(shape []int) (Change, error) {
 	in, own := sizeOf(shape), *f
 	return func(dst, src []float32, r *rand.Rand) { own.flip(dst, src, in, r) }, nil

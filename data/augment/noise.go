@@ -17,10 +17,8 @@ func init() {
 	Registry.Register("noise", "Gaussian noise on every value: clip(x + std n)", func() Augmentation { return &Noise{Std: 0.1} })
 }
 
-// Clips implements [Clipper].
 func (*Noise) Clips() bool { return true }
 
-// Prepare implements [Augmentation].
 func (n *Noise) Prepare(shape []int) (Change, error) {
 	std := n.Std
 	return func(dst, src []float32, r *rand.Rand) {

@@ -23,7 +23,6 @@ func init() {
 	Registry.Register("rotate", "a rotation about the centre by up to degrees", func() Augmentation { return &Rotate{Degrees: 15} })
 }
 
-// Prepare implements [Augmentation].
 func (t *Rotate) Prepare(shape []int) (Change, error) {
 	in, degrees, fill := sizeOf(shape), t.Degrees, float32(t.Fill)
 	return func(dst, src []float32, r *rand.Rand) { turn(dst, src, in, uniform(r, -degrees, degrees), fill) }, nil

@@ -19,7 +19,6 @@ func init() {
 	Registry.Register("shift", "a translation by a random whole number of pixels", func() Augmentation { return &Shift{Pixels: 2} })
 }
 
-// Prepare implements [Augmentation].
 func (m *Shift) Prepare(shape []int) (Change, error) {
 	in, own := sizeOf(shape), *m
 	return func(dst, src []float32, r *rand.Rand) { own.shift(dst, src, in, r) }, nil

@@ -206,7 +206,6 @@ func Names() []string {
 // Unknown is the error for an unknown name of a reproduction.
 type Unknown struct{ Name string }
 
-// Error implements error.
 func (e *Unknown) Error() string {
 	return fmt.Sprintf("unknown reproduction %q: %s", e.Name, table.Suggest(e.Name, Names()))
 }
