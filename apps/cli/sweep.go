@@ -181,7 +181,7 @@ func (f *metricFlags) asked() []string {
 
 // trialsTable lists the trials of a sweep.
 func trialsTable(s *sweep.Sweep) *doc.Table {
-	t := &doc.Table{Columns: doc.Columns(slices.Concat([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)}
+	t := &doc.Table{Heads: 2 + len(s.Keys), Columns: doc.Columns(slices.Concat([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)}
 	row := func(id, model string, values []string, seed, state string) {
 		t.Row(cells(slices.Concat([]string{id, model}, values, []string{seed, state}))...)
 	}
@@ -281,7 +281,7 @@ func settingsTable(keys []string, settings []sweep.Setting, shown []string) *doc
 	shown = slices.DeleteFunc(slices.Clone(shown), func(name string) bool {
 		return !slices.ContainsFunc(settings, func(s sweep.Setting) bool { _, ok := s.Mean.Number(name); return ok })
 	})
-	t := &doc.Table{Columns: doc.Columns(slices.Concat([]string{"model"}, keys, []string{"seeds"}, shown)...)}
+	t := &doc.Table{Heads: 1 + len(keys), Columns: doc.Columns(slices.Concat([]string{"model"}, keys, []string{"seeds"}, shown)...)}
 	for _, s := range settings {
 		row := cells(slices.Concat([]string{s.Model}, s.Texts(keys), []string{fmt.Sprintf("%d of %d", len(s.Seeds), len(s.Trials))}))
 		for _, name := range shown {
@@ -343,7 +343,7 @@ func planDocument(s *sweep.Sweep, p *sweep.Plan) *doc.Document {
 	}
 	d := &doc.Document{Title: fmt.Sprintf("sweep %s: %s%s", p.Sweep, numeral.Of(p.Trials, "trial"), done), Data: p}
 	shapes := &doc.Table{Title: fmt.Sprintf("timed on %s: %s, %d at once", p.Machine, numeral.Of(len(p.PerShape), "shape"), p.AtOnce),
-		Columns: doc.Columns(slices.Concat([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "evaluation", "trial", "memory"})...)}
+		Heads: 1 + len(s.Keys), Columns: doc.Columns(slices.Concat([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "evaluation", "trial", "memory"})...)}
 	for _, one := range p.PerShape {
 		name := one.Models[0]
 		if others := len(one.Models) - 1; others > 0 {

@@ -111,6 +111,7 @@ type Table struct {
 	Key, Title string
 	Columns    []Column
 	Rows       [][]any  // a row may be shorter than the columns
+	Heads      int      // leading columns that name a row: those that the parts of a table too wide for a line repeat; 0 means 1
 	Notes      []string // remarks below the table
 	Folded     bool     // a page shows it when its title is selected
 }

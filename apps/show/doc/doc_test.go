@@ -101,6 +101,29 @@ func TestNoLineIsWiderThanTheScreen(t *testing.T) {
 	}
 }
 
+func TestPartsOfATableRepeatTheColumnsThatNameARow(t *testing.T) {
+	d := &Document{}
+	d.Add(&Table{Heads: 2, Columns: Columns("model", "units", "mse", "sparsity"), Rows: [][]any{{"spectra", 2, 0.25, 0.5}, {"spectra", 5, 0.125, 0.75}}})
+	for width, want := range map[int]string{
+		25: "model    units  mse\nspectra  2      0.25\nspectra  5      0.125\n\nmodel    units  sparsity\nspectra  2      0.5\nspectra  5      0.75\n",
+		20: "model    units\nspectra  2\nspectra  5\n\nmodel    mse\nspectra  0.25\nspectra  0.125\n\nmodel    sparsity\nspectra  0.5\nspectra  0.75\n",
+	} {
+		if got := shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: width}) }); got != want {
+			t.Errorf("width %d: got\n%s\nwant\n%s", width, got, want)
+		}
+	}
+}
+
+// What one column of long texts does not need is for the others, and long titles are folded too.
+func TestLongTextsShareALine(t *testing.T) {
+	d := &Document{Title: "a title that is longer than the line of a screen"}
+	d.Add(&Table{Columns: []Column{{}, {Wrap: true}, {Wrap: true}}, Rows: [][]any{{"key", "a word", "a description that takes two lines at least"}}})
+	want := "a title that is longer than the line of\na screen\n\nkey  a word  a description that takes\n             two lines at least\n"
+	if got := shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: 40}) }); got != want {
+		t.Errorf("got\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestHTMLEscapesEveryText(t *testing.T) {
 	if text := shown(t, func(b *strings.Builder) error { return sample().HTML(b) }); strings.Contains(text, "<b>") || strings.Contains(text, "<i>") {
 		t.Errorf("a value became markup:\n%s", text)

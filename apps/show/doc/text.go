@@ -28,7 +28,7 @@ type screen struct {
 }
 
 // Text writes the document as text. Tables that are wider than the screen lose their spare columns, and are then folded into
-// several tables that repeat the first column. Control characters in values are spelled out.
+// several tables that repeat the columns that name a row. Control characters in values are spelled out.
 func (d *Document) Text(w io.Writer, on Screen) error {
 	s := &screen{Screen: on}
 	s.heading(d.Title)
@@ -195,15 +195,19 @@ func (t *Table) fitting(widths []int, width int) (shown, left []int) {
 	return shown, left
 }
 
-// parts divides columns among tables that are as narrow as the screen. Each repeats the first column.
+// parts divides columns among tables that are as narrow as the screen. Each repeats the columns that name a row.
 func (t *Table) parts(shown, widths []int, width int) (parts [][]int) {
 	if width == 0 || len(shown) < 3 || t.total(shown, widths) <= width {
 		return [][]int{shown}
 	}
-	part := []int{shown[0]}
-	for _, j := range shown[1:] {
-		if len(part) > 1 && t.total(append(slices.Clone(part), j), widths) > width {
-			parts, part = append(parts, part), []int{shown[0]}
+	n := min(max(1, t.Heads), len(shown)-1)
+	if slices.ContainsFunc(shown[n:], func(j int) bool { return t.total(append(slices.Clone(shown[:n]), j), widths) > width }) {
+		n = 1
+	}
+	part := slices.Clone(shown[:n])
+	for _, j := range shown[n:] {
+		if len(part) > n && t.total(append(slices.Clone(part), j), widths) > width {
+			parts, part = append(parts, part), slices.Clone(shown[:n])
 		}
 		part = append(part, j)
 	}

@@ -288,13 +288,14 @@ func (r ComparedRow) measuredText(name string) string {
 
 // Table contains rows of cells below a header row.
 type Table struct {
-	Head []string
-	Rows [][]string
+	Head  []string
+	Rows  [][]string
+	Names int // leading columns that name a row; 0 means 1
 }
 
 // Block returns the table as a block of a document.
 func (t Table) Block() *doc.Table {
-	b := &doc.Table{Columns: doc.Columns(t.Head...)}
+	b := &doc.Table{Columns: doc.Columns(t.Head...), Heads: t.Names}
 	for _, row := range t.Rows {
 		b.Rows = append(b.Rows, nil)
 		for _, cell := range row {
@@ -313,7 +314,7 @@ func (t Table) CSV() []byte {
 
 // JudgedTable compares reconstruction and sparsity with the published values, with differences and verdicts.
 func JudgedTable(rows []ComparedRow) Table {
-	t := Table{Head: []string{"model", "p", "β", "epochs", "seeds", "mse published", "mse ours", "difference", "Hoyer published", "Hoyer ours",
+	t := Table{Names: 3, Head: []string{"model", "p", "β", "epochs", "seeds", "mse published", "mse ours", "difference", "Hoyer published", "Hoyer ours",
 		"difference", "verdict"}}
 	for _, r := range rows {
 		t.Rows = append(t.Rows, append(r.head(), number(r.published("mse")), r.measuredText("mse"), difference("%+.1f %%", 100*r.MSEDifference()),
@@ -325,7 +326,7 @@ func JudgedTable(rows []ComparedRow) Table {
 // ShownTable contains the metrics without a known tolerance: the errors of max-approximation in several conventions, the
 // classification of codes, and dead units. Metrics that no row has are omitted.
 func ShownTable(rows []ComparedRow) Table {
-	t := Table{Head: []string{"model", "p", "β"}}
+	t := Table{Names: 3, Head: []string{"model", "p", "β"}}
 	body := make([][]string, len(rows))
 	for i, r := range rows {
 		body[i] = r.head()[:3]
@@ -355,7 +356,7 @@ func ShownTable(rows []ComparedRow) Table {
 // ones. Rows without common seeds, and the first model itself, are omitted. If some seeds lack a metric, the cell contains the
 // number of seeds used.
 func DifferenceTable(rows []ComparedRow, names []string) Table {
-	t := Table{Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
+	t := Table{Names: 3, Head: append([]string{"model", "p", "β", "common seeds"}, names...)}
 	for _, r := range rows {
 		if r.Measured == nil || r.Measured.Pairs == 0 {
 			continue
