@@ -68,14 +68,9 @@ func (f *evalCommand) Do(cmd *Call) error {
 		cmd.say("%s is not finished: epoch %d of %d; `tessera resume %s` continues it", r.Path, s.Epoch, s.Epochs, r.Path)
 	}
 	if len(f.Metrics) == 0 {
-		judged, err := selected(r.Model.FirstMeasures()...)
-		if err != nil {
+		if chosen, err = show.Also(chosen, r.Model.FirstMeasures()...); err != nil {
 			return err
 		}
-		for i := range judged {
-			judged[i].Optional = true
-		}
-		chosen = chosen.Add(judged)
 	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {

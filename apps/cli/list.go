@@ -9,6 +9,7 @@ import (
 
 	"tessera"
 	"tessera/apps/export"
+	"tessera/apps/show"
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part"
@@ -321,16 +322,11 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 		return nil, err
 	}
 	if len(f.Metrics) == 0 {
-		chosen = metrics.Default()
+		chosen = nil // the default
 	}
-	more, err := selected(others...)
-	if err != nil {
+	if chosen, err = show.Also(chosen, others...); err != nil {
 		return nil, err
 	}
-	for i := range more {
-		more[i].Optional = true
-	}
-	chosen = chosen.Add(more)
 	if f.SVM {
 		svm, err := selected("svm", "svm_holdout")
 		if err != nil {

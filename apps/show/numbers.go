@@ -22,6 +22,21 @@ var elsewhere = regexp.MustCompile(`, as in (?:later notebooks|tables)[^;]*$`)
 // AboutOf returns a description of a measure.
 func AboutOf(m metrics.Measure) string { return elsewhere.ReplaceAllString(Plain(m.Summary()), "") }
 
+// Also adds metrics to a selection that are left out where they do not apply. A nil selection is [metrics.Default].
+func Also(chosen metrics.Selection, names ...string) (metrics.Selection, error) {
+	more, err := metrics.Select(names...)
+	if err != nil {
+		return nil, err
+	}
+	for i := range more {
+		more[i].Optional = true
+	}
+	if chosen == nil {
+		chosen = metrics.Default()
+	}
+	return chosen.Add(more), nil
+}
+
 // ValueOf returns a measured number as a value of a document: a count is a whole number.
 func ValueOf(name string, v float64) any {
 	if m, _ := metrics.MeasureOf(name); m.Count && !math.IsNaN(v) {

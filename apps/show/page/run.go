@@ -152,7 +152,10 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*eva
 	if split == "" {
 		split = evaluation.PlanOf(opened.Model).First
 	}
-	o.Metrics = ofPage(opened, o)
+	var err error
+	if o.Metrics, err = ofPage(opened, o); err != nil {
+		return nil, err
+	}
 	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
 	var missing *data.Error
 	if errors.As(err, &missing) {
