@@ -101,6 +101,13 @@ func TestNoLineIsWiderThanTheScreen(t *testing.T) {
 	}
 }
 
+func TestBlocksForProgramsTakeNoPlace(t *testing.T) {
+	d := &Document{Title: "tessera 1.2.3", Blocks: []Block{&Facts{Facts: []Fact{{Key: "version", Value: "1.2.3"}}}}}
+	if got := shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{}) }); got != "tessera 1.2.3\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
 func TestPartsOfATableRepeatTheColumnsThatNameARow(t *testing.T) {
 	d := &Document{}
 	d.Add(&Table{Heads: 2, Columns: Columns("model", "units", "mse", "sparsity"), Rows: [][]any{{"spectra", 2, 0.25, 0.5}, {"spectra", 5, 0.125, 0.75}}})

@@ -32,14 +32,25 @@ type screen struct {
 func (d *Document) Text(w io.Writer, on Screen) error {
 	s := &screen{Screen: on}
 	s.heading(d.Title)
-	for i, b := range d.Blocks {
-		if s.Len() > 0 && !joins(d.Blocks, i) {
-			s.line("")
-		}
-		b.text(s)
-	}
+	s.blocks(d.Blocks, d.Title != "")
 	_, err := io.WriteString(w, s.String())
 	return err
+}
+
+// blocks writes blocks, an empty line between them; after says that one precedes the first block too. A block that is for programs only
+// takes no place.
+func (s *screen) blocks(list []Block, after bool) {
+	for i, b := range list {
+		one := &screen{Screen: s.Screen}
+		if b.text(one); one.Len() == 0 {
+			continue
+		}
+		if after && !joins(list, i) {
+			s.line("")
+		}
+		s.WriteString(one.String())
+		after = true
+	}
 }
 
 // joins reports whether a block follows the one before it without an empty line.
@@ -367,12 +378,7 @@ func sparks(values []float64) string {
 
 func (g *Group) text(s *screen) {
 	s.heading(g.Title)
-	for i, b := range g.Blocks {
-		if i > 0 && !joins(g.Blocks, i) {
-			s.line("")
-		}
-		b.text(s)
-	}
+	s.blocks(g.Blocks, false)
 }
 
 // oneLine spells out line feeds and tabs too, which would break a line.
