@@ -414,7 +414,7 @@ func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x 
 			for i := from; i < to; i++ {
 				columns, values := s.images.Entries(i)
 				row := products[(i-from)*k : (i-from+1)*k]
-				s.quotients(i, columns, values, codes, k, func(j int32, q float32) { add(row, row, s.atoms[int(j)*k:int(j)*k+k], q) })
+				s.quotients(i, columns, values, codes, k, false, func(j int32, q float32) { add(row, row, s.atoms[int(j)*k:int(j)*k+k], q) })
 			}
 			scaleCodes(transpose(products, to-from, k), atomSums, f.codes[from:], f.n, to-from)
 		})
@@ -423,7 +423,7 @@ func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x 
 	target, sums := make([]float32, f.pixels*k), make([]float64, columnGroups)
 	s.inColumns(func(group, i int, columns []int32, values []float32) {
 		own := codes[i*k : i*k+k]
-		sums[group] += s.quotients(i, columns, values, codes, k, func(j int32, q float32) {
+		sums[group] += s.quotients(i, columns, values, codes, k, true, func(j int32, q float32) {
 			row := target[int(j)*k : int(j)*k+k]
 			add(row, row, own, q)
 		})

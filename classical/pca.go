@@ -203,7 +203,7 @@ func (m *pca) sparseComponents(ctx context.Context, s *sparse) (float64, error) 
 	}
 	if n < p {
 		turned, atoms := transpose(v, k, n), make([]float64, p*k)
-		timesColumns(s, kernel.Float64().AddScaled, atoms, turned, k)
+		timesColumns(s, addScaled, atoms, turned, k)
 		s.centreColumns(atoms, turned, k, mean)
 		v = unitRows(transpose(atoms, p, k), values, p)
 	}

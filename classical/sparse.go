@@ -111,15 +111,15 @@ func (s *sparse) mixture(a []float32, k int) []float32 {
 // timesGram returns the product of the rows of q (m x size) with X X' if n < p, and else with X'X, of samples minus a mean row,
 // which may be nil.
 func (s *sparse) timesGram(mean []float64) func(y, q []float64, m int) {
-	add, size := kernel.Float64().AddScaled, min(s.n, s.p)
+	size := min(s.n, s.p)
 	return func(y, q []float64, m int) {
 		turned, other := transpose(q, m, size), make([]float64, max(s.n, s.p)*m)
 		rows := func(dst, b []float64) {
-			team.For(s.n, encodeBlock, func(from, to int) { timesRows(s, add, dst[from*m:], b, m, from, to) })
+			team.For(s.n, encodeBlock, func(from, to int) { timesRows(s, addScaled, dst[from*m:], b, m, from, to) })
 			s.centreRows(dst, b, m, mean)
 		}
 		columns := func(dst, b []float64) {
-			timesColumns(s, add, dst, b, m)
+			timesColumns(s, addScaled, dst, b, m)
 			s.centreColumns(dst, b, m, mean)
 		}
 		if s.n < s.p {
@@ -132,6 +132,13 @@ func (s *sparse) timesGram(mean []float64) func(y, q []float64, m int) {
 			columns(turned, other)
 		}
 		copy(y, transpose(turned, size, m))
+	}
+}
+
+// addScaled computes a + b*s. For short rows of float64 it is faster than the kernel, which has no assembly.
+func addScaled(dst, a, b []float64, s float64) {
+	for i, v := range b {
+		dst[i] = a[i] + v*s
 	}
 }
 
@@ -190,16 +197,16 @@ func sumLanesOf(n, rows int, of func(from, to int) float64) float64 {
 	return sum(sums)
 }
 
-// quotients calls do for every entry of rows or of a range of columns with the quotient x/(hW + tiny), and returns the sum of
-// x log(x/hW) - x. ht are the codes, n x k.
-func (s *sparse) quotients(i int, columns []int32, values, ht []float32, k int, do func(j int32, q float32)) (sum float64) {
+// quotients calls do for the given entries of row i with the quotient x/(hW + tiny), and returns the sum of x log(x/hW) - x if
+// summed is true. ht are the codes, n x k.
+func (s *sparse) quotients(i int, columns []int32, values, ht []float32, k int, summed bool, do func(j int32, q float32)) (sum float64) {
 	dot, h := kernel.Float32().Dot, ht[i*k:i*k+k]
 	for e, j := range columns {
 		x := values[e] * s.by
 		y := dot(h, s.atoms[int(j)*k:int(j)*k+k]) + tiny
 		q := x / y
 		do(j, q)
-		if x > 0 {
+		if summed && x > 0 {
 			sum += float64(x)*math.Log(max(float64(q), math.SmallestNonzeroFloat32*(1<<24))) - float64(x)
 		}
 	}
