@@ -291,5 +291,8 @@ func (r *Run) load(ctx context.Context, split data.Split, columns ...string) (*d
 	if err != nil || set == nil {
 		return set, err
 	}
+	if err := r.SameClasses(set); err != nil {
+		return nil, err
+	}
 	return set.Scaled(r.Scaling()), r.Origin.Changed(set.Name, set.Files)
 }

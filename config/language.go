@@ -204,16 +204,45 @@ func aboutShape(f table.Field) bool {
 func aboutValues(f table.Field) bool { return f.Choices() != nil || f.IsTable() }
 
 // byName renames the key kind of a model's dataset table, which other parts use, to name. A dataset table without a
-// name that refers to a run is a data set of the kind run.
+// name that refers to a run is a data set of the kind run, one that refers to a file is the kind that reads the file. A data set that is
+// no name but a path is a table with the key file.
 func byName(model *table.Node) {
 	d := model.Child("dataset")
-	if !d.IsTable() || d.Child("name") != nil {
+	if text, ok := d.Text(); ok && data.KindOf(text) != "" {
+		if _, known := data.Registry.Lookup(text); !known {
+			d = d.Named("file")
+			model.Put("dataset", d)
+		}
+	}
+	if !d.IsTable() {
 		return
 	}
-	if d.Child("kind") != nil {
+	switch run, file := d.Child("run"), d.Child("file"); {
+	case d.Child("name") != nil:
+	case d.Child("kind") != nil:
 		d.Rename("kind", "name")
-	} else if run := d.Child("run"); run != nil {
+	case run != nil:
 		d.Put("name", run.NewScalar("run"))
+	case file != nil:
+		if text, ok := file.Text(); ok && data.KindOf(text) != "" {
+			d.Put("name", file.NewScalar(data.KindOf(text)))
+		}
+	}
+	oneSpelling(d)
+}
+
+// oneSpelling renames the keys file and test, which all data sets of files have, to those of the data set.
+func oneSpelling(d *table.Node) {
+	name, _ := d.Child("name").Text()
+	e, known := data.Registry.Lookup(name)
+	if !known || !data.IsOwn(e.New()) {
+		return
+	}
+	keys := table.Keys(e.New(), "")
+	for key, own := range map[string]string{"file": "images", "test": "test_images"} {
+		if d.Child(key) != nil && d.Child(own) == nil && !slices.Contains(keys, key) && slices.Contains(keys, own) {
+			d.Rename(key, own)
+		}
 	}
 }
 

@@ -129,7 +129,7 @@ func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error)
 
 // split reads the file of samples at path, the file labels unless it is "", and the files of the needed columns.
 func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held ColumnNames, need []string) (*Images, error) {
-	values, file, err := readArray(ctx, path)
+	values, file, err := readArray(ctx, path, a.Scale.Fitted())
 	if err != nil {
 		return nil, badFile(set.Name, path, otherFormat(path, err))
 	}
@@ -138,8 +138,9 @@ func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held 
 	if err != nil {
 		return nil, err
 	}
+	set.Notes = append(set.Notes, values.spans.notes(path, nil, a.Scale.Fitted())...)
 	if labels != "" {
-		if values, file, err = readArray(ctx, labels); err != nil {
+		if values, file, err = readArray(ctx, labels, false); err != nil {
 			return nil, badFile(set.Name, labels, labelError(labels, err))
 		}
 		set.Files = append(set.Files, file)
@@ -155,7 +156,7 @@ func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held 
 		if path == "" { // the set has no such column
 			continue
 		}
-		if values, file, err = readArray(ctx, path); err != nil {
+		if values, file, err = readArray(ctx, path, false); err != nil {
 			return nil, badFile(set.Name, path, otherFormat(path, err))
 		}
 		set.Files = append(set.Files, file)
@@ -222,8 +223,10 @@ type array struct {
 	dims   []int
 	bytes  []byte
 	floats []float32
-	ints   []int    // other integers, for labels but not for pixels
-	texts  []string // names or labels
+	ints   []int     // other integers, and 0 and 1 of booleans
+	texts  []string  // names or labels
+	wide   []float64 // the floats as they are in the file, if the reader needs them; otherwise nil
+	spans  *spans    // of numbers that float32 may not represent exactly; nil for others
 }
 
 // arrayHeader describes the values that follow the header of an NPY or IDX file.
@@ -232,10 +235,11 @@ type arrayHeader struct {
 	order   binary.ByteOrder
 	fortran bool // column-major: the first axis varies fastest
 	dims    []int
-	length  int // length of the header
+	length  int  // length of the header
+	exact   bool // numbers are also kept in float64
 }
 
-var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP")
+var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP, TIFF, WebP")
 
 // parseArrayHeader reads a header from the first bytes of a file.
 func parseArrayHeader(b []byte) (arrayHeader, error) {
@@ -246,8 +250,8 @@ func parseArrayHeader(b []byte) (arrayHeader, error) {
 }
 
 // readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
-// It converts floats while it reads them, so that only one copy of the file is in memory.
-func readArray(ctx context.Context, path string) (array, File, error) {
+// It converts floats while it reads them, so that only one copy of the file is in memory; if exact is set, numbers are also kept in float64.
+func readArray(ctx context.Context, path string, exact bool) (array, File, error) {
 	start, err := head(path, npyHeaderMost)
 	if err != nil {
 		return array{}, File{Path: path}, err
@@ -263,12 +267,13 @@ func readArray(ctx context.Context, path string) (array, File, error) {
 	if err != nil {
 		return array{}, File{Path: path}, err
 	}
+	h.exact = exact
 	var b, rest []byte
 	a, skip := array{dims: h.dims}, h.length
 	width, _ := h.valueSize()
 	floats := h.kind[0] == 'f'
 	if floats {
-		a.floats = make([]float32, 0, n)
+		a.reserve(h, n)
 	} else {
 		b = make([]byte, 0, want)
 	}
@@ -284,10 +289,12 @@ func readArray(ctx context.Context, path string) (array, File, error) {
 			if len(rest) < width {
 				return
 			}
-			a.floats, rest = appendFloats(a.floats, rest, width, h.order), rest[:0]
+			a.appendFloats(h, rest, width)
+			rest = rest[:0]
 		}
 		whole := len(piece) / width * width
-		a.floats, rest = appendFloats(a.floats, piece[:whole], width, h.order), append(rest, piece[whole:]...)
+		a.appendFloats(h, piece[:whole], width)
+		rest = append(rest, piece[whole:]...)
 	})
 	switch {
 	case errors.Is(err, errTooLarge):
@@ -295,7 +302,7 @@ func readArray(ctx context.Context, path string) (array, File, error) {
 	case err == nil && floats && (len(a.floats) != n || len(rest) > 0):
 		err = errSize(want, int64(len(a.floats)*width+len(rest)))
 	case err == nil && floats && h.fortran:
-		a.floats = rowMajor(a.floats, h.dims)
+		a.rowMajor()
 	case err == nil && !floats:
 		a, err = h.values(b)
 	}
@@ -334,23 +341,54 @@ func (h arrayHeader) values(b []byte) (array, error) {
 	switch {
 	case h.kind == "u1":
 		a.bytes = b
-		if h.fortran {
-			a.bytes = rowMajor(b, h.dims)
-		}
 	case h.kind[0] == 'f':
-		a.floats = appendFloats(make([]float32, 0, n), b, width, h.order)
-		if h.fortran {
-			a.floats = rowMajor(a.floats, h.dims)
-		}
+		a.reserve(h, n)
+		a.appendFloats(h, b, width)
 	case h.kind[0] == 'U' || h.kind[0] == 'S':
 		a.texts = npyTexts(b, width, h.kind[0], h.order, n)
 	default:
 		a.ints = integers(b, width, h.order, n, h.kind[0] == 'i')
-		if h.fortran {
-			a.ints = rowMajor(a.ints, h.dims)
-		}
+	}
+	if h.fortran {
+		a.rowMajor()
 	}
 	return a, nil
+}
+
+// rowMajor converts the values from column-major to row-major order.
+func (a *array) rowMajor() {
+	a.bytes, a.floats, a.ints, a.wide = rowMajor(a.bytes, a.dims), rowMajor(a.floats, a.dims), rowMajor(a.ints, a.dims), rowMajor(a.wide, a.dims)
+}
+
+// reserve allocates memory for n floats.
+func (a *array) reserve(h arrayHeader, n int) {
+	a.floats = make([]float32, 0, n)
+	if h.kind == "f8" && len(h.dims) > 0 && h.dims[0] > 0 {
+		a.spans = newSpans(n / h.dims[0])
+		if h.exact {
+			a.wide = make([]float64, 0, n)
+		}
+	}
+}
+
+// numbers converts integers to floats.
+func (a *array) numbers(exact bool) {
+	if a.ints == nil {
+		return
+	}
+	size := len(a.ints) / max(1, a.dims[0])
+	a.floats, a.spans = make([]float32, len(a.ints)), newSpans(size)
+	if exact {
+		a.wide = make([]float64, len(a.ints))
+	}
+	for i, n := range a.ints {
+		a.floats[i] = float32(n)
+		a.spans.add(i%size, float64(n))
+		if exact {
+			a.wide[i] = float64(n)
+		}
+	}
+	a.ints = nil
 }
 
 // valueSize returns the size of one value in bytes; unsupported types are an error.
@@ -375,24 +413,35 @@ func (h arrayHeader) valueSize() (int, error) {
 			return length, nil
 		}
 	}
-	return 0, fmt.Errorf("values of type %.20q are not read: save samples as uint8 (0 to 255), float16, float32 or float64, labels as integers", h.kind)
+	return 0, fmt.Errorf("values of type %.20q are not read: save samples as floats or integers, labels as integers or texts", h.kind)
 }
 
 // appendFloats appends floats of width bytes.
-func appendFloats(floats []float32, b []byte, width int, order binary.ByteOrder) []float32 {
-	first := len(floats)
-	floats = slices.Grow(floats, len(b)/width)[:first+len(b)/width]
-	for i, to := 0, floats[first:]; i < len(to); i++ {
+func (a *array) appendFloats(h arrayHeader, b []byte, width int) {
+	first := len(a.floats)
+	a.floats = slices.Grow(a.floats, len(b)/width)[:first+len(b)/width]
+	for i, to := 0, a.floats[first:]; i < len(to); i++ {
 		switch width {
 		case 2:
-			to[i] = fromHalf(order.Uint16(b[2*i:]))
+			to[i] = fromHalf(h.order.Uint16(b[2*i:]))
 		case 4:
-			to[i] = math.Float32frombits(order.Uint32(b[4*i:]))
+			to[i] = math.Float32frombits(h.order.Uint32(b[4*i:]))
 		default:
-			to[i] = float32(math.Float64frombits(order.Uint64(b[8*i:])))
+			v := math.Float64frombits(h.order.Uint64(b[8*i:]))
+			to[i] = float32(v)
+			if a.spans == nil { // of an array without rows
+				continue
+			}
+			at := (first + i) % len(a.spans.low)
+			if h.fortran { // the rows of a column follow each other
+				at = (first + i) / h.dims[0]
+			}
+			a.spans.add(at, v)
+			if h.exact {
+				a.wide = append(a.wide, v)
+			}
 		}
 	}
-	return floats
 }
 
 // integers returns n integers of width bytes.
@@ -426,8 +475,8 @@ func (a array) images(missing bool) (*Images, error) {
 		return nil, fmt.Errorf("the array has %d axes, want (images, values), (images, height, width) or "+
 			"(images, height, width, channels)", len(a.dims))
 	}
-	if a.bytes == nil && a.floats == nil && a.dims[0] != 0 {
-		return nil, fmt.Errorf("the values are neither bytes nor floats: save them as uint8 (0 to 255) or float32")
+	if a.texts != nil {
+		return nil, errors.New("the values are texts, want numbers")
 	}
 	if a.dims[0] == 0 {
 		return nil, fmt.Errorf("there are no images in it")
@@ -440,7 +489,10 @@ func (a array) images(missing bool) (*Images, error) {
 	if err != nil {
 		return nil, err
 	}
-	images.missing = missing
+	images.missing, images.wide = missing, a.wide
+	if err := a.spans.overflow(); err != nil {
+		return nil, err
+	}
 	if place, v := images.notFinite(); place != "" {
 		return nil, fmt.Errorf("%s: got %v, want a finite number%s", place, v, hintOf(v))
 	}
@@ -458,7 +510,7 @@ func otherFormat(path string, err error) error {
 
 // reads returns the name of a data set that can read the file, "" if there is none.
 func reads(path string) string {
-	start, _ := head(path, 16)
+	start, _ := head(path, formatHead)
 	if f := detected(start, path); f != nil {
 		return f.dataset
 	}
@@ -497,9 +549,11 @@ type Layout struct {
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, if a row of values is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
 	Axes   string `toml:"axes" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
-	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255) or uint16 (x/65535), of numbers that are pixels, minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
 
 	Missing string `toml:"missing" optional:"true" doc:"\"nan\": NaN are missing entries, which losses and metrics leave out; by default they are an error"`
+
+	decimal string // decimal sign of the numbers of a text file: "." or ","
 }
 
 // The values of [Layout.Axes].
@@ -563,8 +617,8 @@ func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 	if len(dims) == 4 && l.Axes == channelsFirst {
 		a = a.channelsLast()
 	}
-	l.ofBytes(a)
-	if images, err = a.images(l.Missing != ""); err != nil {
+	integers := a.ints != nil
+	if images, err = l.images(a); err != nil {
 		return nil, nil, err
 	}
 	shape, err := l.sampleShape(dims)
@@ -574,24 +628,25 @@ func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
 	if images, err = images.WithShape(shape); err != nil {
 		return nil, nil, err
 	}
-	return images, l.doubt(dims, images), nil
+	return images, l.doubt(dims, images, integers), nil
 }
 
-// ofBytes divides floats that represent bytes by 255.
-func (l *Layout) ofBytes(a array) {
-	if l.Scale.Method != scaleBytes {
-		return
+// images returns the array as images; numbers that represent the pixels of 8-bit or 16-bit images are divided by 255 or 65535.
+func (l *Layout) images(a array) (*Images, error) {
+	a.numbers(l.Scale.Fitted())
+	if divisor := l.Scale.divisor(); divisor != 0 {
+		for i := range a.floats {
+			a.floats[i] /= divisor
+		}
 	}
-	for i := range a.floats {
-		a.floats[i] /= 255
-	}
+	return a.images(l.Missing != "")
 }
 
 // mostDoubted is the largest value of a byte: floats up to this value are doubtful as images, because they may be unscaled bytes.
 const mostDoubted = 255
 
 // doubt returns an error if the values of an array are probably not what the user intended.
-func (l *Layout) doubt(dims []int, images *Images) *Error {
+func (l *Layout) doubt(dims []int, images *Images, integers bool) *Error {
 	if len(dims) == 2 && len(images.Shape) == 3 && l.Axes == channelsFirst {
 		return &Error{
 			Problem: fmt.Sprintf("axes = %q is for arrays of four axes, but rows of values are read as height, width, channels", channelsFirst),
@@ -609,7 +664,14 @@ func (l *Layout) doubt(dims []int, images *Images) *Error {
 	if len(images.Shape) < 2 || images.floats == nil || l.Scale != (Scale{}) {
 		return nil
 	}
-	if low, high := images.Range(); low >= 0 && high > 2 && high <= mostDoubted {
+	low, high := images.Range()
+	if integers && low >= 0 && high > mostDoubted && high <= 65535 {
+		return &Error{
+			Problem: fmt.Sprintf("its values, integers, reach from %g to %g: they look like pixels of 16 bits", low, high),
+			Hint:    `write scale = "uint16" in the dataset table to divide them by 65535, or scale = 1 to use them as they are`,
+		}
+	}
+	if low >= 0 && high > 2 && high <= mostDoubted {
 		return &Error{
 			Problem: fmt.Sprintf("its values, floats, reach from %g to %g: they look like bytes from 0 to 255", low, high),
 			Hint:    `write scale = "bytes" in the dataset table to divide them by 255, or scale = 1 to use them as they are`,
@@ -621,8 +683,9 @@ func (l *Layout) doubt(dims []int, images *Images) *Error {
 // channelsLast converts an array of axes (n, channels, height, width) to (n, height, width, channels).
 func (a array) channelsLast() array {
 	n, channels, pixels := a.dims[0], a.dims[1], a.dims[2]*a.dims[3]
-	return array{dims: []int{n, a.dims[2], a.dims[3], channels}, ints: a.ints, texts: a.texts,
-		bytes: moveChannels(a.bytes, n, channels, pixels), floats: moveChannels(a.floats, n, channels, pixels)}
+	return array{dims: []int{n, a.dims[2], a.dims[3], channels}, ints: moveChannels(a.ints, n, channels, pixels), texts: a.texts, spans: a.spans,
+		bytes: moveChannels(a.bytes, n, channels, pixels), floats: moveChannels(a.floats, n, channels, pixels),
+		wide: moveChannels(a.wide, n, channels, pixels)}
 }
 
 func moveChannels[T any](values []T, n, channels, pixels int) []T {

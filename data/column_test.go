@@ -12,7 +12,7 @@ import (
 func TestUnreadColumnsAreNotRead(t *testing.T) {
 	reads := map[string]int{}
 	part := func(name string, kind string, a array) tablePart {
-		return tablePart{name: name, dims: a.dims, kind: kind, read: func() (array, error) { reads[name]++; return a, nil }}
+		return tablePart{name: name, dims: a.dims, kind: kind, read: func(bool) (array, error) { reads[name]++; return a, nil }}
 	}
 	parts := []tablePart{
 		part("x", "f4", array{dims: []int{2, 2}, floats: []float32{1, 2, 3, 4}}),

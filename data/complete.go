@@ -128,7 +128,10 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		}
 		at += end + 1
 	}
-	out := slices.Clone(b[:len(b)-len(f.rest)]) // a byte order mark
+	if !bytes.HasSuffix(b, f.rest) {
+		return nil, errors.New("is compressed or in UTF-16: save it as a plain UTF-8 text first")
+	}
+	out := slices.Clone(b[:len(b)-len(f.rest)]) // a byte order mark, and the line that declares the separator
 	r := f.reader()
 	_, _ = r.Read() // the header
 	done := 0
@@ -252,12 +255,9 @@ func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byt
 	return nil, fmt.Errorf("has no tensor %q", samples.name)
 }
 
-// factor returns the factor of values in the file, which are divided by 255 if the data set has scale = "bytes".
+// factor returns the factor of values in the file, which are divided when they are read if the data set has scale = "bytes" or "uint16".
 func (h holes) factor() float32 {
-	if h.reading.layout.Scale.Method == scaleBytes {
-		return 255
-	}
-	return 1
+	return max(1, h.reading.layout.Scale.divisor())
 }
 
 // array replaces values in the bytes of an array.

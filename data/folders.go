@@ -3,10 +3,12 @@ package data
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"image"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -17,7 +19,7 @@ import (
 )
 
 func init() {
-	Registry.Register("images", "your own images in folders: PNG, JPEG, GIF, BMP; the folders of the first level are classes",
+	Registry.Register("images", "your own images in folders: PNG, JPEG, GIF, BMP, TIFF, WebP; the folders of the first level are classes",
 		func() Source { return &ImageFolders{Folders{Channels: 1, Resize: "crop"}} })
 	Registry.Register("png", "your own images in a folder of PNG files, with class sub-folders as labels",
 		func() Source { return &PNG{Folders{Channels: 1, Resize: "crop"}} })
@@ -26,7 +28,7 @@ func init() {
 // Folders contains the keys that the data sets images and png share: folders of image files, in the order of their names. If a
 // folder contains only sub-folders, each sub-folder is a class; labels are the indices of the class names in alphabetical
 // order. Paths are relative to the current directory. Colours become grey by 0.299 R + 0.587 G + 0.114 B, unless channels = 3;
-// transparency is blended over black. JPEG images are rotated by their EXIF orientation. Of an animated GIF only the first
+// transparency is blended over the background. Pixels are value/255, those of images with 16 bits value/65535. JPEG images are rotated by their EXIF orientation. Of an animated GIF only the first
 // image is used.
 type Folders struct {
 	Images     string `toml:"images" required:"true" doc:"folder of the training images"`
@@ -34,7 +36,8 @@ type Folders struct {
 	Channels   int    `toml:"channels" doc:"1 reads the images in grey, 3 in red, green and blue"`
 	Size       Size   `toml:"size" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 leaves the images unchanged, and all files must have one size"`
 	Resize     string `toml:"resize" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
-	Scale      Scale  `toml:"scale" doc:"how values, which are bytes / 255, are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted images, stored with the model), or a factor"`
+	Background string `toml:"background" oneof:"white black" optional:"true" doc:"colour behind transparent pixels: by default white"`
+	Scale      Scale  `toml:"scale" doc:"how values, which are in [0,1], are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted images, stored with the model), or a factor"`
 }
 
 // ImageFolders is a user-defined data set in folders of image files. Images of a class may be in folders of any depth.
@@ -64,7 +67,7 @@ func (f *Folders) all() pictures {
 	if how == "" {
 		how = resizes[0]
 	}
-	return pictures{channels: f.Channels, size: f.Size, resize: how}
+	return pictures{channels: f.Channels, size: f.Size, resize: how, black: f.Background == "black"}
 }
 
 func (p *PNG) pictures() pictures {
@@ -108,6 +111,19 @@ func (i *ImageFolders) Inspect(ctx context.Context) ([]string, error) {
 	return i.inspect(ctx, "images", i.pictures())
 }
 
+// firstEqual returns a warning if the first images of a folder are equal.
+func (p pictures) firstEqual(ctx context.Context, path string, l listing) string {
+	const most = 16
+	images, _, err := p.read(ctx, l.paths[:min(most, len(l.paths))], nil, nil)
+	if err != nil { // which a training reports
+		return ""
+	}
+	if note := images.allEqual(); note != "" {
+		return path + ": " + strings.Replace(note, "all", "the first", 1)
+	}
+	return ""
+}
+
 func (f *Folders) inspect(ctx context.Context, name string, p pictures) (notes []string, err error) {
 	var classes []string
 	for i, path := range []string{f.Images, f.TestImages} {
@@ -119,6 +135,9 @@ func (f *Folders) inspect(ctx context.Context, name string, p pictures) (notes [
 			return notes, badFile(name, path, err)
 		}
 		notes = append(notes, p.notes(path, l)...)
+		if note := p.firstEqual(ctx, path, l); note != "" {
+			notes = append(notes, note)
+		}
 		if i == 0 {
 			classes = l.classes
 		} else if len(classes) > 0 {
@@ -214,6 +233,7 @@ type pictures struct {
 	channels int
 	size     Size   // size of the images; zero: unchanged, and all files must have the same size
 	resize   string // method of resizing to that size
+	black    bool   // transparent pixels are blended over black, otherwise over white
 	only     string // the only accepted extension, "" for all formats
 	flat     bool   // sub-folders of class folders are ignored
 }
@@ -282,14 +302,57 @@ func (p pictures) read(ctx context.Context, paths []string, labels []int, want [
 	if err != nil {
 		return nil, "", badFile("", paths[0], err)
 	}
+	if deep, err := isDeepFile(paths[0]); deep || err != nil {
+		return p.readDeep(ctx, paths, labels, shape)
+	}
 	pixels := make([]byte, size*len(paths))
-	err = eachImage(ctx, paths, func(i int) error { return p.decode(pixels[i*size:(i+1)*size], paths[i], shape) })
+	err = eachImage(ctx, paths, func(i int) error {
+		return p.decode(paths[i], shape, func(m image.Image) error {
+			if isDeep(m.ColorModel()) {
+				return errDeep
+			}
+			copyPixels(pixels[i*size:(i+1)*size], m, len(shape) == 3)
+			return nil
+		})
+	})
+	if errors.Is(err, errDeep) {
+		return p.readDeep(ctx, paths, labels, shape)
+	}
 	if err != nil {
 		return nil, "", err
 	}
 	sum := sha256.Sum256(pixels)
 	images, err := NewBytes(shape, pixels, labels)
 	return images, hex.EncodeToString(sum[:]), err
+}
+
+// readDeep decodes files, of which some have 16 bits per channel, into images of floats and hashes them.
+func (p pictures) readDeep(ctx context.Context, paths []string, labels []int, shape []int) (*Images, string, error) {
+	size, err := product(shape)
+	if err != nil {
+		return nil, "", err
+	}
+	values := make([]float32, size*len(paths))
+	err = eachImage(ctx, paths, func(i int) error {
+		return p.decode(paths[i], shape, func(m image.Image) error {
+			copyDeep(values[i*size:(i+1)*size], m, len(shape) == 3)
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, "", err
+	}
+	digest := sha256.New()
+	b := make([]byte, 0, 4*size)
+	for image := range slices.Chunk(values, size) {
+		b = b[:0]
+		for _, v := range image {
+			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		}
+		digest.Write(b)
+	}
+	images, err := NewFloats(shape, values, labels)
+	return images, hex.EncodeToString(digest.Sum(nil)), err
 }
 
 // sameSizes returns an error for files with another size than shape, unless they are resized. It checks all headers before
@@ -334,18 +397,18 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 	return nil
 }
 
-// decode reads one file into dst, an image of the given shape.
-func (p pictures) decode(dst []byte, path string, shape []int) error {
+// decode passes one file, an image of the given shape without transparency, to do.
+func (p pictures) decode(path string, shape []int, do func(image.Image) error) error {
 	to := image.Pt(shape[1], shape[0])
 	return useImage(path, func(m image.Image) error {
+		m = flat(m, p.black)
 		if p.size != (Size{}) && m.Bounds().Size() != to {
 			m = resized(m, to, p.resize)
 		}
 		if got := m.Bounds().Size(); got != to { // its header said another size
 			return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
 		}
-		copyPixels(dst, m, len(shape) == 3)
-		return nil
+		return do(m)
 	})
 }
 
@@ -465,7 +528,7 @@ func (p pictures) mixed(l *listing, folder, file string, folders []string) error
 // none returns the error for a folder without images.
 func (p pictures) none(folder string) error {
 	if p.only == "" {
-		return &Error{Path: folder, Problem: "there are no PNG, JPEG, GIF or BMP images in this folder or its sub-folders"}
+		return &Error{Path: folder, Problem: "there are no PNG, JPEG, GIF, BMP, TIFF or WebP images in this folder or its sub-folders"}
 	}
 	e := &Error{Path: folder, Problem: "there are no " + p.only + " files in this folder or its sub-folders"}
 	if other, err := (pictures{}).list(folder); err == nil {
@@ -558,7 +621,7 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 		if n > most {
 			shown += fmt.Sprintf(" and %d others", n-most)
 		}
-		what, images := "no PNG, JPEG, GIF or BMP images", ""
+		what, images := "no PNG, JPEG, GIF, BMP, TIFF or WebP images", ""
 		if p.only != "" {
 			what = "not read: only " + p.only + " files of class folders are"
 			if slices.ContainsFunc(l.skipped, (pictures{}).reads) {

@@ -2,8 +2,6 @@ package data
 
 import (
 	"context"
-	"fmt"
-	"strings"
 
 	"tessera/internal/numeral"
 )
@@ -24,6 +22,9 @@ func (f *Folders) describe(name string, p pictures) (string, error) {
 	text := numeral.Of(len(l.paths), "training image")
 	if shape, err := p.shape(l.paths[0]); err == nil {
 		text += " of " + numeral.Shape(shape)
+		if deep, _ := isDeepFile(l.paths[0]); deep {
+			text += " with 16 bits per channel"
+		}
 	}
 	if f.TestImages != "" {
 		test, err := p.list(f.TestImages)
@@ -32,11 +33,8 @@ func (f *Folders) describe(name string, p pictures) (string, error) {
 		}
 		text += ", " + numeral.Of(len(test.paths), "test image")
 	}
-	if n := len(l.classes); n > 0 {
-		text += fmt.Sprintf(", %d classes: %s", n, strings.Join(l.classes[:min(n, 5)], ", "))
-		if n > 5 {
-			text += ", ..."
-		}
+	if len(l.classes) > 0 {
+		text += ", " + classText(l.classes, l.labels)
 	}
 	return text, nil
 }

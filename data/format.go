@@ -1,12 +1,17 @@
 package data
 
 import (
+	"bytes"
+	"cmp"
+	"compress/gzip"
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"tessera/internal/atomicfile"
 	"tessera/internal/safetensors"
@@ -34,9 +39,10 @@ var formats = []format{
 	{dataset: "npy", suffixes: []string{".npy"}, is: begins(npyMagic), header: parseNPYHeader, write: written.npy, fill: fillNPY},
 	{dataset: "npz", suffixes: []string{".npz"}, is: begins(zipMagic), open: openNPZ, write: written.npz, fill: fillNPZ},
 	{dataset: "safetensors", suffixes: []string{".safetensors"}, is: safetensors.Is, open: openSafetensors, fill: fillSafetensors},
-	{dataset: "csv", suffixes: []string{".csv"}, open: openColumns, write: written.csv, fill: fillCSV},
+	{dataset: "csv", suffixes: []string{".csv", ".csv.gz"}, open: openColumns, write: written.csv, fill: fillCSV},
 	{dataset: "idx", suffixes: []string{".idx", ".idx.gz", "-ubyte", "-ubyte.gz"}, is: isIDX, header: parseIDXHeader, write: written.idx, bytes: true},
-	{dataset: "csv", suffixes: []string{".tsv"}, open: openColumns, fill: fillCSV},
+	{dataset: "csv", suffixes: []string{".tsv", ".tsv.gz"}, open: openColumns, fill: fillCSV},
+	{dataset: "csv", suffixes: []string{".parquet"}, is: begins("PAR1"), open: openParquet},
 }
 
 // written contains the data for writing a file.
@@ -48,9 +54,15 @@ type written struct {
 	rows   Rows // names, labels, classes and columns
 }
 
-// to writes the data atomically to a file.
+// to writes the data atomically to a file, gzipped if its name ends in .gz.
 func (f *format) to(out written) error {
-	return atomicfile.Write(out.path, func(w io.Writer) error { return f.write(out, w) })
+	return atomicfile.Write(out.path, func(w io.Writer) error {
+		if !strings.HasSuffix(strings.ToLower(out.path), ".gz") {
+			return f.write(out, w)
+		}
+		z := gzip.NewWriter(w)
+		return cmp.Or(f.write(out, z), z.Close())
+	})
 }
 
 // detected returns the format of a file that begins with start, nil if none matches.
@@ -58,7 +70,20 @@ func detected(start []byte, path string) *format {
 	if f := find(func(f *format) bool { return f.is != nil && f.is(start) }); f != nil {
 		return f
 	}
-	return find(func(f *format) bool { return f.is == nil && f.named(path) })
+	if f := find(func(f *format) bool { return f.is == nil && f.named(path) }); f != nil || !isText(start) {
+		return f
+	}
+	return find(func(f *format) bool { return f.dataset == "csv" })
+}
+
+// formatHead is the number of bytes at the beginning of a file that determine its format.
+const formatHead = 4096
+
+// isText reports whether start is the beginning of a table as text: lines of printable characters, the first with separated cells.
+func isText(start []byte) bool {
+	first, _, more := bytes.Cut(start, []byte("\n"))
+	return more && bytes.ContainsAny(first, ",;\t") && utf8.Valid(first) && !strings.ContainsRune("{[<%#", rune(first[0])) &&
+		!bytes.ContainsFunc(start, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' })
 }
 
 // formatNamed returns the format for a file name, nil if there is none.
@@ -100,6 +125,22 @@ func ReaderOf(path string) string {
 		return f.dataset
 	}
 	return ""
+}
+
+// KindOf returns the name of the data set that reads a file or folder, from its content if it exists and else from its name; "" if there
+// is none, or if path does not look like a path: it has neither a point nor a slash.
+func KindOf(path string) string {
+	if !strings.ContainsAny(path, "./") {
+		return ""
+	}
+	info, err := os.Stat(path)
+	switch {
+	case strings.HasSuffix(path, "/"), err == nil && info.IsDir():
+		return "images"
+	case err == nil:
+		return reads(path)
+	}
+	return ReaderOf(path)
 }
 
 // FormatOf returns the format in which [WriteRows] would write to path: the name of the data set that reads it, such as

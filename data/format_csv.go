@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/csv"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"path"
 	"slices"
 	"strconv"
@@ -21,6 +22,13 @@ type csvFile struct {
 	header []string
 	rest   []byte
 	comma  rune
+	rows   func() rowReader // reads another format of columns, in place of rest; nil for a text
+}
+
+// rowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
+type rowReader interface {
+	Read() ([]string, error)
+	FieldPos(field int) (line, column int)
 }
 
 // csvColumns assigns the columns of a file to values, labels, names and the further columns of the set.
@@ -42,41 +50,33 @@ func openColumns(ctx context.Context, path string) (opened, File, error) {
 	return opened{csv: f}, file, err
 }
 
-// openCSV reads a file and parses its first line. The separator is the comma, the semicolon or the tab, whichever is most
-// frequent in the first line.
+// openCSV reads a file, which may be gzipped, and parses its first line; see [separator].
 func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
-	info, err := os.Stat(path)
+	source, size, err := openFile(path)
 	if err != nil {
 		return nil, File{}, err
 	}
-	if f, _, err := openFile(path); err == nil {
-		packed := isGzip(f)
-		f.Close()
-		if packed {
-			return nil, File{}, errors.New("is compressed: unpack it first")
-		}
+	defer source.Close()
+	text, err := unpacked(source, size)
+	if err != nil {
+		return nil, File{}, err
 	}
-	b, file, err := readFile(ctx, path, info.Size())
+	digest := sha256.New()
+	all := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
+	_, err = all.ReadFrom(decoded(io.TeeReader(readerOf(ctx, text), digest)))
+	file := File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
 	if err != nil {
 		return nil, file, err
 	}
-	b = bytes.TrimPrefix(b, []byte("\xef\xbb\xbf")) // the byte order mark that spreadsheets write
-	first, _, _ := bytes.Cut(b, []byte("\n"))
-	f := &csvFile{rest: b, comma: commaOf(first)}
-	if f.header, err = f.reader().Read(); err != nil {
+	b := all.Bytes()
+	comma, skip := separator(b)
+	f := &csvFile{rest: b[min(skip, len(b)):], comma: comma}
+	header, err := f.reader().Read()
+	if err != nil {
 		return nil, file, csvError(err)
 	}
-	if !isHeader(f.header) {
-		return nil, file, errors.New("the first line holds numbers: write a first line with the names of the columns")
-	}
-	return f, file, nil
-}
-
-// commaOf returns the separator of a first line: the comma, the semicolon or the tab, whichever is most frequent.
-func commaOf(line []byte) rune {
-	return slices.MaxFunc([]rune{',', ';', '\t'}, func(x, y rune) int {
-		return cmp.Compare(bytes.Count(line, []byte(string(x))), bytes.Count(line, []byte(string(y))))
-	})
+	f.header, err = namesIn(header)
+	return f, file, err
 }
 
 // isHeader reports whether a first line contains column names rather than the numbers of a sample.
@@ -84,10 +84,11 @@ func isHeader(cells []string) bool {
 	return slices.ContainsFunc(cells, func(name string) bool { return !isNumber(name) }) || len(cells) > 0 && counts(cells)
 }
 
-// isNumber reports whether a cell is a number.
+// isNumber reports whether a cell is a number, with a point or a comma before its fraction, or a missing one.
 func isNumber(cell string) bool {
-	_, err := strconv.ParseFloat(cell, 64)
-	return err == nil
+	_, point := parseNumber(cell, ".")
+	_, comma := parseNumber(cell, ",")
+	return point || comma || strings.EqualFold(cell, "nan")
 }
 
 // counts reports whether a header is 0, 1, 2, ... or 1, 2, 3, ..., the default column names of pandas and spreadsheets.
@@ -101,7 +102,10 @@ func counts(header []string) bool {
 	return err == nil && (first == 0 || first == 1)
 }
 
-func (f *csvFile) reader() *csv.Reader {
+func (f *csvFile) reader() rowReader {
+	if f.rows != nil {
+		return f.rows()
+	}
 	r := csv.NewReader(bytes.NewReader(f.rest))
 	r.Comma, r.ReuseRecord = f.comma, true
 	r.TrimLeadingSpace = f.comma != '\t' // else empty cells would be trimmed
@@ -133,10 +137,14 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 		if name != "" {
 			usual = []string{name}
 		}
-		for i, column := range f.header {
-			if slices.ContainsFunc(usual, func(u string) bool { return u == column || name == "" && strings.EqualFold(u, column) }) {
-				return i, nil
+		is := func(column string) bool {
+			return slices.ContainsFunc(usual, func(u string) bool { return u == column || name == "" && strings.EqualFold(u, column) })
+		}
+		if i := slices.IndexFunc(f.header, is); i >= 0 {
+			if column := f.header[i]; column != "" && slices.Contains(f.header[i+1:], column) {
+				return -1, fmt.Errorf("the column %.60q occurs twice, once as labels or names and once as a value: rename or remove one of them", column)
 			}
+			return i, nil
 		}
 		if name != "" && r.shape == nil {
 			return -1, fmt.Errorf("has no column %q, want %s", name, f.columnList())
@@ -324,6 +332,13 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		}
 	}
 	missing, first := 0, ""
+	t.values.spans = newSpans(len(c.values))
+	add := func(v float32, wide float64) {
+		t.values.floats = append(t.values.floats, v)
+		if r.layout.Scale.Fitted() {
+			t.values.wide = append(t.values.wide, wide)
+		}
+	}
 	lines := f.reader()
 	_, _ = lines.Read() // the header, which was read before
 	for {
@@ -335,20 +350,24 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		}
 		line, _ := lines.FieldPos(0)
 		t.lines = append(t.lines, line)
-		for _, i := range c.values {
+		for k, i := range c.values {
 			cell := strings.TrimSpace(cells[i])
 			if isMissing(cell) {
 				if missing++; missing == 1 {
 					first = fmt.Sprintf("line %d, column %.60q", line, f.header[i])
 				}
-				t.values.floats = append(t.values.floats, float32(math.NaN()))
+				add(float32(math.NaN()), math.NaN())
 				continue
 			}
-			v, err := strconv.ParseFloat(cell, 32)
-			if err != nil || math.IsInf(v, 0) {
-				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint())
+			v, ok := parseNumber(cell, r.layout.decimal)
+			if !ok {
+				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(cell))
 			}
-			t.values.floats = append(t.values.floats, float32(v))
+			t.values.spans.add(k, v)
+			if t.values.spans.over != 0 {
+				return t, fmt.Errorf("line %d, column %.60q: %w", line, f.header[i], t.values.spans.overflow())
+			}
+			add(narrow(cell, v), v)
 		}
 		if c.labels >= 0 {
 			t.texts = append(t.texts, strings.Clone(strings.TrimSpace(cells[c.labels])))
@@ -396,8 +415,11 @@ func isMissing(cell string) bool {
 	return slices.Contains([]string{"", "na", "n/a", "nan", "null", "none", "-", "?"}, strings.ToLower(cell))
 }
 
-// columnHint returns the advice for a column of values that contains text.
-func (r reading) columnHint() string {
+// columnHint returns the advice for a column of values that contains a text.
+func (r reading) columnHint(text string) string {
+	if _, ok := parseNumber(text, ","); ok && r.layout.decimal != "," {
+		return `if the comma is the decimal sign, write decimal = "," in the dataset table`
+	}
 	if r.loose {
 		return "remove the column, or name it label or name"
 	}
@@ -410,6 +432,12 @@ var (
 	targetNames = []string{"target", "y", "label", "labels", "class", "species"}
 )
 
+// isID reports whether a name is usual for a number that identifies a sample: id, sample_id, userId.
+func isID(name string) bool {
+	lower := strings.ToLower(strings.TrimSpace(name))
+	return slices.Contains(idNames, lower) || strings.HasSuffix(lower, "_id") || strings.HasSuffix(lower, " id") || strings.HasSuffix(name, "Id") || strings.HasSuffix(name, "ID")
+}
+
 const (
 	fewRows        = 5   // minimum number of rows for a guess
 	mostClasses    = 20  // maximum number of distinct whole numbers in a column of classes
@@ -420,6 +448,7 @@ const (
 type columnStatistics struct {
 	counts    bool // every value is the previous one plus one
 	classes   int  // number of distinct values if all are whole numbers; 0 for more than mostClasses
+	whole     bool // all are whole numbers
 	deviation float64
 }
 
@@ -452,7 +481,7 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 			what = "counts up by one"
 		case name == "":
 			what = "has no name"
-		case is(idNames):
+		case is(idNames), isID(name) && s.whole && s.classes == 0:
 			what = "looks like a number of the sample"
 		default:
 			continue
@@ -488,7 +517,7 @@ func (t *table) statistics(column int) columnStatistics {
 		mean += d / count
 		squares += d * (float64(v) - mean)
 	}
-	if whole && len(classes) <= mostClasses {
+	if s.whole = whole; whole && len(classes) <= mostClasses {
 		s.classes = len(classes)
 	}
 	s.deviation = math.Sqrt(squares / max(1, count))

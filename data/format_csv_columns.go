@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -18,14 +17,16 @@ type csvValues struct {
 	number bool     // all cells so far are numbers
 	bad    string   // first cell that is not a number
 	allows bool     // empty cells are missing entries instead of errors
-	holes  bool     // some entries are missing
+	spans  *spans
+	layout Layout
+	holes  bool // some entries are missing
 }
 
 // newCSVColumns returns the collectors for the requested further columns.
 func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 	for _, one := range c.further {
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.layout.Missing != ""})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.layout.Missing != "", spans: newSpans(len(one.at)), layout: r.layout})
 		}
 	}
 	return list
@@ -33,7 +34,7 @@ func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 
 // add adds the cells of one line.
 func (c *csvValues) add(header, cells []string, line int) error {
-	for _, i := range c.at {
+	for k, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
 		if isMissing(cell) && c.allows {
 			c.holes = true
@@ -46,15 +47,18 @@ func (c *csvValues) add(header, cells []string, line int) error {
 		if isMissing(cell) {
 			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; %s, remove these rows, or fill the cells in", line, header[i], c.name, missingHint)
 		}
-		v, err := strconv.ParseFloat(cell, 32)
-		if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		v, ok := parseNumber(cell, c.layout.decimal)
+		if ok = ok && !(len(c.at) == 1 && isBool(cell)); ok { // texts of two classes
+			c.spans.add(k, v)
+		}
+		if !ok || c.spans.over != 0 {
 			if c.number {
 				c.bad = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
 			}
 			c.number, v = false, 0
 		}
 		c.whole = c.whole && v == math.Trunc(v) && math.Abs(v) < wholeBound
-		c.floats = append(c.floats, float32(v))
+		c.floats = append(c.floats, narrow(cell, v))
 		if len(c.at) == 1 {
 			c.texts = append(c.texts, strings.Clone(cell))
 		}

@@ -1,13 +1,11 @@
 package data
 
 import (
-	"compress/gzip"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
-	"strings"
 )
 
 // Type bytes of the IDX layout of LeCun's MNIST page: two zero bytes, one for the type, one for the number of axes, each axis
@@ -45,17 +43,8 @@ func parseIDXHeader(b []byte) (h arrayHeader, err error) {
 	return h, nil
 }
 
-// idx writes bytes, gzipped if the file name ends in .gz.
-func (out written) idx(w io.Writer) error {
-	if !strings.HasSuffix(strings.ToLower(out.path), ".gz") {
-		return writeIDX(w, out.dims, toBytes(out.values))
-	}
-	z := gzip.NewWriter(w)
-	if err := writeIDX(z, out.dims, toBytes(out.values)); err != nil {
-		return err
-	}
-	return z.Close()
-}
+// idx writes bytes.
+func (out written) idx(w io.Writer) error { return writeIDX(w, out.dims, toBytes(out.values)) }
 
 // writeIDX writes bytes in the IDX layout.
 func writeIDX(w io.Writer, dims []int, values []byte) error {

@@ -21,8 +21,11 @@ import (
 
 	"golang.org/x/image/bmp"
 	scaling "golang.org/x/image/draw"
+	"golang.org/x/image/tiff"
+	"golang.org/x/image/webp"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/engine/kernel"
 )
 
 // imageFormat is a format of image files.
@@ -42,6 +45,8 @@ var imageFormats = []imageFormat{
 	{"JPEG", []string{".jpg", ".jpeg"}, begins("\xff\xd8\xff"), jpeg.DecodeConfig, jpeg.Decode},
 	{"GIF", []string{".gif"}, begins("GIF8"), gif.DecodeConfig, firstFrame},
 	{"BMP", []string{".bmp"}, isBMP, bmp.DecodeConfig, bmp.Decode},
+	{"TIFF", []string{".tif", ".tiff"}, isTIFF, tiff.DecodeConfig, tiff.Decode},
+	{"WebP", []string{".webp"}, isWebP, webp.DecodeConfig, webp.Decode},
 }
 
 func begins(magic string) func([]byte) bool {
@@ -51,6 +56,15 @@ func begins(magic string) func([]byte) bool {
 // isBMP also checks the reserved bytes, because a text file may also begin with BM.
 func isBMP(start []byte) bool {
 	return len(start) >= 10 && string(start[:2]) == "BM" && bytes.Equal(start[6:10], make([]byte, 4))
+}
+
+// isTIFF accepts both byte orders.
+func isTIFF(start []byte) bool {
+	return bytes.HasPrefix(start, []byte("II*\x00")) || bytes.HasPrefix(start, []byte("MM\x00*"))
+}
+
+func isWebP(start []byte) bool {
+	return len(start) >= 12 && string(start[:4]) == "RIFF" && string(start[8:12]) == "WEBP"
 }
 
 // isImage reports whether start is the beginning of an image file.
@@ -72,11 +86,19 @@ const mostDecoded = 1 << 30
 // depth returns the number of bytes per pixel: at least 4, because rotating an image or converting its colours needs a copy
 // in RGBA.
 func depth(m color.Model) int64 {
-	if m == color.RGBA64Model || m == color.NRGBA64Model {
+	if isDeep(m) {
 		return 8
 	}
 	return 4
 }
+
+// isDeep reports whether the channels of an image have 16 bits.
+func isDeep(m color.Model) bool {
+	return m == color.Gray16Model || m == color.RGBA64Model || m == color.NRGBA64Model
+}
+
+// errDeep is the error for an image of 16 bits whose pixels would be written as bytes.
+var errDeep = errors.New("the image has 16 bits per channel")
 
 // imageHead is the number of bytes at the beginning of a file that are searched for its format and orientation: the EXIF
 // segment, of at most 64 KiB, is one of the first segments of a JPEG file.
@@ -89,6 +111,7 @@ type imageFile struct {
 	orientation int
 	size        Size  // size from the header, after rotation by the orientation
 	decoded     int64 // size of the decoded image in bytes
+	deep        bool  // the channels have 16 bits
 }
 
 // openImage opens a file and reads its header.
@@ -111,16 +134,14 @@ func openImage(path string) (f *imageFile, err error) {
 		if len(start) == 0 {
 			return nil, io.ErrUnexpectedEOF
 		}
-		return nil, errors.New("is no PNG, JPEG, GIF or BMP image, whatever its name")
+		return nil, errors.New("is no PNG, JPEG, GIF, BMP, TIFF or WebP image, whatever its name")
 	}
-	if f.format.name == "JPEG" {
-		f.orientation = orientation(start)
-	}
+	f.orientation = f.format.orientation(start)
 	config, err := f.format.header(bufio.NewReader(file))
 	if err != nil {
 		return nil, cut(err)
 	}
-	f.size = Size{config.Height, config.Width}
+	f.size, f.deep = Size{config.Height, config.Width}, isDeep(config.ColorModel)
 	if err := f.bounded(length, depth(config.ColorModel)); err != nil {
 		return nil, err
 	}
@@ -155,6 +176,16 @@ func imageSize(path string) (Size, error) {
 	}
 	defer f.Close()
 	return f.size, nil
+}
+
+// isDeepFile reports whether the channels of an image have 16 bits, from the header of its file.
+func isDeepFile(path string) (bool, error) {
+	f, err := openImage(path)
+	if err != nil {
+		return false, err
+	}
+	defer f.Close()
+	return f.deep, nil
 }
 
 // useImage reads a file, rotates the image by its EXIF orientation and passes it to do. It waits while the images that are
@@ -245,7 +276,10 @@ func resized(m image.Image, size image.Point, how string) image.Image {
 	default:
 		to = middle(to, image.Pt(share(size.Y, s.X, s.Y), size.Y))
 	}
-	out := image.NewRGBA(image.Rectangle{Max: size})
+	var out draw.Image = image.NewRGBA(image.Rectangle{Max: size})
+	if isDeep(m.ColorModel()) {
+		out = image.NewRGBA64(out.Bounds())
+	}
 	scaling.BiLinear.Scale(out, to, m, from, draw.Src, nil)
 	return out
 }
@@ -261,8 +295,48 @@ func middle(r image.Rectangle, size image.Point) image.Rectangle {
 	return image.Rectangle{Min: at, Max: at.Add(size)}
 }
 
-// copyPixels writes an image as bytes, grey or red, green, blue. Grey is 0.299 R + 0.587 G + 0.114 B; transparent pixels are
-// blended over black.
+// flat returns an image without transparency, blended over white unless black is set.
+func flat(m image.Image, black bool) image.Image {
+	if o, ok := m.(interface{ Opaque() bool }); !ok || o.Opaque() {
+		return m
+	}
+	var out draw.Image = image.NewRGBA(m.Bounds())
+	if isDeep(m.ColorModel()) {
+		out = image.NewRGBA64(m.Bounds())
+	}
+	under := image.White
+	if black {
+		under = image.Black
+	}
+	draw.Draw(out, out.Bounds(), under, image.Point{}, draw.Src)
+	draw.Draw(out, out.Bounds(), m, m.Bounds().Min, draw.Over)
+	return out
+}
+
+// copyDeep writes an image as floats in [0,1], grey or red, green, blue: those of 16 bits are divided by 65535, others by 255.
+func copyDeep(dst []float32, m image.Image, colour bool) {
+	if !isDeep(m.ColorModel()) {
+		pixels := make([]byte, len(dst))
+		copyPixels(pixels, m, colour)
+		kernel.Float32().FromBytes(dst, pixels)
+		return
+	}
+	at, bounds := 0, m.Bounds()
+	for y := bounds.Min.Y; y < bounds.Max.Y; y++ {
+		for x := bounds.Min.X; x < bounds.Max.X; x++ {
+			if c := m.At(x, y); colour {
+				r, g, b, _ := c.RGBA()
+				dst[at], dst[at+1], dst[at+2] = float32(r)/65535, float32(g)/65535, float32(b)/65535
+				at += 3
+			} else {
+				dst[at] = float32(color.Gray16Model.Convert(c).(color.Gray16).Y) / 65535
+				at++
+			}
+		}
+	}
+}
+
+// copyPixels writes an image of 8 bits without transparency as bytes, grey or red, green, blue. Grey is 0.299 R + 0.587 G + 0.114 B.
 func copyPixels(dst []byte, m image.Image, colour bool) {
 	bounds := m.Bounds()
 	size := image.Rectangle{Max: bounds.Size()}
@@ -296,7 +370,18 @@ func cut(err error) error {
 // Source: Exif 2.32 (CIPA DC-008), 4.6.4: tag 0x0112 of the first directory, values 1 to 8.
 const orientationTag = 0x0112
 
-// orientation returns the EXIF orientation of a JPEG file from its first bytes; 1 (upright) if there is none.
+// orientation returns the orientation of a JPEG or TIFF file from its first bytes; 1 (upright) if there is none.
+func (f *imageFormat) orientation(b []byte) int {
+	switch f.name {
+	case "JPEG":
+		return orientation(b)
+	case "TIFF":
+		return tiffOrientation(b)
+	}
+	return 1
+}
+
+// orientation returns the EXIF orientation of a JPEG file from its first bytes.
 func orientation(b []byte) int {
 	for at := 2; at+4 <= len(b) && b[at] == 0xff; {
 		marker, size := b[at+1], int(binary.BigEndian.Uint16(b[at+2:]))
@@ -351,7 +436,10 @@ func upright(m image.Image, orientation int) image.Image {
 	if orientation >= 5 { // rows become columns
 		size.X, size.Y = size.Y, size.X
 	}
-	out := image.NewNRGBA(image.Rect(0, 0, size.X, size.Y))
+	var out draw.Image = image.NewNRGBA(image.Rect(0, 0, size.X, size.Y))
+	if isDeep(m.ColorModel()) {
+		out = image.NewNRGBA64(out.Bounds())
+	}
 	w, h := source.Dx()-1, source.Dy()-1
 	for y := range size.Y {
 		for x := range size.X {
@@ -413,14 +501,14 @@ func writePNGs(folder string, shape []int, pixels []byte) error {
 	})
 }
 
-// ErrNoPicture is the error for a file that is not a PNG, JPEG, GIF or BMP image.
-var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF or BMP image")
+// ErrNoPicture is the error for a file that is not a PNG, JPEG, GIF, BMP, TIFF or WebP image.
+var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF, BMP, TIFF or WebP image")
 
-// DecodePicture decodes an image file and returns its pixels as bytes. shape is (height, width) in grey, by 0.299 R + 0.587 G
-// + 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over black; JPEG images are rotated by
+// DecodePicture decodes an image file and returns its pixels in [0,1]. shape is (height, width) in grey, by 0.299 R + 0.587 G
+// + 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over white; JPEG images are rotated by
 // their EXIF orientation, as in [Folders]. For a picture of another size it returns an error before it decodes pixels, because
 // the header of a small file can declare any size. For other files it returns [ErrNoPicture].
-func DecodePicture(file []byte, shape []int) ([]byte, error) {
+func DecodePicture(file []byte, shape []int) ([]float32, error) {
 	if !pictured(shape) {
 		return nil, fmt.Errorf("picture: images of shape %v are not pictures: want (height, width) or (height, width, 3)", shape)
 	}
@@ -432,10 +520,7 @@ func DecodePicture(file []byte, shape []int) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoPicture, format.name, cut(err))
 	}
-	turned := 1
-	if format.name == "JPEG" {
-		turned = orientation(file)
-	}
+	turned := format.orientation(file)
 	got := Size{config.Height, config.Width}
 	if turned >= 5 {
 		got = Size{config.Width, config.Height}
@@ -450,8 +535,8 @@ func DecodePicture(file []byte, shape []int) ([]byte, error) {
 	return fromPicture(upright(picture, turned), shape)
 }
 
-// fromPicture returns the bytes of a decoded picture of the given shape.
-func fromPicture(picture image.Image, shape []int) ([]byte, error) {
+// fromPicture returns the pixels of a decoded picture of the given shape.
+func fromPicture(picture image.Image, shape []int) ([]float32, error) {
 	if got := picture.Bounds(); got.Dy() != shape[0] || got.Dx() != shape[1] { // its header said another size
 		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Dy(), got.Dx(), shape[0], shape[1])
 	}
@@ -459,8 +544,8 @@ func fromPicture(picture image.Image, shape []int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	dst := make([]byte, size)
-	copyPixels(dst, picture, len(shape) == 3)
+	dst := make([]float32, size)
+	copyDeep(dst, flat(picture, false), len(shape) == 3)
 	return dst, nil
 }
 

@@ -84,6 +84,9 @@ func npyHeaderText(b []byte) (text []byte, length int, err error) {
 
 // rowMajor converts values from column-major to row-major order.
 func rowMajor[T any](values []T, dims []int) []T {
+	if values == nil {
+		return nil
+	}
 	out := make([]T, len(values))
 	index := make([]int, len(dims))
 	for i := range out {

@@ -51,7 +51,8 @@ func npzPart(name string, entry *zip.File) (tablePart, error) {
 		return p, err
 	}
 	h, err := parseNPYHeader(start)
-	p.read = func() (array, error) {
+	p.read = func(exact bool) (array, error) {
+		h.exact = exact
 		a, err := readNPZ(entry, h, err)
 		if err != nil {
 			err = fmt.Errorf("array %.60q: %w", name, err)

@@ -14,7 +14,7 @@ import (
 
 // safetensorsKinds maps the supported types to NPY's notation; b2 is bfloat16.
 var safetensorsKinds = map[string]string{"F64": "f8", "F32": "f4", "F16": "f2", "BF16": "b2", "U8": "u1", "U16": "u2", "U32": "u4",
-	"U64": "u8", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
+	"U64": "u8", "BOOL": "b1", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
 
 // openSafetensors lists the tensors of a file by name.
 func openSafetensors(_ context.Context, path string) (o opened, file File, err error) {
@@ -27,10 +27,10 @@ func openSafetensors(_ context.Context, path string) (o opened, file File, err e
 	}
 	for _, t := range header.Tensors {
 		p := tablePart{name: t.Name, dims: t.Shape, kind: safetensorsKinds[t.Dtype]}
-		p.read = func() (array, error) {
+		p.read = func(exact bool) (array, error) {
 			b := make([]byte, t.Offsets[1]-t.Offsets[0])
 			_, err := o.contents.ReadAt(b, int64(header.Length+t.Offsets[0]))
-			a, refused := tensorOf(p, t.Dtype, b)
+			a, refused := tensorOf(p, t.Dtype, b, exact)
 			if err = cmp.Or(err, refused); err != nil {
 				err = fmt.Errorf("tensor %.60q: %w", t.Name, err)
 			}
@@ -46,25 +46,16 @@ func openSafetensors(_ context.Context, path string) (o opened, file File, err e
 }
 
 // tensorOf returns the values of a tensor.
-func tensorOf(p tablePart, dtype string, b []byte) (array, error) {
+func tensorOf(p tablePart, dtype string, b []byte, exact bool) (array, error) {
 	if p.kind == "" {
-		return array{}, fmt.Errorf("values of type %.20q are not read: save samples as float32, float16 or bfloat16, labels as integers", dtype)
+		return array{}, fmt.Errorf("values of type %.20q are not read: save samples as floats or integers, labels as integers", dtype)
 	}
-	size := int(p.kind[1] - '0')
-	n := len(b) / size
-	a := array{dims: p.dims}
-	switch {
-	case p.kind == "u1":
-		a.bytes = b
-	case p.kind == "b2":
-		a.floats = make([]float32, n)
-		for i := range a.floats {
-			a.floats[i] = fromBrain(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-	case p.kind[0] == 'f':
-		a.floats = appendFloats(make([]float32, 0, n), b, size, binary.LittleEndian)
-	default:
-		a.ints = integers(b, size, binary.LittleEndian, n, p.kind[0] == 'i')
+	if p.kind != "b2" {
+		return arrayHeader{kind: p.kind, order: binary.LittleEndian, dims: p.dims, exact: exact}.values(b)
+	}
+	a := array{dims: p.dims, floats: make([]float32, len(b)/2)}
+	for i := range a.floats {
+		a.floats[i] = fromBrain(binary.LittleEndian.Uint16(b[2*i:]))
 	}
 	return a, nil
 }

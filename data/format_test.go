@@ -103,13 +103,12 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		"idx large claim":  {idxBytes(idxUint8, []int{1 << 20, 1 << 10, 1 << 10}), "the file has 0"},
 		"idx no images":    {idxBytes(idxUint8, []int{0, 28, 28}), "no images"},
 		"idx labels":       {idxBytes(idxUint8, []int{3}, []byte{1, 2, 3}), "1 axes"},
-		"idx integers":     {idxBytes(idxInt32, []int{1, 1, 1}, int32(7)), "uint8"},
 		"idx NaN":          {idxBytes(idxFloat32, []int{2, 1, 1}, []float32{1, float32(math.NaN())}), "image 1, row 0, column 0: got NaN"},
 		"npy infinite":     {npyBytes("<f4", "False", "(1, 1)", binary.LittleEndian, []float32{float32(math.Inf(1))}), "sample 0, value 0: got +Inf"},
 		"npy cut":          {npyBytes("<f4", "False", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3}), "16 bytes follow it, the file has 12"},
 		"npy complex":      {npyBytes("<c8", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), `"c8"`},
 		"npy brain":        {npyBytes("<V2", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `save bfloat16 as float32`},
-		"npy wide":         {npyBytes("<f99999999999999999999", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f9999999999999999999" are not read: save samples as uint8`},
+		"npy wide":         {npyBytes("<f99999999999999999999", "False", "(1, 1)", binary.LittleEndian, make([]byte, 2)), `"f9999999999999999999" are not read: save samples as floats`},
 		"npy objects":      {npyBytes("|O", "False", "(1, 1)", binary.LittleEndian, make([]byte, 8)), "plain numbers"},
 		"npy negative":     {npyBytes("|u1", "False", "(-1, 1)", binary.LittleEndian, []byte{}), "plain numbers"},
 		"npy overflow":     {npyBytes("|u1", "False", "(99999999999999999999, 1)", binary.LittleEndian, []byte{}), "shape"},
@@ -157,7 +156,7 @@ func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
 
 func TestMissingFilesFoldersAndPipesAreErrors(t *testing.T) {
 	dir := t.TempDir()
-	for path, want := range map[string]string{filepath.Join(dir, "nothing"): "not found", dir: "no PNG, JPEG, GIF or BMP images", os.DevNull: "not a file"} {
+	for path, want := range map[string]string{filepath.Join(dir, "nothing"): "not found", dir: "no PNG, JPEG, GIF, BMP, TIFF or WebP images", os.DevNull: "not a file"} {
 		var bad *Error
 		if _, err := ReadImages(background, path, nil); !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want an *Error with %q", path, err, want)

@@ -38,6 +38,8 @@ type Images struct {
 	lines   []int    // line numbers of the rows in a text file; nil for other files
 	finite  bool     // floats are known to be finite
 
+	wide []float64 // floats as they are in the file, until they are scaled by an exact scaling; nil if floats will do
+
 	scaling *Scaling // scaling that is applied when values are read; nil for none
 
 	entries *Entries // entries of a sparse matrix, in place of bytes and floats; nil for other images
@@ -184,6 +186,7 @@ func (m *Images) First(n int) *Images {
 		subset.bytes = m.bytes[:n*m.pixels]
 	default:
 		subset.floats = m.floats[:n*m.pixels]
+		subset.wide = m.wide[:min(len(m.wide), n*m.pixels)]
 	}
 	if m.labels != nil {
 		subset.labels = m.labels[:n]
@@ -235,9 +238,15 @@ func (m *Images) copyRow(dst []float32, i int) {
 		m.copySparse(dst, row)
 		return
 	}
-	if m.floats != nil {
+	switch {
+	case m.wide != nil && m.scaling.IsExact():
+		m.scaling.Centre(dst, m.wide[row*m.pixels:(row+1)*m.pixels])
+		m.scaling.ApplyCentred(dst)
+		m.fillRow(dst, row)
+		return
+	case m.floats != nil:
 		copy(dst, m.floats[row*m.pixels:(row+1)*m.pixels])
-	} else {
+	default:
 		kernel.Float32().FromBytes(dst, m.bytes[row*m.pixels:(row+1)*m.pixels])
 	}
 	m.scaling.Apply(dst)

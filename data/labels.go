@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -124,7 +125,7 @@ func (a *Arrays) Classes(Dirs) (n int, ok bool) {
 		if path == "" {
 			continue
 		}
-		values, _, err := readArray(context.Background(), path)
+		values, _, err := readArray(context.Background(), path, false)
 		if err != nil {
 			return 0, false
 		}
@@ -213,8 +214,58 @@ func scattered[T any](m *Images, values []T, size int, none T) []T {
 	return all
 }
 
-// isUnknown reports whether the text of a label means an unknown class.
-func isUnknown(label string) bool { return label == "" || label == strconv.Itoa(UnknownLabel) }
+// isUnknown reports whether the text of a label means an unknown class: it is empty, -1, or one of the words for a missing value that
+// no class has as its name.
+func isUnknown(label string) bool {
+	return slices.Contains([]string{"", "-1", "nan", "na", "n/a", "null", "?"}, strings.ToLower(label))
+}
+
+// scattered numbers are names of classes: they begin at mostCounted, and fewer than half of the numbers up to the largest occur.
+const mostCounted = 100
+
+func areScattered(labels []int) bool {
+	distinct := map[int]bool{}
+	for _, label := range labels {
+		if label >= 0 {
+			distinct[label] = true
+		}
+	}
+	n := classesOf(labels)
+	return n > mostCounted && n > 2*len(distinct)
+}
+
+// labelNotes returns warnings about the labels of samples from path: those that are unknown, and numbers of classes without a sample.
+func (t *table) labelNotes(path string, classes int) (notes []string) {
+	unknown, minus, counts := 0, 0, map[int]int{}
+	for i, label := range t.labels {
+		if counts[label]++; label < 0 {
+			unknown++
+			if t.texts == nil || t.texts[i] == "-1" {
+				minus++
+			}
+		}
+	}
+	if unknown > 0 {
+		what := fmt.Sprintf("%d of %d samples have no class: their labels are empty or mean a missing value", unknown, len(t.labels))
+		if minus == unknown {
+			what = fmt.Sprintf("%d of %d labels are -1 and count as unknown: if -1 is a class, write a name or a number from 0 in its place", unknown, len(t.labels))
+		}
+		notes = append(notes, fmt.Sprintf("%s: %s", inLine(path), what))
+	}
+	var empty []string
+	for class := range classes {
+		if counts[class] == 0 {
+			empty = append(empty, strconv.Itoa(class))
+		}
+	}
+	if n := len(empty); n > 0 && t.classes == nil {
+		if n > 5 {
+			empty = append(empty[:5], "...")
+		}
+		notes = append(notes, fmt.Sprintf("%s: the labels are numbers of %d classes, from 0 to %d, but %d of them have no sample: %s", inLine(path), classes, classes-1, n, strings.Join(empty, ", ")))
+	}
+	return notes
+}
 
 // countLabels converts labels to numbers if all of them are whole numbers of 0 or more, or unknown. It does not delete the
 // texts: if the labels of the training samples are names of classes, these labels are names, too.
@@ -263,7 +314,13 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 			return nil, err
 		}
 	}
-	numbers := t.labels != nil && (first && !t.signs() || !first && classes == nil)
+	if t.texts == nil && t.classes == nil && t.labels != nil && (first && areScattered(t.labels) || !first && AreNumbers(classes)) {
+		t.texts = make([]string, len(t.labels))
+		for i, label := range t.labels {
+			t.texts[i] = strconv.Itoa(label)
+		}
+	}
+	numbers := t.labels != nil && (first && !t.signs() && !areScattered(t.labels) || !first && classes == nil)
 	if t.texts == nil || numbers {
 		return t.classes, nil
 	}
@@ -306,5 +363,19 @@ func (t *table) nameLabels() error {
 func (t *table) classNames() []string {
 	signs := t.signs()
 	names := slices.Compact(slices.Sorted(slices.Values(t.texts)))
-	return slices.DeleteFunc(names, func(name string) bool { return name == "" || isUnknown(name) && !signs })
+	names = slices.DeleteFunc(names, func(name string) bool { return isUnknown(name) && !(signs && name == "-1") })
+	if AreNumbers(names) && !signs {
+		slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	}
+	return names
+}
+
+// AreNumbers reports whether all names are whole numbers from 0.
+func AreNumbers(names []string) bool {
+	for _, name := range names {
+		if n, err := strconv.Atoi(name); err != nil || n < 0 || strconv.Itoa(n) != name {
+			return false
+		}
+	}
+	return len(names) > 0
 }

@@ -145,14 +145,18 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := set.Train.Bytes(0), []byte{76, 150, 29, 0}; !slices.Equal(got, want) { // 0.299, 0.587, 0.114 of 255
+	if got, want := set.Train.Bytes(0), []byte{76, 150, 29, 255}; !slices.Equal(got, want) { // 0.299, 0.587, 0.114 of 255
 		t.Errorf("grey is %v, want %v", got, want)
+	}
+	set, err = (&PNG{Folders{Images: dir, Channels: 1, Background: "black"}}).Load(background, nil, Both)
+	if err != nil || set.Train.Bytes(0)[3] != 0 {
+		t.Errorf("over black: got %v, %v; want 0 for the transparent pixel", set, err)
 	}
 	set, err = (&PNG{Folders{Images: dir, Channels: 3}}).Load(background, nil, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := set.Train.Bytes(0), []byte{255, 0, 0, 0, 255, 0, 0, 0, 255, 0, 0, 0}; !slices.Equal(got, want) || !slices.Equal(set.Shape, []int{1, 4, 3}) {
+	if got, want := set.Train.Bytes(0), []byte{255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255}; !slices.Equal(got, want) || !slices.Equal(set.Shape, []int{1, 4, 3}) {
 		t.Errorf("channels are %v of shape %v, want %v", got, set.Shape, want)
 	}
 	// Grey of 16 bits, and grey in a palette, are grey all the same.
@@ -162,7 +166,7 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	}{"deep": image.NewGray16(rect), "palette": image.NewPaletted(rect, color.Palette{color.Gray{0}, color.Gray{100}})} {
 		path := write(t, t.TempDir(), name, pngBytes(t, img, func(x, _ int) color.Color { return color.Gray{byte(100 * (x % 2))} }))
 		images, err := ReadImages(background, path, nil)
-		if err != nil || !slices.Equal(images.Bytes(0), []byte{0, 100, 0, 100}) {
+		if err != nil || !slices.Equal(toBytes(images.Float32()), []byte{0, 100, 0, 100}) {
 			t.Errorf("%s: %v, %v", name, images, err)
 		}
 	}

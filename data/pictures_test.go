@@ -91,7 +91,7 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 	if !slices.Equal(set.Classes, []string{"owl", "wren"}) || !slices.Equal(set.Train.Labels(), []int{0, 0, 1}) {
 		t.Errorf("classes %q, labels %v", set.Classes, set.Train.Labels())
 	}
-	want := dir + ": skipped 2 of 5 files, no PNG, JPEG, GIF or BMP images: empty/readme.md, wren/notes.txt"
+	want := dir + ": skipped 2 of 5 files, no PNG, JPEG, GIF, BMP, TIFF or WebP images: empty/readme.md, wren/notes.txt"
 	if notes, err := source.Inspect(background); err != nil || !slices.Equal(notes, set.Notes) || !slices.Equal(notes, []string{want}) {
 		t.Errorf("notes %q, inspected %q, %v, want %q", set.Notes, notes, err, want)
 	}

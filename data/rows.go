@@ -201,7 +201,7 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 		rows.labels = t.labels
 		return rows, err
 	}
-	start, err := head(path, 16)
+	start, err := head(path, formatHead)
 	if err != nil {
 		return nil, err
 	}
@@ -255,8 +255,7 @@ func (r *Rows) lacks(keys reading) error {
 // as images.
 func (l *Layout) plain(a array, shape []int) (*Images, error) {
 	if len(shape) < 2 {
-		l.ofBytes(a)
-		return a.images(l.Missing != "")
+		return l.images(a)
 	}
 	images, _, err := l.read(a)
 	return images, err

@@ -5,18 +5,21 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"gonum.org/v1/gonum/mat"
 
 	"tessera/config/part"
 	names "tessera/config/part/table"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/vectors"
 )
 
-// Scale is the key scale: "bytes", "minmax", "standardise", "whiten" or a factor. It determines how the values of a data set are scaled
+// Scale is the key scale: "bytes", "uint16", "minmax", "standardise", "whiten" or a factor. It determines how the values of a data set are scaled
 // before a model reads them. The zero value does not scale; values of type byte always become value/255.
 //
-//	"bytes"        x / 255, when a file is read: for files that store bytes as floats
+//	"bytes"        x / 255, when a file is read: for files that store bytes as floats or integers
+//	"uint16"       x / 65535, when a file is read: for files that store the pixels of 16-bit images
 //	"minmax"       (x - min) / (max - min), clipped to [0,1] for samples that were not fitted
 //	"standardise"  (x - mean) / standard deviation (of the population)
 //	"whiten"       ZCA (x - mean), which has almost uncorrelated values of almost equal variance
@@ -26,33 +29,50 @@ import (
 // of images over all pixels. If all samples have the same value, the divisor is 1. The matrix ZCA is computed from the
 // covariance of all values of the fitted samples.
 type Scale struct {
-	Method string  // name of the method: "", "bytes", "minmax", "standardise" or "whiten"
+	Method string  // name of the method: "", "bytes", "uint16", "minmax", "standardise" or "whiten"
 	Factor float64 // the factor if not 0; Method is then ""
 }
 
 // Values of [Scale.Method].
 const (
 	scaleBytes       = "bytes"
+	scaleUint16      = "uint16"
 	scaleMinmax      = "minmax"
 	scaleStandardise = "standardise"
 	scaleWhiten      = "whiten"
 )
 
 // scaleMethods lists the names of all methods.
-func scaleMethods() []string { return []string{scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten} }
+func scaleMethods() []string {
+	return []string{scaleBytes, scaleUint16, scaleMinmax, scaleStandardise, scaleWhiten}
+}
+
+// divisor returns the number by which the numbers of a file are divided when they are read, 0 for none.
+func (s Scale) divisor() float32 {
+	switch s.Method {
+	case scaleBytes:
+		return 255
+	case scaleUint16:
+		return 65535
+	}
+	return 0
+}
+
+// wanted lists what the key may be, for a message.
+func wantedScales() string { return `"` + strings.Join(scaleMethods(), `", "`) + `" or a factor` }
 
 // Fitted reports whether the scaling uses statistics of the fitted samples.
-func (s Scale) Fitted() bool { return s.Method != "" && s.Method != scaleBytes }
+func (s Scale) Fitted() bool { return s.Method != "" && s.divisor() == 0 }
 
 // ScaleFitter is implemented by sources whose samples may be scaled by statistics of the fitted samples.
 type ScaleFitter interface {
 	FitsScale() bool
 }
 
-// OfValues returns an error for the method "bytes", which is for numbers of files, and not for values that are computed.
+// OfValues returns an error for the methods "bytes" and "uint16", which are for numbers of files, and not for values that are computed.
 func (s Scale) OfValues() error {
-	if s.Method == scaleBytes {
-		return part.KeyErrorf("scale", "got %q, which is for numbers of files: want %s, %s, %s or a factor", scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten)
+	if s.divisor() != 0 {
+		return part.KeyErrorf("scale", "got %q, which is for numbers of files: want %s, %s, %s or a factor", s.Method, scaleMinmax, scaleStandardise, scaleWhiten)
 	}
 	return nil
 }
@@ -77,7 +97,7 @@ func (s *Scale) FromTOML(value any) error {
 			if near, ok := names.Nearest(x, scaleMethods()); ok {
 				return fmt.Errorf("got %q; did you mean %q?", x, near)
 			}
-			return fmt.Errorf("got %q, want %q, %q, %q, %q or a factor", x, scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten)
+			return fmt.Errorf("got %q, want %s", x, wantedScales())
 		}
 		*s = Scale{Method: x}
 		return nil
@@ -86,7 +106,7 @@ func (s *Scale) FromTOML(value any) error {
 	case float64:
 		factor = x
 	default:
-		return fmt.Errorf("got %v, want %q, %q, %q, %q or a factor", value, scaleBytes, scaleMinmax, scaleStandardise, scaleWhiten)
+		return fmt.Errorf("got %v, want %s", value, wantedScales())
 	}
 	if f := float32(factor); f == 0 || math.IsInf(float64(f), 0) || f != f || math.IsInf(float64(1/f), 0) {
 		return fmt.Errorf("got %s, want a factor that float32 can multiply and divide by", strconv.FormatFloat(factor, 'g', -1, 64))
@@ -107,20 +127,21 @@ func (s Scale) TOML() any {
 // stored with the model.
 type Scaling struct {
 	Shift, Factor []float32 // one number per value of a sample
+	Rest          []float32 `json:",omitempty"` // what is also subtracted, in float64; nil for 0. See [Scaling.IsExact].
 	Clip          bool      // y is clipped to [0,1]
 	Mix, Unmix    []float32 `json:",omitempty"` // symmetric matrix of a whitening, (values, values), and its inverse; nil for none
 }
 
 // Fit returns the scaling of samples by s, nil if s does not scale. It returns an error for a non-finite factor.
 func (s Scale) Fit(m *Images) (*Scaling, error) {
-	if s == (Scale{}) || s.Method == scaleBytes {
+	if s == (Scale{}) || s.divisor() != 0 {
 		return nil, nil
 	}
 	if s.Method == scaleWhiten {
 		return whitening(m)
 	}
 	scaling := &Scaling{Shift: make([]float32, m.pixels), Factor: make([]float32, m.pixels), Clip: s.Method == scaleMinmax}
-	groups, of := 1, s.fixed
+	groups, of, exact := 1, s.fixed, false
 	if s.Fitted() {
 		if groups = m.pixels; len(m.Shape) > 1 {
 			groups = 1
@@ -133,10 +154,12 @@ func (s Scale) Fit(m *Images) (*Scaling, error) {
 		}
 		stats := m.statistics(groups)
 		of = func(g int) (shift, factor float64) { return stats[g].scaling(s.Method) }
+		exact = m.wide != nil && slices.ContainsFunc(stats, statistic.close)
 	}
 	for i := range m.pixels {
 		shift, factor := of(i % groups)
-		scaling.Shift[i], scaling.Factor[i] = float32(shift), float32(factor)
+		scaling.setShift(i, shift, exact)
+		scaling.Factor[i] = float32(factor)
 		if f := float64(scaling.Factor[i]); f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
 			return nil, fmt.Errorf("scale: value %d of the fitted samples would be multiplied by %g; scale it before it is saved", i, factor)
 		}
@@ -189,13 +212,13 @@ func (m *Images) eachValue(do func(i int, v float64)) {
 		m.eachEntry(func(k int, v float32) { do(k, float64(v)) })
 		return
 	}
-	row := make([]float32, m.pixels)
+	row, wide := make([]float32, m.pixels), make([]float64, m.pixels)
 	for i := range m.n {
-		m.copyRow(row, i)
+		m.wideRow(wide, row, i)
 		at := m.row(i) * m.pixels
-		for j, v := range row {
+		for j, v := range wide {
 			if !m.Holed() || m.observed(at+j) {
-				do(j, float64(v))
+				do(j, v)
 			}
 		}
 	}
@@ -207,6 +230,11 @@ func (s *Scaling) Apply(samples []float32) {
 		return
 	}
 	n := len(s.Shift)
+	if s.IsExact() {
+		s.Centre(samples, vectors.Wide(samples))
+		s.ApplyCentred(samples)
+		return
+	}
 	for rest := samples; len(rest) >= n; rest = rest[n:] {
 		for i := range n {
 			rest[i] = (rest[i] - s.Shift[i]) * s.Factor[i]
@@ -235,7 +263,11 @@ func (s *Scaling) Undo(samples []float32) {
 	mixed(samples, s.Unmix, n)
 	for ; len(samples) >= n; samples = samples[n:] {
 		for i := range n {
-			samples[i] = samples[i]/s.Factor[i] + s.Shift[i]
+			if samples[i] /= s.Factor[i]; s.IsExact() {
+				samples[i] = float32(float64(samples[i]) + s.ShiftOf(i))
+			} else {
+				samples[i] += s.Shift[i]
+			}
 		}
 	}
 }
@@ -266,6 +298,9 @@ func (m *Images) Scaled(s *Scaling) *Images {
 	}
 	other := *m
 	other.scaling = s
+	if s != nil && !s.IsExact() {
+		other.wide = nil // it is not needed
+	}
 	if other.vacant = nil; s == nil && m.Holed() { // what the scaling makes 0
 		other.vacant = m.scaling.Shift
 	}
@@ -313,6 +348,7 @@ func whitening(m *Images) (*Scaling, error) {
 		return nil, fmt.Errorf("scale: whiten: got %d fitted samples, want at least 2", m.n)
 	}
 	mean, covariance := m.moments()
+	exact := m.wide != nil && slices.ContainsFunc(m.statistics(n), statistic.close)
 	var eigen mat.EigenSym
 	if !eigen.Factorize(mat.NewSymDense(n, covariance), true) {
 		return nil, fmt.Errorf("scale: whiten: the eigenvalues of the covariance do not converge; take scale = %q", scaleStandardise)
@@ -332,7 +368,8 @@ func whitening(m *Images) (*Scaling, error) {
 	}
 	s := &Scaling{Shift: make([]float32, n), Factor: make([]float32, n), Unmix: product3(&u, roots)}
 	for i := range n {
-		s.Shift[i], s.Factor[i], roots[i] = float32(mean[i]), 1, 1/roots[i]
+		s.setShift(i, mean[i], exact)
+		s.Factor[i], roots[i] = 1, 1/roots[i]
 	}
 	s.Mix = product3(&u, roots)
 	return s, nil
@@ -356,11 +393,11 @@ func (m *Images) moments() (mean, covariance []float64) {
 	mean, covariance = make([]float64, n), make([]float64, n*n)
 	m.eachValue(func(i int, v float64) { mean[i] += v / float64(m.n) })
 	const block = 256
-	rows, row := make([]float64, 0, block*n), make([]float32, n)
+	rows, row, wide := make([]float64, 0, block*n), make([]float32, n), make([]float64, n)
 	for i := range m.n {
-		m.copyRow(row, i)
-		for j, v := range row {
-			rows = append(rows, float64(v)-mean[j])
+		m.wideRow(wide, row, i)
+		for j, v := range wide {
+			rows = append(rows, v-mean[j])
 		}
 		if len(rows) == cap(rows) || i == m.n-1 {
 			kernel.Float64().Gemm(true, false, n, n, len(rows)/n, 1/float64(m.n), rows, n, rows, n, 1, covariance, n)

@@ -44,10 +44,12 @@ type CSV struct {
 	Tables
 	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, if a line is an image; without height and width it is a vector"`
 	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, if a line is an image"`
-	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255, of floats up to 255), minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255) or uint16 (x/65535), of numbers that are pixels, minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
 	Names  string `toml:"names" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 
 	Missing string `toml:"missing" optional:"true" doc:"\"nan\": empty cells, NA and NaN are missing entries, which losses and metrics leave out; by default they are an error"`
+
+	Decimal string `toml:"decimal" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point"`
 
 	Columns ColumnNames `toml:"columns" doc:"further columns by name, such as { weight = \"w\", target = [\"age\", \"dose\"] }, each by names or globs in the file; images = names or globs, or the list alone, are the columns of the values, by default all that are nothing else"`
 }
@@ -114,7 +116,7 @@ func (s *CSV) Check() error {
 }
 
 func (s *CSV) layout() *Layout {
-	return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale, Missing: s.Missing}
+	return &Layout{Height: s.Height, Width: s.Width, Scale: s.Scale, Missing: s.Missing, decimal: s.Decimal}
 }
 
 func (s *CSV) FitsScale() bool { return s.Scale.Fitted() }
@@ -163,27 +165,33 @@ func (s *Safetensors) Shape(Dirs) ([]int, bool) { return s.shape(s.reading()) }
 // ValueNames implements [Namer] from the first line of the file of the training samples. It reads the complete file for the
 // checksum.
 func (s *CSV) ValueNames(ctx context.Context) ([]string, File, error) {
-	f, file, err := openCSV(ctx, s.path())
+	o, file, c, err := s.open(ctx)
+	defer o.close()
 	if err != nil {
 		return nil, file, badFile("csv", s.path(), err)
 	}
-	c, err := f.columns(s.reading())
-	if err != nil {
-		return nil, file, badFile("csv", s.path(), err)
-	}
-	return f.valueNames(c), file, nil
+	return o.csv.valueNames(c), file, nil
 }
 
 func (s *CSV) Describe(ctx context.Context) (string, error) {
-	f, _, err := openCSV(ctx, s.path())
+	o, _, c, err := s.open(ctx)
+	defer o.close()
 	if err != nil {
 		return "", badFile("csv", s.path(), err)
 	}
-	c, err := f.columns(s.reading())
-	if err != nil {
-		return "", badFile("csv", s.path(), err)
+	return o.csv.describe(c), nil
+}
+
+// open opens the file of the training samples and assigns its columns. The caller closes it.
+func (s *CSV) open(ctx context.Context) (o opened, file File, c csvColumns, err error) {
+	o, file, ok, err := openTable(ctx, s.path())
+	if err == nil && (!ok || o.csv == nil) {
+		err = errors.New("is no file of columns")
 	}
-	return f.describe(c), nil
+	if err == nil {
+		c, err = o.csv.columns(s.reading())
+	}
+	return o, file, c, err
 }
 
 func (s *CSV) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
@@ -287,6 +295,7 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 	if err != nil {
 		return nil, nil, err
 	}
+	set.Notes = append(set.Notes, read.values.spans.notes(path, read.columns, set.Scale.Fitted())...)
 	first := set.Classes == nil && set.Train == nil
 	classes, err := read.resolve(set.Classes, first)
 	if err != nil {
@@ -297,6 +306,11 @@ func (t *Tables) split(ctx context.Context, set *Set, path string, r reading) (*
 	}
 	if first {
 		set.Notes = append(set.Notes, read.notes(path, r, set.Scale)...)
+		count := len(classes)
+		if count == 0 {
+			count = classesOf(read.labels)
+		}
+		set.Notes = append(set.Notes, read.labelNotes(path, count)...)
 	}
 	set.Notes = append(set.Notes, read.otherColumns(path, r.order)...)
 	images.labels, images.columns, images.lines = read.labels, read.columns, read.lines
@@ -340,7 +354,7 @@ type tablePart struct {
 	name string
 	dims []int
 	kind string // type of its values in NPY's notation: "f4"
-	read func() (array, error)
+	read func(exact bool) (array, error)
 }
 
 // opened is a file of samples of which only the header was read.
@@ -365,7 +379,7 @@ var (
 
 // openTable opens a file of several arrays, or of columns. ok is false for a file of another format.
 func openTable(ctx context.Context, path string) (o opened, file File, ok bool, err error) {
-	start, err := head(path, 16)
+	start, err := head(path, formatHead)
 	if err != nil {
 		return o, file, true, err
 	}
@@ -385,7 +399,7 @@ func readTable(ctx context.Context, path string, r reading) (t table, file File,
 	case err != nil:
 		return t, file, err
 	case !ok:
-		t.values, file, err = readArray(ctx, path)
+		t.values, file, err = readArray(ctx, path, r.layout.Scale.Fitted())
 	case o.csv != nil:
 		t, err = o.csv.table(r)
 	default:
@@ -424,7 +438,7 @@ func tableOf(parts []tablePart, r reading) (t table, err error) {
 	if err != nil {
 		return t, err
 	}
-	if t.values, err = samples.read(); err != nil {
+	if t.values, err = samples.read(r.layout.Scale.Fitted()); err != nil {
 		return t, err
 	}
 	if err := t.readLabels(parts, samples, r); err != nil {
@@ -448,7 +462,7 @@ func (t *table) readLabels(parts []tablePart, samples *tablePart, r reading) err
 		return err
 	}
 	if labels != nil && labels != samples {
-		a, err := labels.read()
+		a, err := labels.read(false)
 		if err != nil {
 			return err
 		}
@@ -472,7 +486,7 @@ func (t *table) readColumns(parts []tablePart, r reading) error {
 		if p == nil { // the set has no such column
 			continue
 		}
-		a, err := p.read()
+		a, err := p.read(false)
 		if err != nil {
 			return err
 		}
@@ -522,7 +536,7 @@ func textsOf(parts []tablePart, samples *tablePart, usual []string) ([]string, e
 	if p == nil || p == samples {
 		return nil, nil
 	}
-	a, err := p.read()
+	a, err := p.read(false)
 	return a.texts, err
 }
 
@@ -542,17 +556,36 @@ func namedPart(parts []tablePart, name string, usual []string) (*tablePart, erro
 	return nil, nil
 }
 
-// samplesOf selects the array of the samples: the named one, or else the only array of bytes or floats with two to four axes
-// that is not labels, names or classes; arrays of the required size have precedence.
+// samplesOf selects the array of the samples: the named one, or else the only array of two to four axes that is not labels, names or
+// classes, of bytes or floats if there is one, else of integers; arrays of the required size have precedence.
 func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 	if r.tensor != "" {
 		return namedPart(parts, r.tensor, nil)
 	}
-	var all, fitting []*tablePart
+	all, fitting := candidates(parts, r, func(kind string) bool { t := typeOf(kind); return t == Bytes || t == Float32 })
+	if len(all)+len(fitting) == 0 { // integers and booleans may be labels
+		all, fitting = candidates(parts, r, func(kind string) bool { return typeOf(kind) == Whole })
+	}
+	switch {
+	case len(fitting) == 1:
+		return fitting[0], nil
+	case len(all) == 1:
+		return all[0], nil
+	case len(all) == 0:
+		return nil, fmt.Errorf("has no array of samples, (samples, values) of numbers: got %s", partList(parts))
+	}
+	if r.loose {
+		return nil, fmt.Errorf("has several arrays (%s): save that of the samples alone", partList(parts))
+	}
+	return nil, fmt.Errorf("has several arrays (%s): name that of the samples with the key tensor", partList(parts))
+}
+
+// candidates lists the arrays of two to four axes that may be samples, and those of the required size.
+func candidates(parts []tablePart, r reading, accepts func(kind string) bool) (all, fitting []*tablePart) {
 	for i := range parts {
 		p := &parts[i]
 		other := slices.Contains(slices.Concat(labelNames, nameNames, classNames, []string{r.labels}, r.held.arrays()), p.name)
-		if other || p.kind != "u1" && !strings.HasPrefix(p.kind, "f") && p.kind != "b2" {
+		if other || !accepts(p.kind) {
 			continue
 		}
 		if len(p.dims) >= 2 && len(p.dims) <= 4 {
@@ -562,18 +595,7 @@ func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 			fitting = append(fitting, p)
 		}
 	}
-	switch {
-	case len(fitting) == 1:
-		return fitting[0], nil
-	case len(all) == 1:
-		return all[0], nil
-	case len(all) == 0:
-		return nil, fmt.Errorf("has no array of samples, (samples, values) of bytes or floats: got %s", partList(parts))
-	}
-	if r.loose {
-		return nil, fmt.Errorf("has several arrays (%s): save that of the samples alone", partList(parts))
-	}
-	return nil, fmt.Errorf("has several arrays (%s): name that of the samples with the key tensor", partList(parts))
+	return all, fitting
 }
 
 // sameSize reports whether an array with these axes contains samples of the given shape, or a single such vector.

@@ -2,7 +2,6 @@ package data
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -72,12 +71,25 @@ func (s *Triples) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 		return nil, badFile(set.Name, s.File, err)
 	}
 	set.Files, set.Shape, set.Train = []File{file}, images.Shape, images
+	if header := headerOf(s.File); len(header) > 3 && s.Row == "" && isID(header[0]) {
+		set.Notes = append(set.Notes, fmt.Sprintf("%s: the first column, %q, is read as the names of rows: if it numbers the lines, write row = %.60q, column = %.60q, value = %.60q in the dataset table",
+			inLine(s.File), header[0], header[1], header[2], header[3]))
+	}
 	return set, nil
+}
+
+// Describe implements [Describer].
+func (s *Triples) Describe(context.Context) (string, error) {
+	header := headerOf(s.File)
+	if len(header) < 3 {
+		return "", nil
+	}
+	return inLine(fmt.Sprintf("rows %s, columns %s, values %s", cmp.Or(s.Row, header[0]), cmp.Or(s.Column, header[1]), cmp.Or(s.Value, header[2]))), nil
 }
 
 // Size returns the numbers of rows, columns and entries. It does not read the values of an .npz file.
 func (s *Triples) Size(ctx context.Context) (rows, columns, entries int, err error) {
-	start, err := head(s.File, 16)
+	start, err := head(s.File, formatHead)
 	switch {
 	case err != nil:
 	case strings.HasPrefix(string(start), zipMagic):
@@ -110,7 +122,7 @@ const mostRows = math.MaxInt32
 
 // read reads a file of entries.
 func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) {
-	start, err := head(path, 16)
+	start, err := head(path, formatHead)
 	if err != nil {
 		return nil, File{}, err
 	}
@@ -366,56 +378,52 @@ func (n *named) sort() []string {
 // lines calls do for every entry of a .csv file, and writes the bytes of the file to w.
 func (s *Triples) lines(ctx context.Context, path string, w io.Writer, do func(line int, row, column string, v float32) error) error {
 	return eachLine(ctx, path, w, []string{s.Row, s.Column, s.Value}, 3, func(line int, cells []string) error {
-		v, err := strconv.ParseFloat(cells[2], 32)
-		if err != nil || v-v != 0 {
-			return fmt.Errorf("line %d: value: got %.60q, want a finite number", line, cells[2])
+		v, err := entryValue(line, cells[2])
+		if err != nil {
+			return err
 		}
-		return do(line, cells[0], cells[1], float32(v))
+		return do(line, cells[0], cells[1], v)
 	})
+}
+
+// entryValue returns the value of an entry.
+func entryValue(line int, cell string) (float32, error) {
+	v, ok := parseNumber(cell, ".")
+	if !ok || math.Abs(v) > math.MaxFloat32 {
+		return 0, fmt.Errorf("line %d: value: got %.60q, want a finite number of float32", line, cell)
+	}
+	return narrow(cell, v), nil
 }
 
 // eachLine calls do with the cells of named columns in every line of a .csv file, and writes the bytes of the file to w. An
 // empty name selects the column at this position. An empty cell in one of the first needed columns is an error. If the file
 // lacks a column that is not needed, its cells are "".
 func eachLine(ctx context.Context, path string, w io.Writer, names []string, needed int, do func(line int, cells []string) error) error {
-	f, _, err := openFile(path)
+	f, size, err := openFile(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if isGzip(f) {
-		return errors.New("is compressed: unpack it first")
-	}
-	text := bufio.NewReaderSize(io.TeeReader(f, w), 1<<18)
-	if mark, _ := text.Peek(3); bytes.Equal(mark, []byte("\xef\xbb\xbf")) {
-		_, _ = text.Discard(3)
-	}
-	first, _ := text.Peek(1 << 16)
-	first, _, _ = bytes.Cut(first, []byte("\n"))
-	r := csv.NewReader(text)
-	r.Comma, r.ReuseRecord = commaOf(first), true
-	header, err := r.Read()
-	header = slices.Clone(header) // its memory is reused
+	source, err := unpacked(f, size)
 	if err != nil {
-		return csvError(err)
+		return err
 	}
-	if !isHeader(header) {
-		return errors.New("the first line holds numbers: write a first line with the names of the columns")
+	text := bufio.NewReaderSize(decoded(io.TeeReader(readerOf(ctx, source), w)), 1<<18)
+	r, header, err := linesOf(text)
+	if err != nil {
+		return err
 	}
 	at, err := findColumns(header, names, needed)
 	if err != nil {
 		return err
 	}
 	cells := make([]string, len(names))
-	for n := 0; ; n++ {
+	for {
 		record, err := r.Read()
 		if err == io.EOF {
 			break
 		} else if err != nil {
 			return csvError(err)
-		}
-		if n%4096 == 0 && ctx.Err() != nil {
-			return ctx.Err()
 		}
 		line, _ := r.FieldPos(0)
 		for i, k := range at {
@@ -434,13 +442,80 @@ func eachLine(ctx context.Context, path string, w io.Writer, names []string, nee
 	return err
 }
 
+// linesOf reads the first line of a text, the names of the columns.
+func linesOf(text *bufio.Reader) (r *csv.Reader, header []string, err error) {
+	first, _ := text.Peek(1 << 16)
+	comma, skip := separator(first)
+	_, _ = text.Discard(skip)
+	r = csv.NewReader(text)
+	r.Comma, r.ReuseRecord = comma, true
+	if header, err = r.Read(); err != nil {
+		return nil, nil, csvError(err)
+	}
+	header, err = namesIn(header)
+	return r, header, err
+}
+
+// headerOf returns the names in the first line of a text file, nil for another file.
+func headerOf(path string) []string {
+	f, size, err := openFile(path)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	source, err := unpacked(f, size)
+	if err != nil {
+		return nil
+	}
+	_, header, err := linesOf(bufio.NewReaderSize(decoded(source), 1<<18))
+	if err != nil {
+		return nil
+	}
+	return header
+}
+
+// matched returns the settings for another file of the same kind: columns that no key names are those with the names that the first
+// columns of the training file have. A file without all of these names is read by places, and note says so.
+func (s *Triples) matched(path string) (like *Triples, note string) {
+	known, header := headerOf(s.File), headerOf(path)
+	if len(known) < 2 || header == nil {
+		return s, ""
+	}
+	other := *s
+	var absent []string
+	for i, key := range []*string{&other.Row, &other.Column, &other.Value} {
+		if *key != "" || i >= len(known) {
+			continue
+		}
+		if slices.Contains(header, known[i]) {
+			*key = known[i]
+		} else if i < 2 {
+			absent = append(absent, strconv.Quote(known[i]))
+		}
+	}
+	if len(absent) == 0 {
+		if other.Value == "" && s.Value == "" { // the third column is not the value of the training
+			other.Value = known[min(2, len(known)-1)]
+		}
+		return &other, ""
+	}
+	return s, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200q, are read as rows and columns", inLine(path), strings.Join(absent, " and "), header[:min(2, len(header))])
+}
+
 // findColumns returns the index of each named column, -1 for a missing column that is not needed.
 func findColumns(header, names []string, needed int) ([]int, error) {
 	at := make([]int, len(names))
+	if header[0] == "" && names[0] == "" {
+		rest := append(slices.Clone(header[1:]), "ROW", "COLUMN", "VALUE")
+		return nil, fmt.Errorf("the first column has no name; it is probably an index: name the columns, such as row = %.60q, column = %.60q, value = %.60q in the dataset table", rest[0], rest[1], rest[2])
+	}
 	for i, name := range names {
 		at[i] = i
 		if name != "" {
 			at[i] = slices.Index(header, name)
+			if at[i] >= 0 && slices.Contains(header[at[i]+1:], name) {
+				return nil, fmt.Errorf("the column %.60q occurs twice: rename or remove one of them", name)
+			}
 		}
 		if at[i] >= len(header) {
 			at[i] = -1
@@ -463,25 +538,30 @@ type Pairs struct {
 	Rows, Columns []string  // names of the rows and columns
 	Values        []float32 // values of the entries; nil if the file does not contain them
 	Lines         []int     // line numbers in a .csv file
+	Notes         []string  // warnings
 }
 
 // ReadPairs reads pairs of rows and columns from a .csv file, with their values if the file contains them. The keys of like
-// name the columns; nil selects the first three columns.
+// name the columns, or else the first line of its file does; nil selects the first three columns.
 func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) {
 	if like == nil {
 		like = &Triples{}
 	}
 	p := &Pairs{}
+	like, note := like.matched(path)
+	if note != "" {
+		p.Notes = []string{note}
+	}
 	names := []string{like.Row, like.Column, like.Value}
 	values := true
 	err := eachLine(ctx, path, io.Discard, names, 2, func(line int, cells []string) error {
 		p.Rows, p.Columns, p.Lines = append(p.Rows, strings.Clone(cells[0])), append(p.Columns, strings.Clone(cells[1])), append(p.Lines, line)
 		if values = values && cells[2] != ""; values {
-			v, err := strconv.ParseFloat(cells[2], 32)
-			if err != nil || v-v != 0 {
-				return fmt.Errorf("line %d: value: got %.60q, want a finite number", line, cells[2])
+			v, err := entryValue(line, cells[2])
+			if err != nil {
+				return err
 			}
-			p.Values = append(p.Values, float32(v))
+			p.Values = append(p.Values, v)
 		}
 		return nil
 	})
@@ -500,6 +580,7 @@ func ReadTriples(ctx context.Context, path string, like *Triples) (*Images, erro
 	if like == nil {
 		like = &Triples{}
 	}
+	like, _ = like.matched(path)
 	images, _, err := like.read(ctx, path)
 	return images, badFile("", path, err)
 }

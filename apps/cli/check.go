@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"reflect"
 	"runtime/debug"
@@ -33,7 +32,7 @@ type checkCommand struct {
 
 func (f *checkCommand) Help() Help {
 	return Help{
-		Long:     "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, if these exist, and say what was read.\n--fill prints one model with every default instead.",
+		Long:     "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, and say what was read.\n--fill prints one model with every default instead.",
 		Examples: []string{"tessera check", "tessera check --fill shallow"},
 	}
 }
@@ -145,18 +144,13 @@ type dataFiles struct {
 	unreadable
 }
 
-// examine reads the data files of a model. An invalid file is an error, as in a training. A missing file is only a warning: it
-// may be on another machine. The error is that of the context.
+// examine reads the data files of a model. A missing or invalid file is an error, as in a training. The error is that of the context.
 func (d *dataFiles) examine(m *config.Model) error {
 	if !data.IsOwn(m.Dataset.Source) {
 		return nil
 	}
 	ctx := d.cmd.Context()
 	notes, err := train.Examine(ctx, m, d.options)
-	var bad *data.Error
-	if errors.As(err, &bad) && bad.Problem == data.NotFound {
-		notes, err = append(notes, bad.Error()), nil
-	}
 	for _, note := range notes {
 		if !d.seen[note] {
 			warn(d.cmd, note)
@@ -172,23 +166,36 @@ func (d *dataFiles) examine(m *config.Model) error {
 	default:
 		texts := []string{d.counted(ctx, m), usedColumns(ctx, m)}
 		if texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" }); len(texts) > 0 {
-			return d.cmd.tell(fmt.Sprintf("model %q: %s", m.Name, strings.Join(texts, ", ")))
+			lines := []string{fmt.Sprintf("model %q: %s", m.Name, strings.Join(texts, ", "))}
+			if set := d.set(ctx, m); set != nil {
+				lines = append(lines, set.Describe()...)
+			}
+			return d.cmd.tell(strings.Join(lines, "\n  "))
 		}
 	}
 	return nil
 }
 
-// counted says how many samples a data set has, of which shape and classes; "" for one that is examined without reading all of it.
-func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
+// set returns the data set of a model, nil for one that is examined without reading all of it.
+func (d *dataFiles) set(ctx context.Context, m *config.Model) *data.Set {
 	if _, ok := m.Dataset.Source.(data.Inspector); ok {
-		return ""
+		return nil
 	}
 	set, err := d.options.Load(ctx, &m.Dataset) // which it was a moment ago
 	if err != nil || set.Train == nil {
+		return nil
+	}
+	return set
+}
+
+// counted says how many samples a data set has, of which shape and classes; "" for one that is examined without reading all of it.
+func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
+	set := d.set(ctx, m)
+	if set == nil {
 		return ""
 	}
 	text := numeral.Of(set.Train.Len(), "training "+show.NounOf(set.Shape))
-	if _, ok := m.Dataset.Source.(data.Describer); !ok { // which says it with the names of the values
+	if _, ok := m.Dataset.Source.(data.Namer); !ok { // which says it with the names of the values
 		text += " of " + numeral.Shape(set.Shape)
 	}
 	if set.Test != nil {

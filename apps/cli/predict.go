@@ -105,11 +105,12 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 	if f.Head != "" || f.All {
 		return usagef("--head, --probabilities: %s predicts entries of a matrix, not classes", r.Path)
 	}
-	like, _ := r.Model.Dataset.Source.(*data.Triples)
+	like, _ := r.Origin.Placed(r.Model.Dataset.Source).(*data.Triples)
 	pairs, err := data.ReadPairs(cmd.Context(), f.In, like)
 	if err != nil {
 		return err
 	}
+	warn(cmd, pairs.Notes...)
 	var further *data.Images
 	if f.Given != "" {
 		if further, err = data.ReadTriples(cmd.Context(), f.Given, like); err != nil {

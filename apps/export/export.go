@@ -183,17 +183,11 @@ func (r *Run) Tensors() []checkpoint.Tensor {
 
 // samples returns the tensors of the scaling of the samples, if they are scaled, and those of the calibrations.
 func (r *Run) samples() []checkpoint.Tensor {
-	list := r.calibrations()
-	if r.Scaling == nil {
-		return list
-	}
-	shape := []int{len(r.Scaling.Shift)}
-	scaling := []checkpoint.Tensor{{Name: shiftName, Shape: shape, Data: r.Scaling.Shift}, {Name: factorName, Shape: shape, Data: r.Scaling.Factor}}
-	if r.Scaling.Mix != nil {
-		square := []int{shape[0], shape[0]}
-		scaling = append(scaling, checkpoint.Tensor{Name: mixName, Shape: square, Data: r.Scaling.Mix}, checkpoint.Tensor{Name: unmixName, Shape: square, Data: r.Scaling.Unmix})
-	}
-	return append(scaling, list...)
+	var list []checkpoint.Tensor
+	r.Scaling.Tensors(func(name string, shape []int, values []float32) {
+		list = append(list, checkpoint.Tensor{Name: name, Shape: shape, Data: values})
+	})
+	return append(list, r.calibrations()...)
 }
 
 // Atoms returns the atoms of the run, nil if it has none.

@@ -9,14 +9,6 @@ import (
 	"tessera/losses"
 )
 
-// The names of the tensors of the scaling of the samples, as in model.safetensors.
-const (
-	shiftName  = "data/shift"
-	factorName = "data/factor"
-	mixName    = "data/mix"
-	unmixName  = "data/unmix"
-)
-
 // scaled adds the scaling of a run's samples to a program, so that its input images, drawn columns of images, and its output are in
 // the scale of the data set. If s is nil, it does nothing.
 func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) {
@@ -47,15 +39,18 @@ func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) {
 	}
 }
 
-// applied returns (x - shift) factor, clipped to [0,1] if the scaling clips, times the matrix of a whitening.
+// applied returns (x - shift) factor, where the shift may have two parts, clipped to [0,1] if the scaling clips, times the matrix of a whitening.
 func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
 	rows := ir.Reshaped(x, []int{x.Shape[0], len(s.Shift)})
-	shift, factor := scalings(m, s)
-	y := ir.Point(ir.Mul, rows.Shape, ir.Point(ir.Sub, rows.Shape, rows, shift), factor)
+	y := ir.Point(ir.Sub, rows.Shape, rows, row(m, data.ShiftName, s.Shift))
+	if s.IsExact() {
+		y = ir.Point(ir.Sub, y.Shape, y, row(m, data.RestName, s.Rest))
+	}
+	y = ir.Point(ir.Mul, y.Shape, y, row(m, data.FactorName, s.Factor))
 	if s.Clip {
 		y = ir.Point(ir.Minimum, y.Shape, ir.Point(ir.Maximum, y.Shape, y, ir.Uniform(0, y.Shape)), ir.Uniform(1, y.Shape))
 	}
-	return ir.Reshaped(times(m, mixName, y, s.Mix), x.Shape)
+	return ir.Reshaped(times(m, data.MixName, y, s.Mix), x.Shape)
 }
 
 // times returns y times a parameter, a square matrix; y itself if the matrix is nil.
@@ -71,18 +66,18 @@ func times(m *ir.Module, name string, y *ir.Value, matrix []float32) *ir.Value {
 
 // undone returns y, times the inverse of the matrix of a whitening, / factor + shift.
 func undone(m *ir.Module, s *data.Scaling, y *ir.Value) *ir.Value {
-	y = times(m, unmixName, y, s.Unmix)
-	shift, factor := scalings(m, s)
-	return ir.Point(ir.Add, y.Shape, ir.Point(ir.Div, y.Shape, y, factor), shift)
+	y = times(m, data.UnmixName, y, s.Unmix)
+	y = ir.Point(ir.Div, y.Shape, y, row(m, data.FactorName, s.Factor))
+	if s.IsExact() {
+		y = ir.Point(ir.Add, y.Shape, y, row(m, data.RestName, s.Rest))
+	}
+	return ir.Point(ir.Add, y.Shape, y, row(m, data.ShiftName, s.Shift))
 }
 
-// scalings adds shift and factor to the parameters, and returns them with shape (1, values).
-func scalings(m *ir.Module, s *data.Scaling) (shift, factor *ir.Value) {
-	row := func(name string, values []float32) *ir.Value {
-		shape := []int{len(values)}
-		m.Parameters = append(m.Parameters, ir.Parameter{Name: name, Shape: shape, Data: values})
-		leaf := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: len(m.Parameters) - 1}, Shape: shape, Name: name}
-		return ir.Reshaped(leaf, []int{1, len(values)})
-	}
-	return row(shiftName, s.Shift), row(factorName, s.Factor)
+// row adds values to the parameters, and returns them with shape (1, values).
+func row(m *ir.Module, name string, values []float32) *ir.Value {
+	shape := []int{len(values)}
+	m.Parameters = append(m.Parameters, ir.Parameter{Name: name, Shape: shape, Data: values})
+	leaf := &ir.Value{Op: ir.Leaf{Kind: ir.ParameterLeaf, Index: len(m.Parameters) - 1}, Shape: shape, Name: name}
+	return ir.Reshaped(leaf, []int{1, len(values)})
 }

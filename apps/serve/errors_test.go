@@ -60,7 +60,7 @@ func TestErrorsAreObjectsWithTheRightStatus(t *testing.T) {
 		{"bytes too many", "small/infer", append(body(), 1), itoa(len(body())), 400, "got 1 bytes of binary data"},
 		{"raw bytes", "small/infer", make([]byte, 255), "0", 400, "got 255 bytes, want a multiple of the 256"},
 		{"raw images", "small/infer", make([]byte, 256*5), "0", 413, "want at most 4"},
-		{"no picture", "small/image", []byte("GIF89a"), "", 415, "no PNG, JPEG, GIF or BMP image"},
+		{"no picture", "small/image", []byte("GIF89a"), "", 415, "no PNG, JPEG, GIF, BMP, TIFF or WebP image"},
 		{"another output of a picture", "small/image?output=x", nil, "", 400, `got "x"`},
 	} {
 		headers := []string{}

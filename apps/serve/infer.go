@@ -20,6 +20,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/vectors"
 	"tessera/losses"
 )
 
@@ -31,6 +32,8 @@ type buffer struct {
 	draft    draft
 	body     []byte
 	images   []float32   // values of all inputs
+	exact    bool        // the values are also kept in float64
+	wide     []float64   // values of all inputs, if exact is set
 	joined   [][]float32 // rows for outputs that are computed from several inputs
 	jobs     []*job
 	values   [][]float32           // values of the outputs
@@ -72,7 +75,7 @@ func (b *buffer) count(bytes int64) int64 {
 
 // size returns the number of bytes in the slices of the buffer.
 func (b *buffer) size() int64 {
-	n := cap(b.body) + cap(b.response) + 4*cap(b.images)
+	n := cap(b.body) + cap(b.response) + 4*cap(b.images) + 8*cap(b.wide)
 	for _, j := range b.jobs {
 		n += 4 * cap(j.results)
 	}
@@ -93,6 +96,9 @@ func (b *buffer) trim(most int) {
 	if 4*cap(b.images) > most {
 		b.images = nil
 	}
+	if 8*cap(b.wide) > most {
+		b.wide = nil
+	}
 	for _, j := range b.jobs {
 		if 4*cap(j.results) > most {
 			j.results = nil
@@ -111,7 +117,7 @@ func (b *buffer) trim(most int) {
 
 // room returns the slice s of the buffer with a capacity of at least n elements. The additional bytes are counted before they
 // are allocated. It returns an error if the memory of all requests would then exceed MaxMemory.
-func room[T byte | float32](b *buffer, s []T, n int) ([]T, error) {
+func room[T byte | float32 | float64](b *buffer, s []T, n int) ([]T, error) {
 	if n <= cap(s) {
 		return s, nil
 	}
@@ -147,7 +153,7 @@ func (s *Server) infer(b *buffer, w http.ResponseWriter, r *http.Request, l *loa
 // errNoPixels is the error for pixels that are sent to a model without values in [0,1].
 var errNoPixels = errors.New("the model was trained on values outside of [0,1], which no pixels are; send FP32 to infer")
 
-// picture reads a request that is a PNG, JPEG, GIF or BMP file. The query output=NAME, which may be repeated, selects outputs. A client that accepts
+// picture reads a request that is a PNG, JPEG, GIF, BMP, TIFF or WebP file. The query output=NAME, which may be repeated, selects outputs. A client that accepts
 // image/png gets one output that is an image as PNG.
 func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *loaded) (*request, error) {
 	if !l.pictures {
@@ -181,6 +187,9 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	if err == nil {
 		err = in.accepts(q.sent[0].values)
 	}
+	if err == nil && l.scaling != nil {
+		l.scaling.Centre(q.sent[0].values, vectors.Wide(q.sent[0].values))
+	}
 	return q, err
 }
 
@@ -195,8 +204,11 @@ func (b *buffer) decodePicture(shape []int) ([]float32, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	b.images = b.images[:0]
-	return b.fromBinary(pixels, typeUINT8)
+	if b.images, err = room(b, b.images[:0], len(pixels)); err != nil {
+		return nil, err
+	}
+	b.images = append(b.images, pixels...)
+	return b.images, nil
 }
 
 // answer returns a handler for inference requests. The function ask reads the request; the handler computes and writes the

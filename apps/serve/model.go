@@ -207,6 +207,7 @@ type loaded struct {
 	outputs  []*output         // outputs of a request that names none
 	derived  []*output         // the outputs label and probability of each head of classes
 	run      *tessera.Run      // open run of a model that makes images; nil for others
+	scaling  *data.Scaling     // exact scaling of the run, see [data.Scaling.IsExact]; nil for another one
 	missing  map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users    sync.WaitGroup
 }
@@ -229,6 +230,7 @@ type feature struct {
 	drawn        bool               // the values are drawn at random in training; a request provides them
 	names        []string           // names of the values of a sample, such as the columns of a table; nil if they have none
 	classes      []string           // names of the classes; nil if the values are not classes or have no names
+	scaled       bool               // the values are scaled like images
 }
 
 // feature returns the input for a column, which an encoder reads.
@@ -237,7 +239,8 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 		l.inputs[i].readers = append(l.inputs[i].readers, reader)
 		return l.inputs[i], nil
 	}
-	f := &feature{name: c.Name, column: c.Name, shape: c.Shape, size: c.Size(), datatypes: []string{typeFP32, typeFP64}, classes: c.Names, drawn: c.Drawn, readers: []*tessera.Encoder{reader}}
+	f := &feature{name: c.Name, column: c.Name, shape: c.Shape, size: c.Size(), datatypes: []string{typeFP32, typeFP64}, classes: c.Names, drawn: c.Drawn, readers: []*tessera.Encoder{reader},
+		scaled: c.Name == losses.Images || c.AsImages}
 	switch {
 	case c.Name == losses.Images:
 		f.name, f.names = inputName, l.names
@@ -303,6 +306,9 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	low, high := run.Range()
 	l := &loaded{version: version, shape: run.Shape(), pictures: low >= -overshoot && high <= 1+overshoot}
 	l.pixels = volume.Of(l.shape)
+	if run.Scaling().IsExact() {
+		l.scaling = run.Scaling()
+	}
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
 	}
@@ -325,7 +331,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 // output compiles the programs of one value and starts its batcher.
 func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelStats) (*output, error) {
 	sizes := slices.DeleteFunc([]int{1, 8, 64}, func(size int) bool { return size >= o.MaxBatch })
-	encoder, err := run.Encoder(tessera.EncoderOptions{Value: name, Workers: o.Workers, Sizes: append(sizes, o.MaxBatch)})
+	encoder, err := run.Encoder(tessera.EncoderOptions{Value: name, Workers: o.Workers, Sizes: append(sizes, o.MaxBatch), Centred: l.scaling != nil})
 	if err != nil {
 		return nil, err
 	}

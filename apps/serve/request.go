@@ -106,16 +106,24 @@ func (b *buffer) raw(l *loaded, most int) (*request, error) {
 	if r.count > most {
 		return nil, in.tooMany(r.count, most)
 	}
-	b.images = b.images[:0]
+	b.empty(l)
 	values, err := b.fromBinary(b.body, typeFP32)
 	r.sent = []sent{{in, values}}
 	if err == nil {
 		err = in.accepts(values)
 	}
+	if err == nil && b.exact {
+		l.scaling.Centre(values, b.wide)
+	}
 	if err == nil {
 		err = r.addAll(l, true)
 	}
 	return r, err
+}
+
+// empty removes the values of the buffer, before it reads a request for a model.
+func (b *buffer) empty(l *loaded) {
+	b.images, b.wide, b.exact = b.images[:0], b.wide[:0], l.scaling != nil
 }
 
 // tooMany returns the error for a request with n samples, which is more than most.
@@ -131,7 +139,7 @@ func (f *feature) tooMany(n, most int) error {
 func (b *buffer) decode(header int, l *loaded, most int) (*request, error) {
 	d := &b.draft
 	*d = draft{inputs: d.inputs[:0], outputs: d.outputs[:0], request: request{sent: d.sent[:0], wanted: d.wanted[:0]}, model: l, most: most}
-	b.images = b.images[:0]
+	b.empty(l)
 	c := &cursor{b: b.body[:header]}
 	if err := c.object(func(key string) error { return d.member(c, b, key) }); err != nil {
 		return nil, err
@@ -165,6 +173,7 @@ func (d *draft) member(c *cursor, b *buffer, key string) (err error) {
 		})
 	case "inputs":
 		d.inputs, b.images = d.inputs[:0], b.images[:0]
+		b.wide = b.wide[:0]
 		err := c.array(func() error {
 			if len(d.inputs) == len(d.model.inputs) {
 				return fmt.Errorf("got more than %d, want %s", len(d.inputs), d.model.wantedInputs())
@@ -214,6 +223,9 @@ func (in *input) member(c *cursor, key string) (err error) {
 		in.hasData = true
 		in.data.dims, in.data.leaf = nil, 0
 		in.data.buffer.images = in.data.buffer.images[:in.data.from]
+		if in.data.buffer.exact {
+			in.data.buffer.wide = in.data.buffer.wide[:in.data.from]
+		}
 		err = in.data.read(c, 0)
 		in.data.to = len(in.data.values())
 	case "parameters":
@@ -287,6 +299,9 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 	for i := range d.sent { // the buffer has grown for all of them
 		data := d.inputs[i].data
 		d.sent[i].values = b.images[data.from:data.to]
+		if b.exact && d.sent[i].feature.scaled {
+			d.model.scaling.Centre(d.sent[i].values, b.wide[data.from:data.to])
+		}
 	}
 	return nil
 }
@@ -557,12 +572,16 @@ func (t *nested) numbers(c *cursor) error {
 	values := t.values()
 	for {
 		v, end := decimal(c.b, c.i)
-		if end > 0 {
+		if end > 0 && !t.buffer.exact {
 			c.i = end
 		} else {
 			c.next()
+			begin := c.i
 			var err error
-			if v, err = c.number(); err != nil {
+			if v, err = c.number(); err == nil && t.buffer.exact {
+				err = t.buffer.keep(c.b[begin:c.i])
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -595,6 +614,36 @@ func (t *nested) numbers(c *cursor) error {
 	}
 }
 
+// keep appends a number of a request, which is valid, in float64.
+func (b *buffer) keep(text []byte) (err error) {
+	if len(b.wide) == cap(b.wide) {
+		b.wide, err = room(b, b.wide, max(2*len(b.wide), 1024))
+	}
+	v, _ := strconv.ParseFloat(string(text), 64)
+	b.wide = append(b.wide, v)
+	return err
+}
+
+// keepBinary appends numbers of a request in float64; images contains them in float32.
+func (b *buffer) keepBinary(images []float32, bytes []byte, datatype string) (err error) {
+	if b.wide, err = room(b, b.wide, len(b.wide)+len(images)); err != nil {
+		return err
+	}
+	for i, v := range images {
+		wide := float64(v)
+		switch datatype {
+		case typeFP64:
+			wide = math.Float64frombits(binary.LittleEndian.Uint64(bytes[8*i:]))
+		case typeINT64:
+			wide = float64(int64(binary.LittleEndian.Uint64(bytes[8*i:])))
+		case typeINT32:
+			wide = float64(int32(binary.LittleEndian.Uint32(bytes[4*i:])))
+		}
+		b.wide = append(b.wide, wide)
+	}
+	return nil
+}
+
 // fromBinary appends the values of little-endian bytes and returns them. The number of bytes is a multiple of the width of the type.
 // UINT8 values are pixels: they are divided by 255, like the pixels of training images. NaN and infinite values are an error.
 func (b *buffer) fromBinary(bytes []byte, datatype string) (values []float32, err error) {
@@ -603,6 +652,11 @@ func (b *buffer) fromBinary(bytes []byte, datatype string) (values []float32, er
 		return nil, err
 	}
 	b.images = fromBinary(b.images, bytes, datatype)
+	if b.exact {
+		if err := b.keepBinary(b.images[from:], bytes, datatype); err != nil {
+			return nil, err
+		}
+	}
 	return b.images[from:], finite(b.images[from:])
 }
 

@@ -63,6 +63,12 @@ func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.
 	}
 	if images, ok := columns[losses.Images]; ok {
 		given[losses.Images] = s.in(images)
+		if centred, ok := columns[data.CentredColumn]; ok {
+			centred = slices.Clone(centred)
+			s.by.ApplyCentred(centred)
+			given[losses.Images] = zeroNaN(centred, s.missing && !metrics.TakesHoles(s.Coder))
+			delete(given, data.CentredColumn)
+		}
 		if given[data.ObservedColumn] == nil && s.missing {
 			given[data.ObservedColumn] = observed(images)
 		}
@@ -87,7 +93,7 @@ func (s scaled) components() []metrics.Component {
 	for _, c := range list {
 		s.unmix(c)
 		for i, f := range s.by.Factor {
-			c.Mean[i] = c.Mean[i]/float64(f) + float64(s.by.Shift[i])
+			c.Mean[i] = c.Mean[i]/float64(f) + s.by.ShiftOf(i)
 			for j := range c.Mean {
 				if c.Covariance != nil {
 					c.Covariance[i*len(c.Mean)+j] /= float64(f) * float64(s.by.Factor[j])

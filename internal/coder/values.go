@@ -43,6 +43,17 @@ func (c *Coder) withClasses(columns []data.Column) []data.Column {
 	return columns
 }
 
+// SameClasses returns a [*data.Error] if the training took the numbers of the labels for numbers of classes, as earlier versions did, and
+// the set takes them for their names.
+func (c *Coder) SameClasses(set *data.Set) error {
+	spec := c.trained.Spec
+	if len(c.trained.Classes) > 0 || spec.Baseline != nil || !spec.ReadsLabels() || !data.AreNumbers(set.Classes) {
+		return nil
+	}
+	return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its labels are now %d classes with numbers as names, but the run was trained on numbers of classes up to the largest", len(set.Classes)),
+		Hint: "train a new run"}
+}
+
 // Given returns the values of all columns of samples that were read from a file, labels included. Drawn columns are drawn as in an
 // evaluation: the random stream of a sample depends on the seed of the run and the sample's position in the file.
 func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][]float32, error) {
@@ -51,6 +62,9 @@ func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][
 		all = map[string][]float32{}
 	}
 	all[data.ImagesColumn] = samples.Raw() // NaN are missing entries
+	if centred := samples.Centred(c.Scaling()); centred != nil {
+		all[data.CentredColumn] = centred
+	}
 	spec := c.trained.Spec
 	if spec.Dataset.Drawn == nil {
 		return all, nil

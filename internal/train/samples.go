@@ -18,10 +18,6 @@ import (
 // (four for a whitening), and the range of their values before scaling.
 const (
 	samplesPrefix = "data/"
-	shiftName     = samplesPrefix + "shift"
-	factorName    = samplesPrefix + "factor"
-	mixName       = samplesPrefix + "mix"
-	unmixName     = samplesPrefix + "unmix"
 	rangeKey      = "range"   // JSON; omitted for values in [0,1]
 	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
 	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
@@ -60,18 +56,11 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 
 // add adds the description to a file.
 func (s samples) add(f *checkpoint.File) {
-	if s.scaling != nil {
-		shape := []int{len(s.scaling.Shift)}
-		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: shiftName, Shape: shape, Data: s.scaling.Shift},
-			checkpoint.Tensor{Name: factorName, Shape: shape, Data: s.scaling.Factor})
-		if s.scaling.Mix != nil {
-			square := []int{shape[0], shape[0]}
-			f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: mixName, Shape: square, Data: s.scaling.Mix},
-				checkpoint.Tensor{Name: unmixName, Shape: square, Data: s.scaling.Unmix})
-		}
-		if s.scaling.Clip {
-			f.Metadata[clipKey] = "true"
-		}
+	s.scaling.Tensors(func(name string, shape []int, values []float32) {
+		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: name, Shape: shape, Data: values})
+	})
+	if s.scaling != nil && s.scaling.Clip {
+		f.Metadata[clipKey] = "true"
 	}
 	if s.span != [2]float32{0, 1} {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
@@ -100,26 +89,26 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 			}
 		}
 	}
-	shift, has := f.Tensor(shiftName)
-	factor, also := f.Tensor(factorName)
-	if !has && !also {
-		return s, nil
+	tensors := map[string][]float32{}
+	for name, size := range map[string]int{data.ShiftName: values, data.FactorName: values, data.RestName: values, data.MixName: values * values, data.UnmixName: values * values} {
+		t, ok := f.Tensor(name)
+		if !ok {
+			continue
+		}
+		if len(t.Data) != size {
+			return s, checkpoint.Mismatchf(path, "does not match its model: %s has %d values, want %d", name, len(t.Data), size)
+		}
+		tensors[name] = t.Data
 	}
-	if len(shift.Data) != values || len(factor.Data) != values {
-		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", shiftName, factorName,
-			len(shift.Data), len(factor.Data), values)
+	for _, pair := range [][2]string{{data.ShiftName, data.FactorName}, {data.MixName, data.UnmixName}} {
+		if (tensors[pair[0]] == nil) != (tensors[pair[1]] == nil) {
+			return s, checkpoint.Mismatchf(path, "does not match its model: it has only one of %s and %s", pair[0], pair[1])
+		}
 	}
-	s.scaling = &data.Scaling{Shift: shift.Data, Factor: factor.Data, Clip: f.Metadata[clipKey] == "true"}
-	mix, has := f.Tensor(mixName)
-	unmix, also := f.Tensor(unmixName)
-	if !has && !also {
-		return s, nil
+	if tensors[data.ShiftName] != nil {
+		s.scaling = &data.Scaling{Shift: tensors[data.ShiftName], Factor: tensors[data.FactorName], Rest: tensors[data.RestName], Clip: f.Metadata[clipKey] == "true",
+			Mix: tensors[data.MixName], Unmix: tensors[data.UnmixName]}
 	}
-	if len(mix.Data) != values*values || len(unmix.Data) != values*values {
-		return s, checkpoint.Mismatchf(path, "does not match its model: %s and %s have %d and %d values, want %d", mixName, unmixName,
-			len(mix.Data), len(unmix.Data), values*values)
-	}
-	s.scaling.Mix, s.scaling.Unmix = mix.Data, unmix.Data
 	return s, nil
 }
 

@@ -1,0 +1,57 @@
+package config
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera/data"
+)
+
+// A data set may be a path: the file, or its name if it does not exist yet, says which data set reads it. The keys file and test are those
+// of every data set of files, and equal declarations have equal text.
+func TestADataSetIsAPath(t *testing.T) {
+	dir := t.TempDir()
+	table := filepath.Join(dir, "genes.dat")
+	if err := os.WriteFile(table, []byte("a,b\n1,2\n3,5\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for declared, want := range map[string]string{
+		`"genes.csv"`:                               `{ name = "csv", file = "genes.csv" }`,
+		`"acts/layer.npy"`:                          `{ name = "npy", images = "acts/layer.npy" }`,
+		`"photos/"`:                                 `{ name = "images", images = "photos/" }`,
+		`"cells.parquet"`:                           `{ name = "csv", file = "cells.parquet" }`,
+		fmt.Sprintf("%q", table):                    fmt.Sprintf(`{ name = "csv", file = %q }`, table),
+		`{ file = "a.npz", test = "b.npz" }`:        `{ name = "npz", file = "a.npz", test_images = "b.npz" }`,
+		`{ name = "npy", file = "a.npy" }`:          `{ name = "npy", images = "a.npy" }`,
+		`{ file = "a.csv.gz", labels = "y" }`:       `{ name = "csv", file = "a.csv.gz", labels = "y" }`,
+		`{ name = "images", file = "p", size = 8 }`: `{ name = "images", images = "p", size = 8 }`,
+	} {
+		text := func(dataset string) string {
+			f, err := Load("models.toml", []byte("[model.m]\nkind = \"pca\"\ncomponents = 1\ndataset = "+dataset+"\n"))
+			if err != nil {
+				t.Fatalf("%s: %v", dataset, err)
+			}
+			m, err := f.Model("m")
+			if err != nil {
+				t.Fatalf("%s: %v", dataset, err)
+			}
+			return string(Fill(m))
+		}
+		if got, want := text(declared), text(want); got != want {
+			t.Errorf("%s: got\n%s\nwant\n%s", declared, got, want)
+		}
+	}
+	f, err := Load("models.toml", []byte("[model.m]\nkind = \"pca\"\ndataset = \"swimer\"\n"))
+	if err == nil {
+		_, err = f.Model("m")
+	}
+	if err == nil || !strings.Contains(err.Error(), `"swimmer"`) {
+		t.Errorf("got %v, want a suggestion", err)
+	}
+	if got := data.KindOf("genes.xyz"); got != "" {
+		t.Errorf("got %q for an unknown file, want none", got)
+	}
+}

@@ -1,0 +1,166 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// mostDescribed is the largest number of columns of a table that are described one by one.
+const mostDescribed = 12
+
+// Describe returns what was read, for a user who compares it with the file: a line for the samples, with their classes, and for the first
+// values that have names, and all further columns, a line with range, missing entries and first values.
+func (s *Set) Describe() (lines []string) {
+	m := s.Train
+	if m == nil || m.n == 0 {
+		return nil
+	}
+	low, high, missing := m.span(ImagesColumn)
+	line := fmt.Sprintf("%s from %s to %s", map[bool]string{true: "bytes / 255", false: "numbers"}[m.bytes != nil], short(low), short(high))
+	if missing > 0 {
+		line += fmt.Sprintf(", %d of %d entries missing", missing, m.n*m.pixels)
+	}
+	if m.columns == nil && !m.Sparse() {
+		line += ", first " + m.firstValues(ImagesColumn)
+	}
+	if classes := s.Classes; m.labels != nil {
+		for k := len(classes); k < classesOf(m.labels); k++ {
+			classes = append(classes, strconv.Itoa(k))
+		}
+		line += ", " + classText(classes, m.Labels())
+	}
+	lines = append(lines, line)
+	for i, name := range m.columns[:min(len(m.columns), mostDescribed)] {
+		if !m.Sparse() {
+			lines = append(lines, m.describeValue(i, name))
+		}
+	}
+	if n := len(m.columns) - mostDescribed; n > 0 && !m.Sparse() {
+		lines = append(lines, fmt.Sprintf("... and %d other columns of values", n))
+	}
+	for _, v := range m.further {
+		low, high, missing := m.span(v.Name)
+		line := fmt.Sprintf("%s: %s, %s to %s, first %s", v.Name, v.Type, short(low), short(high), m.firstValues(v.Name))
+		if missing > 0 {
+			line += fmt.Sprintf(", %d missing", missing)
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// classText lists classes with their numbers of samples, and the number of samples without one.
+func classText(classes []string, labels []int) string {
+	const most = 6
+	counts, unknown := make([]int, len(classes)), 0
+	for _, label := range labels {
+		if label >= 0 && label < len(classes) {
+			counts[label]++
+		} else {
+			unknown++
+		}
+	}
+	var texts []string
+	for i, name := range classes[:min(len(classes), most)] {
+		texts = append(texts, fmt.Sprintf("%.40s: %d", name, counts[i]))
+	}
+	if len(classes) > most {
+		texts = append(texts, "...")
+	}
+	text := fmt.Sprintf("%d classes (%s)", len(classes), strings.Join(texts, ", "))
+	if unknown > 0 {
+		text += fmt.Sprintf(", %d samples without a class", unknown)
+	}
+	return inLine(text)
+}
+
+// span returns the range of a column, and the number of its missing entries.
+func (m *Images) span(column string) (low, high float64, missing int) {
+	low, high = math.Inf(1), math.Inf(-1)
+	add := func(v float64) {
+		if v != v {
+			missing++
+			return
+		}
+		low, high = min(low, v), max(high, v)
+	}
+	if v := m.column(column); v != nil {
+		size := v.Size()
+		for i := range m.n {
+			for k := range size {
+				add(float64(v.at(m.row(i)*size + k)))
+			}
+		}
+		return low, high, missing
+	}
+	seen := 0
+	m.eachValue(func(_ int, v float64) { seen++; add(v) })
+	return low, high, m.n*m.pixels - seen
+}
+
+// describeValue describes one of the values of the samples, which has a name.
+func (m *Images) describeValue(i int, name string) string {
+	const most = 4
+	whole, missing, first := true, 0, []string(nil)
+	low, high := math.Inf(1), math.Inf(-1)
+	for k := range m.n {
+		v := float64(m.floats[m.row(k)*m.pixels+i])
+		if v != v {
+			missing++
+			continue
+		}
+		low, high, whole = min(low, v), max(high, v), whole && v == math.Trunc(v)
+		if len(first) < most {
+			first = append(first, short(v))
+		}
+	}
+	line := fmt.Sprintf("%.60s: %s, %s to %s, first %s", name, map[bool]string{true: "whole numbers", false: "numbers"}[whole], short(low), short(high), strings.Join(first, " "))
+	if missing > 0 {
+		line += fmt.Sprintf(", %d missing", missing)
+	}
+	return inLine(line)
+}
+
+// firstValues returns the first values of a column.
+func (m *Images) firstValues(column string) string {
+	const most = 4
+	c, _ := m.Column(column)
+	values := make([]float32, max(1, c.Size()))
+	var texts []string
+	for i := 0; i < m.n && len(texts) < most; i++ {
+		m.Gather(values, column, []int{i})
+		for _, v := range values[:min(len(values), most-len(texts))] {
+			if k := int(v); c.Names != nil && k >= 0 && k < len(c.Names) {
+				texts = append(texts, fmt.Sprintf("%.40s", c.Names[k]))
+			} else {
+				texts = append(texts, short(float64(v)))
+			}
+		}
+	}
+	return strings.Join(texts, " ")
+}
+
+// short returns a number with four digits.
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
+
+// allEqual returns a warning if all samples have the same values, "" otherwise.
+func (m *Images) allEqual() string {
+	if m == nil || m.n < 3 || m.Sparse() {
+		return ""
+	}
+	first, row := make([]float32, m.pixels), make([]float32, m.pixels)
+	m.copyRow(first, 0)
+	for i := 1; i < m.n; i++ {
+		if m.copyRow(row, i); !slices.Equal(first, row) {
+			return ""
+		}
+	}
+	text := fmt.Sprintf("all %d samples are equal", m.n)
+	if low, high := slices.Min(first), slices.Max(first); low == high {
+		text += fmt.Sprintf(": every value is %s", short(float64(low)))
+	}
+	return text + "; nothing can be learned from them"
+}

@@ -1,0 +1,254 @@
+package data
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// parseNumber returns the number that a cell of a text file represents. decimal is the sign before the fraction: "." or ",". Python's
+// True and False are 1 and 0. Hexadecimal numbers and digits with underscores, which strconv accepts, are not numbers.
+func parseNumber(cell, decimal string) (v float64, ok bool) {
+	if isBool(cell) {
+		return map[bool]float64{true: 1}[strings.EqualFold(cell, "true")], true
+	}
+	if decimal == "," {
+		if strings.Contains(cell, ".") {
+			return 0, false
+		}
+		cell = strings.Replace(cell, ",", ".", 1)
+	}
+	if strings.ContainsAny(cell, "_xX") {
+		return 0, false
+	}
+	v, err := strconv.ParseFloat(cell, 64)
+	return v, err == nil && v-v == 0
+}
+
+// isBool reports whether a cell is true or false, as pandas and spreadsheets write it.
+func isBool(cell string) bool {
+	return strings.EqualFold(cell, "true") || strings.EqualFold(cell, "false")
+}
+
+// narrow returns the float32 nearest to the number that a cell represents; v is the nearest float64. Rounding twice is wrong only if v
+// lies in the middle between two float32 values.
+func narrow(cell string, v float64) float32 {
+	const fraction, half = 1<<29 - 1, 1 << 28
+	if math.Float64bits(v)&fraction == half {
+		if exact, err := strconv.ParseFloat(cell, 32); err == nil {
+			return float32(exact)
+		}
+	}
+	return float32(v)
+}
+
+// spans contains, for each value of a sample, the range of the numbers in a file that float32 does not represent exactly, and of their
+// neighbours. Its zero value is ready to use; numbers are added row by row.
+type spans struct {
+	low, high []float64
+	inexact   []bool
+	over      float64 // first number that float32 cannot hold
+	zeroed    int     // numbers other than 0 that become 0
+}
+
+// newSpans returns spans of samples with a number of values.
+func newSpans(size int) *spans {
+	s := &spans{low: make([]float64, size), high: make([]float64, size), inexact: make([]bool, size)}
+	for i := range size {
+		s.low[i], s.high[i] = math.Inf(1), math.Inf(-1)
+	}
+	return s
+}
+
+// add adds a number of value i of a sample.
+func (s *spans) add(i int, v float64) {
+	if v-v != 0 {
+		return
+	}
+	s.low[i], s.high[i] = min(s.low[i], v), max(s.high[i], v)
+	rounded := float32(v)
+	if float64(rounded) == v {
+		return
+	}
+	s.inexact[i] = true
+	switch {
+	case math.IsInf(float64(rounded), 0) && s.over == 0:
+		s.over = v
+	case rounded == 0:
+		s.zeroed++
+	}
+}
+
+// coarsest is the smallest accepted ratio between the range of a value and the distance between neighbouring float32 numbers in it.
+const coarsest = 1000
+
+// coarse lists the values of a sample whose differences float32 hardly represents.
+func (s *spans) coarse() (list []int) {
+	for i := range s.low {
+		size := max(math.Abs(s.low[i]), math.Abs(s.high[i]))
+		if s.inexact[i] && s.high[i] > s.low[i] && coarsest*spacing(size) > s.high[i]-s.low[i] {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// spacing returns the distance between the float32 number nearest to v and the next one.
+func spacing(v float64) float64 {
+	f := float32(v)
+	return float64(math.Nextafter32(f, float32(math.Inf(1)))) - float64(f)
+}
+
+// notes returns warnings about numbers of a file at path that float32 does not represent well. names are the names of the values, if
+// they have names. scaled reports whether a mean or minimum is subtracted before the numbers are rounded.
+func (s *spans) notes(path string, names []string, scaled bool) (notes []string) {
+	if s == nil {
+		return nil
+	}
+	name := func(i int) string {
+		if i < len(names) {
+			return fmt.Sprintf("column %.60q", names[i])
+		}
+		return fmt.Sprintf("value %d", i)
+	}
+	if list := s.coarse(); len(list) > 0 && !scaled {
+		i, others := list[0], ""
+		if n := len(list) - 1; n > 0 {
+			others = fmt.Sprintf(", and %d others", n)
+		}
+		notes = append(notes, fmt.Sprintf("%s: %s%s: the numbers from %s to %s are rounded to steps of %.3g, the precision of float32: write scale = \"standardise\" in the dataset table, "+
+			"which subtracts the mean before it rounds, or subtract an offset before they are saved", inLine(path), name(i), others, long(s.low[i]), long(s.high[i]), spacing(max(math.Abs(s.low[i]), math.Abs(s.high[i])))))
+	}
+	if s.zeroed > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %d numbers are smaller than float32 represents and become 0: multiply them by a power of ten before they are saved", inLine(path), s.zeroed))
+	}
+	return notes
+}
+
+// long returns a number with all of its digits.
+func long(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+
+// overflow returns the error for a number that float32 cannot hold, nil if there is none.
+func (s *spans) overflow() error {
+	if s == nil || s.over == 0 {
+		return nil
+	}
+	return fmt.Errorf("got %g, which float32 cannot hold (at most %.4g): divide the numbers before they are saved", s.over, math.MaxFloat32)
+}
+
+// closest is the ratio between the size and the range of a value from which scaling needs numbers in float64: rounding them to float32
+// would change a scaled value by more than 2^-20.
+const closest = 16
+
+// close reports whether values lie so close together, compared with their size, that they are scaled in float64.
+func (s statistic) close() bool {
+	return s.max > s.min && max(math.Abs(s.min), math.Abs(s.max)) > closest*(s.max-s.min)
+}
+
+// setShift sets the number that is subtracted from value i. If exact is set, Rest holds what float32 rounds off.
+func (s *Scaling) setShift(i int, shift float64, exact bool) {
+	s.Shift[i] = float32(shift)
+	if exact {
+		if s.Rest == nil {
+			s.Rest = make([]float32, len(s.Shift))
+		}
+		s.Rest[i] = float32(shift - float64(s.Shift[i]))
+	}
+}
+
+// ShiftOf returns the number that is subtracted from value i, in float64.
+func (s *Scaling) ShiftOf(i int) float64 {
+	if s.Rest == nil {
+		return float64(s.Shift[i])
+	}
+	return float64(s.Shift[i]) + float64(s.Rest[i])
+}
+
+// IsExact reports whether numbers are subtracted in float64, because samples lie close together compared with their size; false for a
+// nil scaling.
+func (s *Scaling) IsExact() bool { return s != nil && s.Rest != nil }
+
+// Names of the tensors in which a model keeps its scaling.
+const (
+	ShiftName  = "data/shift"
+	RestName   = "data/shift_rest"
+	FactorName = "data/factor"
+	MixName    = "data/mix"
+	UnmixName  = "data/unmix"
+)
+
+// Tensors calls add for each tensor of a scaling; none for nil.
+func (s *Scaling) Tensors(add func(name string, shape []int, values []float32)) {
+	if s == nil {
+		return
+	}
+	n := len(s.Shift)
+	add(ShiftName, []int{n}, s.Shift)
+	add(FactorName, []int{n}, s.Factor)
+	if s.IsExact() {
+		add(RestName, []int{n}, s.Rest)
+	}
+	if s.Mix != nil {
+		add(MixName, []int{n, n}, s.Mix)
+		add(UnmixName, []int{n, n}, s.Unmix)
+	}
+}
+
+// Centre writes x - shift, computed in float64, for samples of an exact scaling; see [Scaling.ApplyCentred]. dst has the length of x.
+func (s *Scaling) Centre(dst []float32, x []float64) {
+	for i, v := range x {
+		dst[i] = float32(v - s.ShiftOf(i%len(s.Shift)))
+	}
+}
+
+// ApplyCentred scales samples, from which the shift has been subtracted, in place.
+func (s *Scaling) ApplyCentred(samples []float32) {
+	n := len(s.Shift)
+	for rest := samples; len(rest) >= n; rest = rest[n:] {
+		for i := range n {
+			rest[i] *= s.Factor[i]
+			if s.Clip {
+				rest[i] = min(max(rest[i], 0), 1)
+			}
+		}
+	}
+	mixed(samples, s.Mix, n)
+}
+
+// wideRow writes the values of sample i to dst: before scaling as they are in the file, in float64. row is memory for a sample.
+func (m *Images) wideRow(dst []float64, row []float32, i int) {
+	if m.wide != nil && m.scaling == nil {
+		at := m.row(i)
+		copy(dst, m.wide[at*m.pixels:(at+1)*m.pixels])
+		return
+	}
+	m.copyRow(row, i)
+	for j, v := range row {
+		dst[j] = float64(v)
+	}
+}
+
+// CentredColumn is the name under which programs pass samples minus the shift of an exact scaling, beside the images; see [Images.Centred].
+const CentredColumn = "images.centred"
+
+// Centred returns all samples minus the shift of an exact scaling, computed in float64 from the numbers in the file; NaN for missing and
+// hidden entries. It returns nil for another scaling, and for samples that are not floats.
+func (m *Images) Centred(s *Scaling) []float32 {
+	if !s.IsExact() || m.floats == nil {
+		return nil
+	}
+	m = m.Scaled(nil)
+	all, row, wide := make([]float32, m.n*m.pixels), make([]float32, m.pixels), make([]float64, m.pixels)
+	for i := range m.n {
+		dst := all[i*m.pixels : (i+1)*m.pixels]
+		m.wideRow(wide, row, i)
+		s.Centre(dst, wide)
+		for k := range dst {
+			if m.Holed() && !m.observed(m.row(i)*m.pixels+k) {
+				dst[k] = float32(math.NaN())
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+
+	"github.com/parquet-go/parquet-go"
+	schema "github.com/parquet-go/parquet-go/format"
+)
+
+// openParquet opens a Parquet file as a file of columns: those of its schema that have one value for each row. Values of lists and
+// structures are not read.
+func openParquet(ctx context.Context, path string) (o opened, file File, err error) {
+	if o.contents, err = openContents(path); err != nil {
+		return o, file, err
+	}
+	if file, err = o.contents.checksum(ctx); err != nil {
+		return o, file, err
+	}
+	defer func() {
+		if r := recover(); r != nil { // of the library, at a damaged file
+			err = fmt.Errorf("is a damaged Parquet file: %v", r)
+		}
+	}()
+	p, err := parquet.OpenFile(o.contents, o.contents.info.Size())
+	if err != nil {
+		return o, file, fmt.Errorf("is not a Parquet file: %w", err)
+	}
+	t := &parquetTable{ctx: ctx, file: p, at: map[int]int{}}
+	f := &csvFile{rows: func() rowReader { return &parquetRows{parquetTable: t} }}
+	for _, column := range p.Root().Columns() {
+		if column.Leaf() && !column.Repeated() {
+			t.at[int(column.Index())] = len(f.header)
+			t.columns = append(t.columns, column)
+			f.header = append(f.header, column.Name())
+		}
+	}
+	o.csv = f
+	switch cells, size := float64(p.NumRows())*float64(len(f.header)), float64(o.contents.info.Size()); {
+	case len(f.header) == 0:
+		err = errors.New("has no columns of single values")
+	case 4*cells > max(textFrom, bestRatio*size):
+		err = fmt.Errorf("claims %d rows of %d columns, more than a file of %.0f bytes can hold", p.NumRows(), len(f.header), size)
+	}
+	return o, file, err
+}
+
+// parquetTable describes the columns that are read.
+type parquetTable struct {
+	ctx     context.Context
+	file    *parquet.File
+	columns []*parquet.Column
+	at      map[int]int // index in columns by the index of a leaf
+}
+
+// parquetRows reads the rows of a file as texts, by row groups.
+type parquetRows struct {
+	*parquetTable
+	begun bool
+	group int
+	rows  parquet.Rows
+	block []parquet.Row
+	next  int // row of the block
+	read  int // rows that were read
+	cells []string
+}
+
+// Read implements [rowReader]: first the names of the columns, then the rows.
+func (r *parquetRows) Read() (cells []string, err error) {
+	defer func() {
+		if p := recover(); p != nil { // of the library, at a damaged file
+			err = fmt.Errorf("row %d: is damaged: %v", r.read, p)
+		}
+	}()
+	r.cells = make([]string, len(r.columns))
+	if !r.begun {
+		r.begun = true
+		for i, column := range r.columns {
+			r.cells[i] = column.Name()
+		}
+		return r.cells, nil
+	}
+	for r.next == len(r.block) {
+		if err := r.fill(); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range r.block[r.next] {
+		if i, ok := r.at[v.Column()]; ok && !v.IsNull() {
+			if r.cells[i], err = cellOf(r.columns[i], v); err != nil {
+				return nil, fmt.Errorf("column %.60q: %w", r.columns[i].Name(), err)
+			}
+		}
+	}
+	r.next++
+	r.read++
+	return r.cells, nil
+}
+
+// fill reads the next block of rows.
+func (r *parquetRows) fill() error {
+	if err := r.ctx.Err(); err != nil {
+		return err
+	}
+	if r.rows == nil {
+		if r.group == len(r.file.RowGroups()) {
+			return io.EOF
+		}
+		r.rows = r.file.RowGroups()[r.group].Rows()
+		r.group++
+	}
+	const rows = 256
+	r.block, r.next = make([]parquet.Row, rows), 0
+	n, err := r.rows.ReadRows(r.block)
+	r.block = r.block[:n]
+	if err == io.EOF || err == nil && n == 0 {
+		err = r.rows.Close()
+		r.rows = nil
+	}
+	return err
+}
+
+// FieldPos implements [rowReader] with the number of the row, from 1, below a line of names.
+func (r *parquetRows) FieldPos(int) (line, column int) { return r.read + 1, 0 }
+
+// cellOf returns a value as a cell of a text.
+func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
+	var logical schema.LogicalTypeValue
+	if of := column.Type().LogicalType(); of != nil {
+		logical = of.Value
+	}
+	switch v.Kind() {
+	case parquet.Boolean:
+		return strconv.FormatBool(v.Boolean()), nil
+	case parquet.Int32, parquet.Int64:
+		n := v.Int64()
+		if v.Kind() == parquet.Int32 {
+			n = int64(v.Int32())
+		}
+		switch of := logical.(type) {
+		case *schema.DecimalType:
+			return strconv.FormatFloat(float64(n)/math.Pow10(int(of.Scale)), 'g', -1, 64), nil
+		case *schema.IntType:
+			if !of.IsSigned && v.Kind() == parquet.Int32 {
+				return strconv.FormatUint(uint64(uint32(n)), 10), nil
+			} else if !of.IsSigned {
+				return strconv.FormatUint(uint64(n), 10), nil
+			}
+		}
+		return strconv.FormatInt(n, 10), nil
+	case parquet.Float:
+		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), nil
+	case parquet.Double:
+		return strconv.FormatFloat(v.Double(), 'g', -1, 64), nil
+	case parquet.ByteArray:
+		return string(v.ByteArray()), nil
+	}
+	return "", fmt.Errorf("values of type %s are not read", column.Type())
+}
+
+var _ rowReader = (*parquetRows)(nil)

@@ -1,0 +1,103 @@
+package data
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"golang.org/x/text/encoding/unicode"
+	"golang.org/x/text/transform"
+)
+
+// Bounds for a compressed text: it may have textFrom bytes, or textRatio times as many as its file.
+const (
+	textFrom  = 256 << 20
+	textRatio = 64
+)
+
+// unpacked returns the bytes of a file of text, inflated if it is gzipped.
+func unpacked(f io.ReaderAt, size int64) (io.Reader, error) {
+	r := io.NewSectionReader(f, 0, size)
+	if !isGzip(f) {
+		return r, nil
+	}
+	z, err := gzip.NewReader(bufio.NewReaderSize(r, 1<<18))
+	if err != nil {
+		return nil, fmt.Errorf("gzip: %w", err)
+	}
+	return &bounded{z, max(textFrom, textRatio*size)}, nil
+}
+
+// readerOf returns a reader that ends with the error of a context.
+func readerOf(ctx context.Context, r io.Reader) io.Reader { return &cancelled{ctx, r} }
+
+type cancelled struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+// Read implements [io.Reader].
+func (c *cancelled) Read(p []byte) (int, error) {
+	if err := c.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return c.r.Read(p)
+}
+
+// bounded reads at most left bytes. More are an error.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+// Read implements [io.Reader].
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errors.New("its text is more than 64 times as long as the compressed file: unpack it first if it is sound")
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// decoded returns a text as UTF-8, without a byte order mark. UTF-16 is recognised by its mark.
+func decoded(r io.Reader) io.Reader {
+	return transform.NewReader(r, unicode.BOMOverride(transform.Nop))
+}
+
+// separator returns the sign between the cells of a text, and how many bytes before the line of names declare it, as Excel does with
+// "sep=;". Without a declaration it is the comma, the semicolon or the tab, whichever is most frequent in the first line.
+func separator(start []byte) (comma rune, skip int) {
+	first, _, _ := bytes.Cut(start, []byte("\n"))
+	line := strings.TrimRight(string(first), "\r")
+	if sign, ok := strings.CutPrefix(line, "sep="); ok && len(sign) == 1 && strings.Contains(",;\t", sign) {
+		return rune(sign[0]), len(first) + 1
+	}
+	return slices.MaxFunc([]rune{',', ';', '\t'}, func(x, y rune) int {
+		return cmp.Compare(strings.Count(line, string(x)), strings.Count(line, string(y)))
+	}), 0
+}
+
+// namesIn returns the names in the first line of a text, without spaces around them.
+func namesIn(cells []string) ([]string, error) {
+	names := make([]string, len(cells))
+	for i, cell := range cells {
+		if names[i] = strings.TrimSpace(cell); strings.ContainsRune(names[i], '\r') {
+			return nil, errors.New("its lines end in a carriage return alone, as on old Macs: save it with line feeds")
+		}
+		if strings.ContainsRune(names[i], 0) {
+			return nil, errors.New("the first line contains zero bytes: it is not a text, or one in UTF-16 or UTF-32 without a byte order mark; save it as UTF-8")
+		}
+	}
+	if !isHeader(names) {
+		return nil, errors.New("the first line holds numbers: write a first line with the names of the columns")
+	}
+	return names, nil
+}

@@ -1,0 +1,145 @@
+package data
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// textFile writes a file and returns its path.
+func textFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Pairs have the columns of the training by their names, wherever they stand in a file.
+func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
+	like := &Triples{File: textFile(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\nu2,m2,4\n"), Empty: refuseEmpty}
+	for text, want := range map[string]string{
+		"userId,movieId\nu1,m2\n":                "[u1] [m2] []",
+		"movieId,userId\nm2,u1\n":                "[u1] [m2] []",
+		"id,userId,movieId\n7,u1,m2\n":           "[u1] [m2] []",
+		"rating,movieId,userId\n2,m2,u1\n":       "[u1] [m2] [2]",
+		"movieId,stamp,userId,rating\nm2,9,u1,2": "[u1] [m2] [2]",
+	} {
+		p, err := ReadPairs(t.Context(), textFile(t, "pairs.csv", text), like)
+		if err != nil {
+			t.Errorf("%q: %v", text, err)
+			continue
+		}
+		if got := fmt.Sprint(p.Rows, p.Columns, p.Values); got != want || p.Notes != nil {
+			t.Errorf("%q: got %s and the notes %q, want %s", text, got, p.Notes, want)
+		}
+	}
+	p, err := ReadPairs(t.Context(), textFile(t, "pairs.csv", "user,film\nu1,m2\n"), like)
+	if err != nil || fmt.Sprint(p.Rows, p.Columns) != "[u1] [m2]" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], `has no column "userId" and "movieId"`) {
+		t.Errorf("other names: got %+v, %v; want the places and a note", p, err)
+	}
+	further, err := ReadTriples(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm2,u9,5\n"), like)
+	if err != nil || !slices.Equal(further.RowNames(), []string{"u9"}) {
+		t.Errorf("further rows: got %v, want u9", err)
+	}
+}
+
+func TestAnIndexColumnIsNoRow(t *testing.T) {
+	source := &Triples{File: textFile(t, "ratings.csv", ",userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n"), Empty: refuseEmpty}
+	if _, err := source.Load(t.Context(), Dirs{}, Both); err == nil || !strings.Contains(err.Error(), `row = "userId", column = "movieId", value = "rating"`) {
+		t.Errorf("a column without a name: got %v, want the line to write", err)
+	}
+	source.File = textFile(t, "ratings.csv", "id,userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n")
+	set, err := source.Load(t.Context(), Dirs{}, Both)
+	if err == nil && (len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `row = "userId"`)) {
+		t.Errorf("a column id: got the notes %q, want the line to write", set.Notes)
+	}
+}
+
+// loadedText loads a table with the label column y.
+func loadedText(t *testing.T, text string) (*Set, error) {
+	t.Helper()
+	return Load(t.Context(), &CSV{Tables: Tables{File: textFile(t, "table.csv", text), Labels: "y"}}, Dirs{}, Both)
+}
+
+func TestLabelsAreReadByOneRule(t *testing.T) {
+	for _, c := range []struct {
+		labels  []string
+		classes int
+		numbers []int
+		note    string
+	}{
+		{[]string{"0", "1", "2", "1"}, 3, []int{0, 1, 2, 1}, ""},
+		{[]string{"-1", "0", "1", "-1"}, 2, []int{-1, 0, 1, -1}, "2 of 4 labels are -1 and count as unknown"},
+		{[]string{"-1", "1", "1", "-1"}, 2, []int{0, 1, 1, 0}, ""},
+		{[]string{"1", "2", "3", "3"}, 4, []int{1, 2, 3, 3}, "numbers of 4 classes, from 0 to 3, but 1 of them have no sample: 0"},
+		{[]string{"1001", "1003", "999", "1003"}, 3, []int{1, 2, 0, 2}, ""},
+		{[]string{"cat", "nan", "NA", "dog"}, 2, []int{0, -1, -1, 1}, "2 of 4 samples have no class"},
+		{[]string{"cat", "?", "", "None"}, 2, []int{1, -1, -1, 0}, "2 of 4 samples have no class"},
+		{[]string{"True", "False", "True", "True"}, 2, []int{1, 0, 1, 1}, ""},
+	} {
+		text := "a,y\n"
+		for i, label := range c.labels {
+			text += fmt.Sprintf("%d.5,%s\n", i*i, label)
+		}
+		set, err := loadedText(t, text)
+		if err != nil {
+			t.Errorf("%q: %v", c.labels, err)
+			continue
+		}
+		if n, _ := set.ClassCount(); n != c.classes || !slices.Equal(set.Train.Labels(), c.numbers) {
+			t.Errorf("%q: got %d classes, labels %v; want %d, %v", c.labels, n, set.Train.Labels(), c.classes, c.numbers)
+		}
+		if notes := strings.Join(set.Notes, "\n"); !strings.Contains(notes, c.note) || c.note == "" && notes != "" {
+			t.Errorf("%q: got the notes %q, want %q", c.labels, notes, c.note)
+		}
+	}
+}
+
+func TestALabelColumnOccursOnce(t *testing.T) {
+	if _, err := loadedText(t, "a,b,y,y\n1,2,0,0\n3,5,1,1\n"); err == nil || !strings.Contains(err.Error(), `column "y" occurs twice`) {
+		t.Errorf("got %v, want an error", err)
+	}
+}
+
+func TestAnIdentifierIsNoFeature(t *testing.T) {
+	text := "customerId,a,y\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,%d.5,%d\n", (i*7919)%9973, i*i, i%2)
+	}
+	set, err := loadedText(t, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, `names = "customerId"`) }) {
+		t.Errorf("got the notes %q, want the line to write", set.Notes)
+	}
+}
+
+func TestASetIsDescribed(t *testing.T) {
+	source := &CSV{Tables: Tables{File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y"}, Missing: missingNaN, Columns: ColumnNames{"weight": {"w"}}}
+	set, err := Load(t.Context(), source, Dirs{}, Need{Train: true, Test: true, Columns: []string{"weight"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"numbers from 0.5 to 5, 1 of 6 entries missing, 2 classes (cat: 1, dog: 1), 1 samples without a class",
+		"a: whole numbers, 1 to 5, first 1 3 5",
+		"b: numbers, 0.5 to 2.5, first 2.5 0.5, 1 missing",
+		"weight: whole, 7 to 9, first 7 8 9",
+	}
+	if got := set.Describe(); !slices.Equal(got, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestEqualSamplesAreAWarning(t *testing.T) {
+	set, err := Load(t.Context(), &CSV{Tables: Tables{File: textFile(t, "table.csv", "a,b\n0,0\n0,0\n0,0\n")}}, Dirs{}, Both)
+	if err != nil || !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, "all 3 samples are equal: every value is 0") }) {
+		t.Errorf("got %v, %v; want a note", set, err)
+	}
+}

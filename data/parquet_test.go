@@ -1,0 +1,73 @@
+package data
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// DuckDB reads the same sums from the Parquet files that it writes.
+func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
+	text, err := os.ReadFile("testdata/parquet.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files map[string]struct {
+		File []byte
+		Sums []float64
+	}
+	if err := json.Unmarshal(text, &files); err != nil {
+		t.Fatal(err)
+	}
+	for codec, want := range files {
+		path := filepath.Join(t.TempDir(), "x.parquet")
+		if err := os.WriteFile(path, want.File, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		source := &CSV{Tables: Tables{File: path, Labels: "species"}}
+		set, err := Load(t.Context(), source, Dirs{}, Both)
+		if err != nil {
+			t.Fatalf("%s: %v", codec, err)
+		}
+		if got := []string{"d", "f", "small", "big", "u", "flag", "price"}; !slices.Equal(set.Train.ValueNames(), got) {
+			t.Errorf("%s: got the columns %q, want %q", codec, set.Train.ValueNames(), got)
+		}
+		sums := make([]float64, 8)
+		for i, v := range set.Train.Float32() {
+			sums[i%7] += float64(v)
+		}
+		for _, label := range set.Train.Labels() {
+			if label >= 0 {
+				sums[7]++
+			}
+		}
+		for i, sum := range sums {
+			if math.Abs(sum-want.Sums[i]) > 1e-6*want.Sums[i] {
+				t.Errorf("%s: column %d: got the sum %v, want %v", codec, i, sum, want.Sums[i])
+			}
+		}
+		names, file, err := source.ValueNames(t.Context())
+		if err != nil || len(names) != 7 || file != set.Files[0] {
+			t.Errorf("%s: got the names %q of %v, %v", codec, names, file, err)
+		}
+	}
+	// A damaged file is an error, never a panic.
+	good := files["uncompressed"].File
+	for i := range 60 {
+		b := slices.Clone(good)
+		b[(i*i*31+len(b)-i)%len(b)] ^= 0x55
+		b = b[:len(b)-i%2*i]
+		path := filepath.Join(t.TempDir(), "bad.parquet")
+		if err := os.WriteFile(path, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var bad *Error
+		if _, err := Load(t.Context(), &CSV{Tables: Tables{File: path}, Columns: ColumnNames{ImagesColumn: {"d", "f"}}}, Dirs{}, Both); err != nil && !errors.As(err, &bad) {
+			t.Errorf("byte %d: got %v, want an *Error", i, err)
+		}
+	}
+}
