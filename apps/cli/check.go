@@ -168,9 +168,11 @@ func (d *dataFiles) examine(m *config.Model) error {
 		if texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" }); len(texts) > 0 {
 			lines := []string{fmt.Sprintf("model %q: %s", m.Name, strings.Join(texts, ", "))}
 			if set := d.set(ctx, m); set != nil {
-				lines = append(lines, set.Describe()...)
+				for _, line := range set.Describe() {
+					lines = append(lines, "  "+line)
+				}
 			}
-			return d.cmd.tell(strings.Join(lines, "\n  "))
+			return d.cmd.tell(lines...)
 		}
 	}
 	return nil
