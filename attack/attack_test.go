@@ -41,6 +41,14 @@ func (s scaling) InputGradient(images, clean []float32) ([]float32, error) {
 	return gradient, s.failed
 }
 
+// in returns a trial in a ball.
+func in(a attack.Attack, norm attack.Norm, epsilon float64) attack.Trial {
+	return attack.Trial{Attack: a, Ball: attack.Ball{Norm: norm, Epsilon: epsilon}}
+}
+
+// usual is a trial with usual settings.
+func usual() attack.Trial { return in(&attack.PGD{Steps: 10}, attack.LInf, 0.05) }
+
 // images returns n values in [low, high].
 func images(n int, low, high float64) []float32 {
 	r := rand.New(rand.NewPCG(1, 2))
@@ -68,17 +76,16 @@ func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
 		worst[attack.L2] += math.Pow((factor-1)*math.Sqrt(length)+factor*epsilon, 2) / (n * 6)
 	}
 	for norm, want := range worst {
-		for _, method := range []attack.Method{attack.FGSM, attack.PGD} {
-			a := attack.Attack{Method: method, Norm: norm, Epsilon: epsilon, Steps: 7}
-			r, err := attack.Measure(context.Background(), scaling{factor: factor}, x, []attack.Attack{a})
+		for _, method := range []attack.Attack{&attack.FGSM{}, &attack.PGD{Steps: 7}} {
+			r, err := attack.Measure(context.Background(), scaling{factor: factor}, x, []attack.Trial{in(method, norm, epsilon)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := r.Attacks[0].MSE; math.Abs(got-want) > 1e-6*want {
-				t.Errorf("%s %s: mse %v, want %v", method, norm, got, want)
+				t.Errorf("%T %s: mse %v, want %v", method, norm, got, want)
 			}
 			if math.Abs(r.MSE-clean) > 1e-6*clean {
-				t.Errorf("%s %s: clean mse %v, want %v", method, norm, r.MSE, clean)
+				t.Errorf("%T %s: clean mse %v, want %v", method, norm, r.MSE, clean)
 			}
 		}
 	}
@@ -87,8 +94,7 @@ func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
 func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
 	x := images(3, 0.3, 0.6)
 	clear(x[6:12]) // an image whose code is 0 has no relative change of the code
-	a := attack.Attack{Method: attack.FGSM, Norm: attack.L2, Epsilon: 0.1}
-	r, err := attack.Measure(context.Background(), scaling{factor: 1.5}, x, []attack.Attack{a})
+	r, err := attack.Measure(context.Background(), scaling{factor: 1.5}, x, []attack.Trial{in(&attack.FGSM{}, attack.L2, 0.1)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,9 +137,9 @@ func TestAttackedImagesStayInTheBallAndInRange(t *testing.T) {
 	x[6*30], x[6*31] = -0.5, 1.75 // outside of the range: these pixels may not move further away from it
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
 		for _, epsilon := range []float64{1e-3, 0.1, 0.7, 5} {
-			for _, a := range []attack.Attack{{Method: attack.FGSM, Norm: norm, Epsilon: epsilon},
-				{Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: 20}, {Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: 5, StepSize: 3 * epsilon}} {
-				moved, err := a.Perturb(bumpy{}, x)
+			for _, a := range []attack.Attack{&attack.FGSM{}, &attack.PGD{Steps: 20}, &attack.PGD{Steps: 5, StepSize: 3 * epsilon}} {
+				trial := in(a, norm, epsilon)
+				moved, err := trial.Perturb(t.Context(), bumpy{}, x)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -164,13 +170,13 @@ func TestAttackedImagesStayInTheBallAndInRange(t *testing.T) {
 
 func TestImagesAreAttackedEachByItself(t *testing.T) {
 	x := images(5, 0, 1)
-	a := attack.Default()
-	together, err := a.Perturb(scaling{factor: 0.5}, x)
+	a := usual()
+	together, err := a.Perturb(t.Context(), scaling{factor: 0.5}, x)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for at := 0; at < len(x); at += 6 {
-		alone, err := a.Perturb(scaling{factor: 0.5}, x[at:at+6])
+		alone, err := a.Perturb(t.Context(), scaling{factor: 0.5}, x[at:at+6])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -187,7 +193,7 @@ func TestMeasureRefusesWhatItCannotMeasure(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	failed := errors.New("no gradient today")
-	some := []attack.Attack{attack.Default()}
+	some := []attack.Trial{usual()}
 	for want, call := range map[string]func() error{
 		"not one or more images": func() error {
 			_, err := attack.Measure(context.Background(), scaling{}, make([]float32, 7), some)
@@ -198,7 +204,7 @@ func TestMeasureRefusesWhatItCannotMeasure(t *testing.T) {
 			return err
 		},
 		"attack 1: epsilon: got 0, want > 0": func() error {
-			_, err := attack.Measure(context.Background(), scaling{}, images(1, 0, 1), append(some, attack.Attack{Method: "pgd", Norm: "l2", Steps: 1}))
+			_, err := attack.Measure(context.Background(), scaling{}, images(1, 0, 1), append(some, in(&attack.PGD{Steps: 1}, attack.L2, 0)))
 			return err
 		},
 		"no gradient today": func() error {
@@ -214,20 +220,28 @@ func TestMeasureRefusesWhatItCannotMeasure(t *testing.T) {
 }
 
 func TestCheckNamesTheKey(t *testing.T) {
-	good := attack.Default()
+	good := usual()
 	if err := good.Check(); err != nil {
-		t.Errorf("the default: %v", err)
+		t.Errorf("the usual one: %v", err)
 	}
-	for key, spoil := range map[string]func(a *attack.Attack){
-		"method": func(a *attack.Attack) { a.Method = "cw" }, "norm": func(a *attack.Attack) { a.Norm = "l1" },
-		"epsilon": func(a *attack.Attack) { a.Epsilon = math.NaN() }, "steps": func(a *attack.Attack) { a.Steps = 0 },
-		"step_size": func(a *attack.Attack) { a.StepSize = -1 },
+	score := func(change func(*attack.Score)) attack.Trial {
+		s := &attack.Score{Queries: 10, Estimator: attack.NES, Samples: 2}
+		change(s)
+		return in(s, attack.LInf, 0.1)
+	}
+	for key, list := range map[string][]attack.Trial{
+		"attack": {in(nil, attack.LInf, 0.1)}, "norm": {in(&attack.FGSM{}, "l1", 0.1)}, "step_size": {in(&attack.PGD{Steps: 1, StepSize: -1}, attack.LInf, 0.1)},
+		"epsilon": {in(&attack.FGSM{}, attack.L2, math.NaN()), in(&attack.Decision{Queries: 5}, attack.L2, 0), in(&attack.FGSM{}, attack.LInf, 1e39)},
+		"steps":   {in(&attack.PGD{}, attack.LInf, 0.1)}, "restarts": {in(&attack.PGD{Steps: 1, Restarts: -1}, attack.LInf, 0.1)},
+		"queries": {in(&attack.Square{}, attack.LInf, 0.1), in(&attack.Decision{Queries: -1}, attack.LInf, 0.1), score(func(s *attack.Score) { s.Queries = 0 })},
+		"samples": {score(func(s *attack.Score) { s.Samples = 0 })}, "estimator": {score(func(s *attack.Score) { s.Estimator = "guess" })},
+		"objective": {{Attack: &attack.FGSM{}, Ball: good.Ball, Objective: attack.KL}},
 	} {
-		a := attack.Default()
-		spoil(&a)
-		var wrong part.KeyError
-		if err := a.Check(); !errors.As(err, &wrong) || wrong.Key != key {
-			t.Errorf("%s: got %v", key, err)
+		for _, trial := range list {
+			var wrong part.KeyError
+			if err := trial.Check(); !errors.As(err, &wrong) || wrong.Key != key {
+				t.Errorf("%s: got %v", key, err)
+			}
 		}
 	}
 }
@@ -235,17 +249,17 @@ func TestCheckNamesTheKey(t *testing.T) {
 func TestMoveAllocatesNothing(t *testing.T) {
 	x, clean, gradient := images(4, 0, 1), images(4, 0, 1), images(4, -1, 1)
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
-		a := attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: 0.1, Steps: 3}
-		if n := testing.AllocsPerRun(10, func() { a.Move(x, clean, gradient, 6) }); n != 0 {
+		b := attack.Ball{Norm: norm, Epsilon: 0.1}
+		if n := testing.AllocsPerRun(10, func() { b.Move(x, clean, gradient, 6, 0.05) }); n != 0 {
 			t.Errorf("%s: %v allocations", norm, n)
 		}
 	}
 }
 
 // A model that only makes images brighter has its largest errors on brighter images.
-func ExampleAttack_Perturb() {
-	a := attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.25}
-	x, _ := a.Perturb(scaling{factor: 2}, []float32{0, 0.25, 0.5, 0.625, 0.875, 1})
+func ExampleTrial_Perturb() {
+	t := attack.Trial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.25}}
+	x, _ := t.Perturb(context.Background(), scaling{factor: 2}, []float32{0, 0.25, 0.5, 0.625, 0.875, 1})
 	fmt.Println(x)
 	// Output: [0 0.5 0.75 0.875 1 1]
 }
@@ -281,13 +295,15 @@ func TestRestartsFindWorseExamples(t *testing.T) {
 	}
 	x[6] = 0.4
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
-		a := attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: 0.9, Steps: 10, Seed: 3}
+		pgd := &attack.PGD{Steps: 10}
+		a := in(pgd, norm, 0.9)
+		a.Seed = 3
 		if norm == attack.L2 {
 			a.Epsilon = 2.2
 		}
 		errors := func(restarts int) (list []float64, moved []float32) {
-			a.Restarts = restarts
-			moved, err := a.Perturb(humped{}, x)
+			pgd.Restarts = restarts
+			moved, err := a.Perturb(t.Context(), humped{}, x)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -329,7 +345,7 @@ func TestRestartsFindWorseExamples(t *testing.T) {
 // gradients that are 0 or NaN.
 func TestSignStepsFollowTheFormula(t *testing.T) {
 	const n = 2*1024 + 77
-	a := attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 3, StepSize: 0.07}
+	a := attack.Ball{Norm: attack.LInf, Epsilon: 0.1}
 	clean, x, gradient := images(n, -0.2, 1.2)[:n], make([]float32, n), images(n, -1, 1)[:n]
 	copy(x, clean)
 	for i := 0; i < n; i += 5 {
@@ -348,7 +364,7 @@ func TestSignStepsFollowTheFormula(t *testing.T) {
 			v = min(max(v, c-0.1), c+0.1)
 			want[i] = min(max(v, min(c, 0)), max(c, 1))
 		}
-		a.Move(x, clean, gradient, n)
+		a.Move(x, clean, gradient, n, 0.07)
 		for i := range want {
 			if x[i] != want[i] {
 				t.Fatalf("step %d, value %d: got %v, want %v (clean %v, gradient %v)", step, i, x[i], want[i], clean[i], gradient[i])

@@ -21,11 +21,13 @@ func (blind) Gradient() {}
 // of every pixel reach it.
 func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 	p, x, labels := twoClasses(150)
-	white := func(norm attack.Norm) attack.Trial {
-		return attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: 0.1, Steps: 10}, Objective: attack.Margin}
+	by := func(a attack.Attack, objective attack.Objective) attack.Trial {
+		return attack.Trial{Attack: a, Objective: objective}
 	}
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
-		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{white(norm)})
+		white := in(&attack.PGD{Steps: 10}, norm, 0.1)
+		white.Objective = attack.Margin
+		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{white})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -34,16 +36,17 @@ func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 			attack.Trial
 			slack float64
 		}{
-			"coordinates": {attack.Trial{Attack: attack.Attack{Method: attack.Score}, Estimator: attack.Coordinates, Queries: 130, Objective: attack.Margin}, 0.01},
-			"nes":         {attack.Trial{Attack: attack.Attack{Method: attack.Score}, Queries: 400}, 0.05},
-			"spsa":        {attack.Trial{Attack: attack.Attack{Method: attack.Score}, Estimator: attack.SPSA, Samples: 10, Queries: 400}, 0.05},
-			"square":      {attack.Trial{Attack: attack.Attack{Method: attack.Square}, Queries: 200}, 0.05},
-			"decision":    {attack.Trial{Attack: attack.Attack{Method: attack.Decision}, Queries: 1000}, 0.08},
+			"coordinates": {by(&attack.Score{Estimator: attack.Coordinates, Queries: 130, Samples: 1}, attack.Margin), 0.01},
+			"nes":         {by(&attack.Score{Estimator: attack.NES, Queries: 400, Samples: 20}, ""), 0.05},
+			"spsa":        {by(&attack.Score{Estimator: attack.SPSA, Samples: 10, Queries: 400}, ""), 0.05},
+			"square":      {by(&attack.Square{Queries: 200}, ""), 0.05},
+			"decision":    {by(&attack.Decision{Queries: 1000}, ""), 0.08},
 		} {
 			if c.Norm = norm; norm == attack.L2 && name == "square" {
 				continue // this method needs larger images
 			}
 			c.Epsilon = 0.1
+			queries := c.Attack.(attack.BlackBox).Budget()
 			run := func() *attack.Judgement {
 				j, err := attack.Judge(context.Background(), blind{p}, nil, x, labels, []attack.Trial{c.Trial})
 				if err != nil {
@@ -58,13 +61,13 @@ func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 			}
 			last := 1.0
 			for _, point := range r.Curve {
-				if point.Accuracy > last || point.Queries > r.Queries {
+				if point.Accuracy > last || point.Queries > queries {
 					t.Errorf("%s %s: the curve rises or goes beyond the queries: %v", name, norm, r.Curve)
 				}
 				last = point.Accuracy
 			}
-			if r.Queries != c.Queries || math.Abs(last-r.Accuracy.Value) > 0.01 {
-				t.Errorf("%s %s: the curve of %d queries ends at %v, the accuracy is %v", name, norm, r.Queries, last, r.Accuracy.Value)
+			if r.Settings["queries"] != queries || math.Abs(last-r.Accuracy.Value) > 0.01 {
+				t.Errorf("%s %s: the curve of %d queries ends at %v, the accuracy is %v", name, norm, queries, last, r.Accuracy.Value)
 			}
 			if !reflect.DeepEqual(j, run()) {
 				t.Errorf("%s %s: a second run gives another result", name, norm)
@@ -105,8 +108,7 @@ func TestSquaresOfLengthEpsilon(t *testing.T) {
 			x[i*64+k] = float32(0.5 + v*at/math.Sqrt(length))
 		}
 	}
-	a := attack.Trial{Attack: attack.Attack{Method: attack.Square, Norm: attack.L2, Epsilon: epsilon}, Queries: 600}
-	j, err := attack.Judge(context.Background(), w, nil, x, labels, []attack.Trial{a})
+	j, err := attack.Judge(context.Background(), w, nil, x, labels, []attack.Trial{in(&attack.Square{Queries: 600}, attack.L2, epsilon)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,8 +142,7 @@ func (s saturated) Gradient(objective attack.Objective, images, targets []float3
 // A gradient attack that is weaker than an attack by decisions alone is reported, because its gradients are masked.
 func TestMaskedGradientsAreReported(t *testing.T) {
 	p, x, labels := twoClasses(60)
-	pgd := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 10}}
-	decision := attack.Trial{Attack: attack.Attack{Method: attack.Decision, Norm: attack.LInf, Epsilon: 0.1}}
+	pgd, decision := in(&attack.PGD{Steps: 10}, attack.LInf, 0.1), in(&attack.Decision{Queries: 1000}, attack.LInf, 0.1)
 	j, err := attack.Judge(context.Background(), saturated{p}, nil, x, labels, []attack.Trial{pgd, decision})
 	if err != nil {
 		t.Fatal(err)
@@ -162,27 +163,10 @@ func TestMaskedGradientsAreReported(t *testing.T) {
 	}
 }
 
-func TestBlackBoxesSayWhichSettingIsWrong(t *testing.T) {
+func TestAnEstimateNeedsItsQueries(t *testing.T) {
 	p, x, labels := twoClasses(5)
-	usual := attack.Trial{Attack: attack.Attack{Method: attack.Score, Norm: attack.LInf, Epsilon: 0.1}}
-	for key, change := range map[string]func(*attack.Trial){
-		"queries":   func(t *attack.Trial) { t.Queries = -1 },
-		"estimator": func(t *attack.Trial) { t.Estimator = "guess" },
-		"samples":   func(t *attack.Trial) { t.Samples = -1 },
-		"restarts":  func(t *attack.Trial) { t.Restarts = 1 },
-		"epsilon":   func(t *attack.Trial) { t.Epsilon = 0 },
-	} {
-		one := usual
-		change(&one)
-		_, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{one})
-		var setting part.KeyError
-		if !errors.As(err, &setting) || setting.Key != key {
-			t.Errorf("got %v, want an error of %s", err, key)
-		}
-	}
-	one := usual
-	one.Estimator, one.Queries = attack.Coordinates, 12
-	if _, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{one}); err == nil || !strings.Contains(err.Error(), "one estimate of coordinates takes 13 queries, more than 12") {
+	few := in(&attack.Score{Estimator: attack.Coordinates, Queries: 12, Samples: 1}, attack.LInf, 0.1)
+	if _, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{few}); err == nil || !strings.Contains(err.Error(), "one estimate of coordinates takes 13 queries, more than 12") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -196,7 +180,7 @@ func (flat) Shape() []int { return []int{64} }
 func TestSquaresInL2NeedImages(t *testing.T) {
 	w := wide{make([]float64, 64)}
 	x, labels := make([]float32, 2*64), make([]int, 2)
-	trials := []attack.Trial{{Attack: attack.Attack{Method: attack.Square, Norm: attack.L2, Epsilon: 0.5}, Queries: 5}}
+	trials := []attack.Trial{in(&attack.Square{Queries: 5}, attack.L2, 0.5)}
 	for name, c := range map[string]struct {
 		model, source attack.Classifier
 		want          bool

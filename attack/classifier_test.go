@@ -2,7 +2,6 @@ package attack_test
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	"testing"
 
 	"tessera/attack"
-	"tessera/config/part"
 )
 
 // plane is a linear classifier of 6 pixels in plain loops: z_j = w_j x. It has one class per row of weights.
@@ -103,13 +101,11 @@ func TestRobustAccuracyOfALinearClassifierIsKnown(t *testing.T) {
 	var trials []attack.Trial
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
 		for _, objective := range []attack.Objective{attack.CrossEntropy, attack.Margin} {
-			for _, a := range []attack.Attack{{Method: attack.FGSM}, {Method: attack.PGD, Steps: 8}, {Method: attack.PGD, Steps: 8, Restarts: 2}} {
-				a.Norm, a.Epsilon = norm, epsilon
-				trials = append(trials, attack.Trial{Attack: a, Objective: objective})
+			for _, a := range []attack.Attack{&attack.FGSM{}, &attack.PGD{Steps: 8}, &attack.PGD{Steps: 8, Restarts: 2}, &attack.PGD{Steps: 8, StopEarly: true, RandomStart: true}} {
+				one := in(a, norm, epsilon)
+				one.Objective = objective
+				trials = append(trials, one)
 			}
-			early := trials[len(trials)-2]
-			early.Early, early.RandomStart = true, true
-			trials = append(trials, early)
 		}
 	}
 	j, err := attack.Judge(context.Background(), p, nil, x, labels, trials)
@@ -119,14 +115,15 @@ func TestRobustAccuracyOfALinearClassifierIsKnown(t *testing.T) {
 	if j.Accuracy.Value != 1 || j.Images != 700 {
 		t.Errorf("got %+v of clean images", j)
 	}
+	early := func(r attack.TrialResult) bool { return r.Settings["stop_early"] == true }
 	for i, r := range j.Trials {
-		if got := int(math.Round(r.Accuracy.Value * 700)); got < want[r.Norm] || got > want[r.Norm] && (!r.Early || got > want[r.Norm]+10) {
+		if got := int(math.Round(r.Accuracy.Value * 700)); got < want[r.Norm] || got > want[r.Norm] && (!early(r) || got > want[r.Norm]+10) {
 			t.Errorf("trial %d: %s %s by %s: %d right, want %d", i, r.Norm, r.Method, r.Objective, got, want[r.Norm])
 		}
 		if !(r.Largest <= epsilon) {
 			t.Errorf("trial %d: a perturbation of %.17g, more than %g", i, r.Largest, epsilon)
 		}
-		if r.Early != (i%4 == 3) || !(r.Risk > j.Risk) || r.Early && !(r.Risk < j.Trials[i-1].Risk) {
+		if early(r) != (i%4 == 3) || !(r.Risk > j.Risk) || early(r) && !(r.Risk < j.Trials[i-1].Risk) {
 			t.Errorf("trial %d: risk %v, of clean images %v", i, r.Risk, j.Risk)
 		}
 	}
@@ -139,17 +136,17 @@ func TestExamplesOfClassifiersStayInTheBallAndInTheRange(t *testing.T) {
 	for i := range x {
 		x[i] = 200 + 55*x[i]
 	}
-	for _, a := range []attack.Attack{{Epsilon: 0.3}, {Epsilon: 45.3}, {Epsilon: 0.7, Norm: attack.L2}, {Epsilon: 77.7, Norm: attack.L2}} {
-		if a.Norm == "" {
-			a.Norm = attack.LInf
+	for _, b := range []attack.Ball{{Epsilon: 0.3}, {Epsilon: 45.3}, {Epsilon: 0.7, Norm: attack.L2}, {Epsilon: 77.7, Norm: attack.L2}} {
+		if b.Norm == "" {
+			b.Norm = attack.LInf
 		}
-		a.Method, a.Steps, a.Restarts, a.Range = attack.PGD, 5, 1, [2]float32{200, 255}
-		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{{Attack: a}})
+		b.Range = [2]float32{200, 255}
+		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{{Attack: &attack.PGD{Steps: 5, Restarts: 1}, Ball: b}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := j.Trials[0]; !(r.Largest > 0 && r.Largest <= a.Epsilon) || j.Range != a.Range {
-			t.Errorf("%s %g: the largest perturbation is %.17g, range %v", a.Norm, a.Epsilon, r.Largest, j.Range)
+		if r := j.Trials[0]; !(r.Largest > 0 && r.Largest <= b.Epsilon) || j.Range != b.Range {
+			t.Errorf("%s %g: the largest perturbation is %.17g, range %v", b.Norm, b.Epsilon, r.Largest, j.Range)
 		}
 	}
 }
@@ -159,7 +156,7 @@ func TestWilsonsInterval(t *testing.T) {
 	for i := range 10 { // 10 of 50 images are wrong
 		labels[i] = 1 - labels[i]
 	}
-	j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{{Attack: attack.Default()}})
+	j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{usual()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +176,7 @@ func TestTransferIsNotStrongerThanTheWhiteBox(t *testing.T) {
 			row[i] += r.NormFloat64()
 		}
 	}
-	trial := []attack.Trial{{Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.05, Steps: 10}}}
+	trial := []attack.Trial{usual()}
 	own, err := attack.Judge(context.Background(), p, nil, x, labels, trial)
 	if err != nil {
 		t.Fatal(err)
@@ -195,18 +192,7 @@ func TestTransferIsNotStrongerThanTheWhiteBox(t *testing.T) {
 
 func TestTrialsOnClassifiersSayWhatIsWrong(t *testing.T) {
 	p, x, labels := twoClasses(5)
-	usual := attack.Trial{Attack: attack.Default()}
-	kl, random, early := usual, usual, usual
-	kl.Objective = attack.KL
-	random.Method, random.RandomStart = attack.FGSM, true
-	early.Method, early.Early = attack.FGSM, true
-	for key, trial := range map[string]attack.Trial{"objective": kl, "random_start": random, "early": early, "epsilon": {Attack: attack.Attack{Method: attack.PGD, Norm: attack.L2, Steps: 1}}} {
-		_, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{trial})
-		var setting part.KeyError
-		if !errors.As(err, &setting) || setting.Key != key {
-			t.Errorf("%s: got %v", key, err)
-		}
-	}
+	usual := usual()
 	var none context.Context
 	for want, call := range map[string]func() error{
 		"no context": func() error { _, err := attack.Judge(none, p, nil, x, labels, []attack.Trial{usual}); return err },

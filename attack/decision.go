@@ -6,73 +6,83 @@ import (
 	"slices"
 )
 
+func init() {
+	Registry.Register("decision", "HopSkipJump: a walk along the boundary of the classes", func() Attack { return &Decision{Queries: usualQueries} })
+}
+
+// Decision is HopSkipJump. It reads only the predicted class: from a misclassified image it moves along the boundary between the classes
+// towards the clean image.
+//
+// Source: Chen, Jordan and Wainwright, HopSkipJumpAttack: A Query-Efficient Decision-Based Attack, 2020.
+type Decision struct {
+	Queries int `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one image"`
+}
+
+var _ BlackBox = (*Decision)(nil)
+
+// Check returns the first invalid setting as a part.KeyError.
+func (d *Decision) Check() error { return within("queries", d.Queries, 1, mostQueries) }
+
+func (d *Decision) Budget() int { return d.Queries }
+
+// Perturb implements [Attack]. It sets the row of an image to the nearest misclassified image that it finds in the ball.
+func (d *Decision) Perturb(t *Task, x []float32) error {
+	return t.EachRight(x, func(i int, x []float32, r *rand.Rand) (int, error) {
+		h := &hop{t, t.Sample(t.Clean, i), i, 0, d.Queries, r}
+		far, err := h.begin()
+		if err != nil || far == nil {
+			return -1, err
+		}
+		near, err := h.bisect(far)
+		for round := 1; err == nil && h.away(near) > t.Epsilon && h.asked < h.budget; round++ {
+			near, err = h.round(near, round)
+		}
+		if err != nil || h.away(near) > t.Epsilon {
+			return -1, err
+		}
+		copy(x, near)
+		return h.asked, nil
+	})
+}
+
 // hop is HopSkipJump for one image. The attack moves a misclassified image closer to the clean one.
 type hop struct {
-	*Trial
-	s      *subject
+	*Task
 	clean  []float32
-	label  int
+	index  int
 	asked  int
 	budget int
 	random *rand.Rand
 }
 
-// decision attacks image i by its predicted classes alone, and sets x to the nearest misclassified image that it finds
-// in the ball. It returns the number of queries until it finds one, or -1.
-func (t *Trial) decision(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
-	h := &hop{t, s, s.image(s.images, i), s.labels[i], 0, t.budget(), r}
-	far, err := h.begin()
-	if err != nil || far == nil {
-		return -1, err
-	}
-	near, err := h.bisect(far)
-	for round := 1; err == nil && h.away(near) > t.Epsilon && h.asked < h.budget; round++ {
-		near, err = h.round(near, round)
-	}
-	if err != nil || h.away(near) > t.Epsilon {
-		return -1, err
-	}
-	copy(x, near)
-	return h.asked, nil
-}
-
 // away returns the distance of x from the clean image in the norm of the attack.
-func (h *hop) away(x []float32) float64 {
-	if h.Norm == L2 {
-		return distance(x, h.clean)
-	}
-	most := 0.0
-	for i, v := range x {
-		most = max(most, math.Abs(float64(v)-float64(h.clean[i])))
-	}
-	return most
-}
+func (h *hop) away(x []float32) float64 { return h.Task.away(x, h.clean) }
 
 // wrong reports for each image whether it is misclassified. It counts the queries.
 func (h *hop) wrong(x []float32) ([]bool, error) {
-	n := len(x) / h.s.pixels
+	n := len(x) / h.Pixels
 	h.asked += n
-	o, err := h.s.ask(x, slices.Repeat([]int{h.label}, n))
-	return o.wrong, err
+	o, err := h.Outcomes(x, slices.Repeat([]int{h.index}, n))
+	return o.Wrong, err
 }
 
 // begin returns a misclassified image, or nil if it finds none. It tries random images first, then the other images of
 // the attack.
 func (h *hop) begin() ([]float32, error) {
 	low, high := h.span()
-	for k := range min(50, h.budget) + h.s.inputs {
+	for k := range min(50, h.budget) + h.Samples {
 		if h.asked >= h.budget {
 			break
 		}
-		x := make([]float32, h.s.pixels)
+		x := make([]float32, h.Pixels)
 		if k < 50 {
 			for i := range x {
 				x[i] = low + (high-low)*float32(h.random.Float64())
 			}
-		} else if j := k - 50; j >= h.s.inputs || h.s.labels[j] == h.label {
+		} else if j := k - 50; j >= h.Samples || h.Labels[j] == h.Labels[h.index] {
 			continue
 		} else {
-			copy(x, h.s.image(h.s.images, j))
+			copy(x, h.Sample(h.Clean, j))
 		}
 		if wrong, err := h.wrong(x); err != nil || wrong[0] {
 			return x, err
@@ -83,7 +93,7 @@ func (h *hop) begin() ([]float32, error) {
 
 // theta returns the relative width of the interval at which a bisection ends.
 func (h *hop) theta() float64 {
-	d := float64(h.s.pixels)
+	d := float64(h.Pixels)
 	if h.Norm == L2 {
 		return 1 / (math.Sqrt(d) * d)
 	}
@@ -130,7 +140,7 @@ func (h *hop) bisect(x []float32) ([]float32, error) {
 // that leaves the image misclassified, of length dist/sqrt(round) times a power of 1/2, and returns to the boundary.
 func (h *hop) round(x []float32, round int) ([]float32, error) {
 	low, high := h.span()
-	away, d := h.away(x), float64(h.s.pixels)
+	away, d := h.away(x), float64(h.Pixels)
 	radius := math.Sqrt(d) * h.theta() * away
 	if h.Norm == LInf {
 		radius = d * h.theta() * away
@@ -200,7 +210,7 @@ func (h *hop) normal(x []float32, radius float64, n int) ([]float64, error) {
 		if w {
 			answer = 1
 		}
-		for i, v := range h.s.image(rows, k) {
+		for i, v := range h.Sample(rows, k) {
 			g[i] += (answer - mean) * (float64(v) - float64(x[i]))
 		}
 	}

@@ -3,180 +3,195 @@ package attack
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
+	"tessera/config/part"
 	"tessera/internal/parallel/team"
-	"tessera/internal/random"
 )
 
-// byGradient returns the worst adversarial example that fgsm or pgd finds for each image. An example that is
-// misclassified is worse than one that is not; otherwise the one with the larger objective is worse. The first start
-// attacks every image, further starts attack the images that are still classified correctly. s.model computes the
-// objective of the examples.
-func (t *Trial) byGradient(s *subject) ([]float32, error) {
-	model, ok := s.model.(WhiteBox)
-	if !ok {
-		return nil, fmt.Errorf("%s needs gradients, which the model does not give", t.Method)
+func init() {
+	Registry.Register("fgsm", "one step of length epsilon along the gradient", func() Attack { return &FGSM{} })
+	Registry.Register("pgd", "several steps along gradients, each projected into the ball", func() Attack { return &PGD{Steps: 10} })
+}
+
+// FGSM takes one step of length epsilon from the clean image along the gradient g, in the norm of the ball:
+//
+//	linf: d = epsilon sign(g)        l2: d = epsilon g / |g|
+//
+// Source: Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015.
+type FGSM struct{}
+
+var _ Iterative = (*FGSM)(nil)
+
+func (f *FGSM) Perturb(t *Task, x []float32) error { return t.climb(x, f, 0, false) }
+
+func (*FGSM) Plan(epsilon, _ float64) (steps int, length float64) { return 1, epsilon }
+
+func (*FGSM) StartsAtRandom() bool { return false }
+
+// PGD takes several steps and projects d back into the ball after each of them:
+//
+//	linf: d = clip(d + step_size sign(g), -epsilon, epsilon)        l2: d = d + step_size g / |g|, scaled down to epsilon
+//
+// It starts from the clean image and clips x' to the range of the ball after every step. Only random starts use random numbers. With
+// restarts, pgd starts again from random points in the ball and keeps, for each image, the example with the largest error: a single start
+// may miss the worst example in the ball.
+//
+// Source: Madry, Makelov, Schmidt, Tsipras and Vladu, Towards Deep Learning Models Resistant to Adversarial Attacks, 2018.
+type PGD struct {
+	Steps       int     `toml:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
+	StepSize    float64 `toml:"step_size" want:"> 0" doc:"step size of pgd, in the norm; 2.5 epsilon / steps by default"`
+	Restarts    int     `toml:"restarts" want:"in [0,1000]" optional:"true" doc:"further starts of pgd from random points of the ball; each image keeps its worst example"`
+	RandomStart bool    `toml:"random_start" doc:"pgd starts at a random point of the ball around each image, not at the image"`
+	StopEarly   bool    `toml:"stop_early" optional:"true" doc:"on a head, pgd leaves an image at its first misclassification: faster, with smaller risks"`
+}
+
+var _ Iterative = (*PGD)(nil)
+
+// mostSteps is the maximum number of steps and of restarts of an attack. A larger number is probably a typo. It would
+// compute for hours.
+const mostSteps = 1000
+
+// Check returns the first invalid setting as a part.KeyError.
+func (p *PGD) Check() error {
+	if !(p.StepSize >= 0) || p.StepSize > math.MaxFloat32 {
+		return part.KeyErrorf("step_size", "got %v, want > 0, or 0 for 2.5 epsilon / steps", p.StepSize)
 	}
-	worst := slices.Clone(s.images)
-	found := outcomes{make([]bool, s.inputs), make([]float64, s.inputs), make([]float64, s.inputs)}
-	active := indices(s.inputs)
-	for start := range t.Restarts + 1 {
-		x := s.gathered(s.images, active)
-		team.For(len(active), 32, func(from, to int) {
-			for k := from; k < to; k++ {
-				t.begin(s.image(x, k), s.image(s.images, active[k]), start, active[k])
-			}
-		})
-		follow := t.march
-		if t.Early {
+	if err := within("steps", p.Steps, 1, mostSteps); err != nil {
+		return err
+	}
+	return within("restarts", p.Restarts, 0, mostSteps)
+}
+
+func (p *PGD) Perturb(t *Task, x []float32) error { return t.climb(x, p, p.Restarts, p.StopEarly) }
+
+func (p *PGD) Plan(epsilon, share float64) (steps int, length float64) {
+	if p.StepSize > 0 {
+		return p.Steps, p.StepSize * share
+	}
+	return p.Steps, 2.5 * epsilon / float64(p.Steps)
+}
+
+func (p *PGD) StartsAtRandom() bool { return p.RandomStart }
+
+// climb sets x to the worst examples that the starts of an attack find. A misclassified example is worse than one that is not; otherwise the
+// one with the larger value is worse. The first start attacks every image, further starts attack the images that are still classified
+// correctly. With early an image is left at its first misclassification.
+func (t *Task) climb(x []float32, a Iterative, restarts int, early bool) error {
+	found, active := newOutcomes(t.Samples), indices(t.Samples)
+	for start := range restarts + 1 {
+		moving, clean := t.gathered(t.Clean, active), t.gathered(t.Clean, active)
+		if start > 0 || a.StartsAtRandom() {
+			purpose := fmt.Sprintf("restart/%d", start-1)
+			team.For(len(active), 32, func(from, to int) {
+				for k := from; k < to; k++ {
+					t.Scatter(t.Sample(moving, k), t.Sample(clean, k), t.Pixels, t.Random(purpose, active[k]))
+				}
+			})
+		}
+		follow := t.Follow
+		if early && t.Labels != nil {
 			follow = t.race
 		}
-		if err := follow(s, model, x, active); err != nil {
-			return nil, err
-		}
-		err := s.batches(indices(len(active)), func(batch []int, n int) error {
-			of := make([]int, len(batch))
-			for k, b := range batch {
-				of[k] = active[b]
-			}
-			one := s.gathered(x, batch)
-			t.settle(one, s.gathered(s.images, of), s.pixels)
-			o, err := s.judge(model, one, s.classes(of))
-			for k, i := range of[:n] {
-				if err == nil && (start == 0 || worse(t.Objective, o, k, found, i)) {
-					found.wrong[i], found.margin[i], found.loss[i] = o.wrong[k], o.margin[k], o.loss[k]
-					copy(s.image(worst, i), s.image(one, k))
-				}
-			}
+		if err := follow(a, moving, active); err != nil {
 			return err
-		})
+		}
+		if restarts == 0 {
+			copy(x, moving)
+			return nil
+		}
+		t.settle(moving, clean, t.Pixels)
+		o, err := t.Outcomes(moving, active)
 		if err != nil {
-			return nil, err
-		}
-		active = slices.DeleteFunc(active, func(i int) bool { return found.wrong[i] })
-	}
-	return worst, nil
-}
-
-// begin moves x, which equals clean, to the point from which a start attacks image i.
-func (t *Trial) begin(x, clean []float32, start, i int) {
-	if start > 0 || t.RandomStart {
-		t.Scatter(x, clean, len(clean), random.Stream(t.Seed, fmt.Sprintf("attack/restart/%d", start-1), uint64(i)))
-	}
-}
-
-// march performs all steps on x, the starting points of some of the images. The argument of contains the indices of
-// these images.
-func (t *Trial) march(s *subject, model WhiteBox, x []float32, of []int) error {
-	return s.batches(indices(len(of)), func(batch []int, n int) error {
-		images := make([]int, len(batch))
-		for k, b := range batch {
-			images[k] = of[b]
-		}
-		moved := s.gathered(x, batch)
-		if err := t.Follow(model, moved, s.gathered(s.images, images), s.classes(images)); err != nil {
 			return err
 		}
-		for k, b := range batch[:n] {
-			copy(s.image(x, b), s.image(moved, k))
+		for k, i := range active {
+			if start == 0 || t.worse(o, k, found, i) {
+				found.Wrong[i], found.Margin[i], found.Loss[i] = o.Wrong[k], o.Margin[k], o.Loss[k]
+				copy(t.Sample(x, i), t.Sample(moving, k))
+			}
 		}
-		return nil
+		active = slices.DeleteFunc(active, func(i int) bool { return found.Wrong[i] })
+	}
+	return nil
+}
+
+// move takes one step for several images.
+func (t *Task) move(x, clean, gradient []float32, length float64) {
+	team.For(len(x)/t.Pixels, 32, func(from, to int) {
+		from, to = from*t.Pixels, to*t.Pixels
+		t.Move(x[from:to], clean[from:to], gradient[from:to], t.Pixels, length)
 	})
 }
 
-// race moves x, the starting points of some of the images, until each image is misclassified or has made all steps. The
-// argument of contains the indices of these images. One program for a fixed number of images computes the gradients.
-// When an image is done, the next one takes its place.
-func (t *Trial) race(s *subject, model WhiteBox, x []float32, of []int) error {
-	places, classes := min(atOnce, s.inputs), model.Classes()
-	type place struct{ image, steps int }
-	at := make([]place, places) // image -1 means that the place is free
-	moving, clean, targets := make([]float32, places*s.pixels), make([]float32, places*s.pixels), make([]float32, places*classes)
-	for p := range at {
-		at[p].image = -1
-	}
-	leave := func(p int) {
-		copy(s.image(x, at[p].image), s.image(moving, p))
-		at[p].image = -1
-	}
-	for next, busy := 0, 0; ; busy = 0 {
-		if err := s.ctx.Err(); err != nil {
+// Follow moves x, the starting points, by all steps of one start of an attack.
+func (t *Task) Follow(a Iterative, x []float32, of []int) error {
+	clean := t.gathered(t.Clean, of)
+	steps, length := a.Plan(t.Epsilon, 1)
+	for range steps {
+		g, err := t.Gradient(x, of)
+		if err != nil {
 			return err
 		}
-		for p := range at {
-			if at[p].image < 0 && next < len(of) {
-				at[p] = place{image: next}
-				copy(s.image(moving, p), s.image(x, next))
-				copy(s.image(clean, p), s.image(s.images, of[next]))
-				clear(targets[p*classes : (p+1)*classes])
-				targets[p*classes+s.labels[of[next]]] = 1
+		t.move(x, clean, g, length)
+	}
+	return nil
+}
+
+// race is like Follow, but leaves an image that is misclassified. One program for a fixed number of images computes the gradients. When an
+// image is done, the next one takes its place.
+func (t *Task) race(a Iterative, x []float32, of []int) error {
+	t.aims = true
+	steps, length := a.Plan(t.Epsilon, 1)
+	places := min(atOnce, t.Samples)
+	rows, at, taken := slices.Repeat([]int{-1}, places), slices.Repeat([]int{-1}, places), make([]int, places) // row -1 means that the place is free
+	moving, start := make([]float32, places*t.Pixels), make([]float32, places*t.Pixels)
+	leave := func(p int) {
+		copy(t.Sample(x, rows[p]), t.Sample(moving, p))
+		rows[p], at[p] = -1, -1
+	}
+	for next, busy := 0, 0; ; busy = 0 {
+		if err := t.ctx.Err(); err != nil {
+			return err
+		}
+		for p := range rows {
+			if rows[p] < 0 && next < len(of) {
+				rows[p], at[p], taken[p] = next, of[next], 0
+				copy(t.Sample(moving, p), t.Sample(x, next))
+				copy(t.Sample(start, p), t.Sample(t.Clean, of[next]))
 				next++
 			}
-			if at[p].image >= 0 {
+			if rows[p] >= 0 {
 				busy++
 			}
 		}
 		if busy == 0 {
 			return nil
 		}
-		gradient, logits, err := model.Gradient(t.Objective, moving, targets)
+		g, o, err := t.victim.gradient(moving, at)
 		if err != nil {
 			return err
 		}
-		for p := range at {
-			z := logits[p*classes : (p+1)*classes]
-			if at[p].image >= 0 && slices.Index(z, slices.Max(z)) != s.labels[of[at[p].image]] {
+		for p := range rows {
+			if rows[p] >= 0 && o.Wrong[p] {
 				leave(p)
 			}
 		}
-		team.For(places, 32, func(from, to int) {
-			from, to = from*s.pixels, to*s.pixels
-			t.Move(moving[from:to], clean[from:to], gradient[from:to], s.pixels)
-		})
-		for p := range at {
-			if at[p].steps++; at[p].image >= 0 && at[p].steps == t.Rounds() {
+		t.move(moving, start, g, length)
+		for p := range rows {
+			if taken[p]++; rows[p] >= 0 && taken[p] == steps {
 				leave(p)
 			}
 		}
 	}
-}
-
-// worse reports whether image k of a is worse for the model than image i of b.
-func worse(objective Objective, a outcomes, k int, b outcomes, i int) bool {
-	if a.wrong[k] != b.wrong[i] {
-		return a.wrong[k]
-	}
-	if objective == Margin {
-		return a.margin[k] > b.margin[i]
-	}
-	return a.loss[k] > b.loss[i]
-}
-
-// indices returns 0, ..., n-1.
-func indices(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }
 
 // Gradients returns the gradient of the cross entropy of images with respect to them. labels are their classes.
 func Gradients(model WhiteBox, images []float32, labels []int) ([]float32, error) {
-	s, err := newSubject(context.Background(), model, model, images, labels)
+	t, err := NewTask(context.Background(), Trial{}, model, images, labels)
 	if err != nil {
 		return nil, err
 	}
-	all := make([]float32, len(images))
-	err = s.batches(indices(s.inputs), func(batch []int, n int) error {
-		gradient, _, err := model.Gradient(CrossEntropy, s.gathered(images, batch), oneHot(s.classes(batch), model.Classes()))
-		for k, i := range batch[:n] {
-			if err == nil {
-				copy(s.image(all, i), s.image(gradient, k))
-			}
-		}
-		return err
-	})
-	return all, err
+	return t.Gradient(images, indices(t.Samples))
 }

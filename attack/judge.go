@@ -3,11 +3,13 @@ package attack
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 
+	"tessera/config/part/table"
 	"tessera/internal/volume"
 )
 
@@ -28,24 +30,65 @@ func accuracy(right, n int) Accuracy {
 	return Accuracy{p, max(0, centre-half), min(1, centre+half)}
 }
 
+// Described names an attack and its settings in a result.
+type Described struct {
+	Method    string         `json:"method"` // name of the attack
+	Norm      Norm           `json:"norm"`
+	Epsilon   float64        `json:"epsilon"`
+	Objective Objective      `json:"objective,omitempty"` // of an attack on a head that uses it
+	Settings  map[string]any `json:"-"`                   // the keys of the attack that are not 0; in JSON they are members of the result
+}
+
+// described describes a trial and how it was carried out.
+func (t *Trial) described(task *Task) Described {
+	d := Described{Method: t.Name(), Norm: t.Norm, Epsilon: t.Epsilon, Settings: map[string]any{}}
+	if task.aims && task.Labels != nil {
+		d.Objective = task.Objective
+	}
+	for _, f := range table.Fields(t.Attack) {
+		if !f.Value.IsZero() {
+			d.Settings[f.Key] = f.Value.Interface()
+		}
+	}
+	if a, ok := t.Attack.(Iterative); ok {
+		d.Settings["steps"], d.Settings["step_size"] = a.Plan(t.Epsilon, 1)
+	}
+	return d
+}
+
+// joined returns one JSON object with the members of several.
+func joined(objects ...any) (all []byte, err error) {
+	for _, o := range objects {
+		text, err := json.Marshal(o)
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case len(all) == 0:
+			all = text
+		case len(text) > len("{}"):
+			all = append(append(all[:len(all)-1], ','), text[1:]...)
+		}
+	}
+	return all, nil
+}
+
 // TrialResult is the effect of one attack on a classifier.
 type TrialResult struct {
-	Method      Method       `json:"method"`
-	Norm        Norm         `json:"norm"`
-	Epsilon     float64      `json:"epsilon"`
-	Objective   Objective    `json:"objective,omitempty"`
-	Steps       int          `json:"steps,omitempty"`
-	StepSize    float64      `json:"step_size,omitempty"`
-	Restarts    int          `json:"restarts,omitempty"`
-	RandomStart bool         `json:"random_start,omitempty"`
-	Early       bool         `json:"early,omitempty"`
-	Queries     int          `json:"queries,omitempty"` // maximum number of queries per image of a black-box attack
-	Estimator   Estimator    `json:"estimator,omitempty"`
-	Curve       []CurvePoint `json:"curve,omitempty"` // accuracy against the number of queries, for a black-box attack
-	Accuracy    Accuracy     `json:"accuracy"`        // robust accuracy: accuracy on the adversarial examples
-	Risk        float64      `json:"risk"`            // adversarial risk: mean cross entropy on the adversarial examples, in nats
-	Largest     float64      `json:"largest"`         // largest norm of a perturbation, in float64; at most epsilon
-	Examples    []float32    `json:"-"`               // the examples of the first [Trial.Keep] images
+	Described
+	Effect
+	Examples []float32 `json:"-"` // the examples of the first [Trial.Keep] images
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (r TrialResult) MarshalJSON() ([]byte, error) { return joined(r.Described, r.Settings, r.Effect) }
+
+// Effect is what an attack on a classifier attains.
+type Effect struct {
+	Curve    []CurvePoint `json:"curve,omitempty"` // accuracy against the number of queries, for a black-box attack
+	Accuracy Accuracy     `json:"accuracy"`        // robust accuracy: accuracy on the adversarial examples
+	Risk     float64      `json:"risk"`            // adversarial risk: mean cross entropy on the adversarial examples, in nats
+	Largest  float64      `json:"largest"`         // largest norm of a perturbation, in float64; at most epsilon
 }
 
 // Judgement is the effect of several attacks on a classifier.
@@ -65,7 +108,7 @@ type Judgement struct {
 }
 
 // Judge runs each trial on images whose classes are known, and measures the model on the adversarial examples. The
-// examples are computed with the gradients of source, or of the model itself if source is nil. With another model as
+// examples are computed on source, or on the model itself if source is nil. With another model as
 // source, Judge measures whether examples transfer. No example exceeds its ball, which is verified in float64. The
 // result is deterministic.
 func Judge(ctx context.Context, model, source Classifier, images []float32, labels []int, trials []Trial) (*Judgement, error) {
@@ -73,47 +116,35 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 	if own {
 		source = model
 	}
-	s, err := newSubject(ctx, model, source, images, labels)
+	judge, err := NewTask(ctx, Trial{}, model, images, labels)
 	if err != nil {
 		return nil, err
+	}
+	if volume.Of(source.Shape()) != judge.Pixels || source.Classes() != model.Classes() {
+		return nil, fmt.Errorf("attack: the examples are computed on a model of %d values and %d classes, want %d and %d as of the attacked one",
+			volume.Of(source.Shape()), source.Classes(), judge.Pixels, model.Classes())
 	}
 	if len(trials) == 0 {
 		return nil, errors.New("attack: no attacks")
 	}
 	for i := range trials {
-		if err := cmp.Or(trials[i].Check(), trials[i].suits(source.Shape())); err != nil {
+		if err := cmp.Or(trials[i].Check(), trials[i].Suits(source.Shape())); err != nil {
 			return nil, fmt.Errorf("attack %d: %w", i, err)
 		}
 	}
-	j := &Judgement{Images: s.inputs}
+	j := &Judgement{Images: judge.Samples}
 	j.Range[0], j.Range[1] = trials[0].span()
-	if j.Accuracy, j.Risk, err = s.risk(model, images); err != nil {
+	if j.Accuracy, j.Risk, err = judge.risk(images); err != nil {
 		return nil, fmt.Errorf("attack: clean images: %w", err)
 	}
 	for _, t := range trials {
-		if first := t.kept(s, images); len(first) > len(j.Clean) {
-			j.Clean, j.Classes = first, labels[:len(first)/s.pixels]
-		}
-		if t.Method.blackBox() {
-			r, err := t.queried(s, model)
-			if err != nil {
-				return nil, fmt.Errorf("attack: %w", err)
-			}
-			j.Trials = append(j.Trials, r)
-			continue
-		}
-		r := TrialResult{Method: t.Method, Norm: t.Norm, Epsilon: t.Epsilon, Objective: t.objective(), Steps: t.Rounds(), StepSize: t.step(), Restarts: t.Restarts, RandomStart: t.RandomStart, Early: t.Early}
-		x, err := t.byGradient(s)
+		r, err := t.judged(ctx, judge, source)
 		if err != nil {
 			return nil, fmt.Errorf("attack: %w", err)
 		}
-		if r.Largest, err = t.largest(x, images, s.pixels); err != nil {
-			return nil, fmt.Errorf("attack: %w", err)
+		if n := len(r.Examples); n > len(j.Clean) {
+			j.Clean, j.Classes = slices.Clone(images[:n]), labels[:n/judge.Pixels]
 		}
-		if r.Accuracy, r.Risk, err = s.risk(model, x); err != nil {
-			return nil, fmt.Errorf("attack: %w", err)
-		}
-		r.Examples = t.kept(s, x)
 		j.Trials = append(j.Trials, r)
 	}
 	if own {
@@ -122,75 +153,89 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 	return j, nil
 }
 
-// queried returns the result of a black-box attack.
-func (t *Trial) queried(s *subject, model Classifier) (r TrialResult, err error) {
-	r = TrialResult{Method: t.Method, Norm: t.Norm, Epsilon: t.Epsilon, Queries: t.budget()}
-	if t.Method == Score {
-		r.Objective, r.Estimator = t.objective(), cmp.Or(t.Estimator, NES)
-	}
-	x, spent, err := t.byQueries(s)
+// judged computes the examples of a trial on source, and measures the model of judge on them.
+func (t *Trial) judged(ctx context.Context, judge *Task, source Classifier) (r TrialResult, err error) {
+	task, err := NewTask(ctx, *t, source, judge.Clean, judge.Labels)
 	if err != nil {
 		return r, err
 	}
-	r.Curve = curve(spent, r.Queries)
-	if r.Largest, err = t.largest(x, s.images, s.pixels); err == nil {
-		r.Accuracy, r.Risk, err = s.risk(model, x)
+	x, largest, err := t.examples(task)
+	if err != nil {
+		return r, err
 	}
-	r.Examples = t.kept(s, x)
+	r = TrialResult{Described: t.described(task), Examples: slices.Clone(x[:min(max(t.Keep, 0), task.Samples)*task.Pixels])}
+	r.Largest = largest
+	if b, ok := t.Attack.(BlackBox); ok {
+		r.Curve = curve(task.spent, b.Budget())
+	}
+	r.Accuracy, r.Risk, err = judge.risk(x)
 	return r, err
 }
 
-// kept returns the examples that the result keeps.
-func (t *Trial) kept(s *subject, x []float32) []float32 {
-	return slices.Clone(x[:min(max(t.Keep, 0), s.inputs)*s.pixels])
-}
-
-// objective returns the function that the attack maximises.
-func (t *Trial) objective() Objective {
-	if t.Objective == "" {
-		return CrossEntropy
+// risk returns the accuracy and the mean cross entropy, in nats, of the model on the images x.
+func (t *Task) risk(x []float32) (a Accuracy, risk float64, err error) {
+	o, err := t.Outcomes(x, indices(t.Samples))
+	if err != nil {
+		return a, 0, err
 	}
-	return t.Objective
-}
-
-// newSubject returns a classifier with its images. It returns an error if the images or their classes are invalid.
-func newSubject(ctx context.Context, model, source Classifier, images []float32, labels []int) (*subject, error) {
-	switch {
-	case ctx == nil:
-		return nil, errors.New("attack: no context: give context.Background()")
-	case model == nil:
-		return nil, errNoTarget
-	}
-	s := &subject{ctx: ctx, model: source, images: images, labels: labels, pixels: volume.Of(model.Shape()), inputs: len(labels)}
-	switch {
-	case s.inputs == 0:
-		return nil, errors.New("attack: no images whose class is known")
-	case len(images) != s.inputs*s.pixels:
-		return nil, fmt.Errorf("attack: got %d values of images, want %d for %d classes", len(images), s.inputs*s.pixels, s.inputs)
-	case volume.Of(source.Shape()) != s.pixels || source.Classes() != model.Classes():
-		return nil, fmt.Errorf("attack: the examples are computed on a model of %d values and %d classes, want %d and %d as of the attacked one",
-			volume.Of(source.Shape()), source.Classes(), s.pixels, model.Classes())
-	}
-	for i, c := range labels {
-		if c < 0 || c >= model.Classes() {
-			return nil, fmt.Errorf("attack: image %d has the class %d, but the head has %d logits", i, c, model.Classes())
+	right := 0
+	for i, loss := range o.Loss {
+		if risk += loss / float64(t.Samples); !o.Wrong[i] {
+			right++
 		}
 	}
-	return s, nil
+	return accuracy(right, t.Samples), risk, nil
 }
 
-// risk returns the accuracy and the mean cross entropy, in nats, of a model on the images x.
-func (s *subject) risk(model Classifier, x []float32) (a Accuracy, risk float64, err error) {
-	right := 0
-	err = s.batches(indices(s.inputs), func(batch []int, n int) error {
-		o, err := s.judge(model, s.gathered(x, batch), s.classes(batch))
-		for k := range batch[:n] {
-			risk += o.loss[k] / float64(s.inputs)
-			if !o.wrong[k] {
+// CurvePoint is a point of the curve of the accuracy against the number of queries per image.
+type CurvePoint struct {
+	Queries  int     `json:"queries"`
+	Accuracy float64 `json:"accuracy"`
+}
+
+// curve returns the accuracy after 1, 2, 5, 10, 20, 50, ... queries and after budget queries.
+func curve(spent []int, budget int) (points []CurvePoint) {
+	at := func(queries int) {
+		right := 0
+		for _, n := range spent {
+			if n < 0 || n > queries {
 				right++
 			}
 		}
-		return err
-	})
-	return accuracy(right, s.inputs), risk, err
+		points = append(points, CurvePoint{queries, float64(right) / float64(len(spent))})
+	}
+	for tens := 1; ; tens *= 10 {
+		for _, n := range []int{tens, 2 * tens, 5 * tens} {
+			if n >= budget {
+				at(budget)
+				return points
+			}
+			at(n)
+		}
+	}
 }
+
+// masked lists the black-box attacks that are stronger than the gradient attacks in the same ball: their accuracy is
+// lower by more than 0.01. The gradients are then misleading (Athalye, Carlini and Wagner, Obfuscated Gradients Give a
+// False Sense of Security, 2018).
+func masked(results []TrialResult) (list []string) {
+	for _, black := range results {
+		if !black.blackBox() {
+			continue
+		}
+		best := math.Inf(1)
+		for _, white := range results {
+			if !white.blackBox() && white.Norm == black.Norm && white.Epsilon == black.Epsilon {
+				best = min(best, white.Accuracy.Value)
+			}
+		}
+		if !math.IsInf(best, 1) && best > black.Accuracy.Value+0.01 {
+			list = append(list, fmt.Sprintf("%s %g: %s leaves an accuracy of %.4f, the attacks by gradients only %.4f: the gradients are masked, do not judge the model by them",
+				black.Norm, black.Epsilon, black.Method, black.Accuracy.Value, best))
+		}
+	}
+	return list
+}
+
+// blackBox reports whether the attack uses queries.
+func (r *TrialResult) blackBox() bool { return r.Curve != nil }

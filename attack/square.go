@@ -8,41 +8,65 @@ import (
 	"tessera/internal/volume"
 )
 
-// square attacks image i by random search. It starts from x and updates x: in each step it replaces a random square of
-// the perturbation and keeps the change if the margin grows. It returns the number of queries after which the image was
-// misclassified, or -1.
-func (t *Trial) square(s *subject, i int, x []float32, r *rand.Rand) (int, error) {
-	g := gridOf(s.model.Shape())
-	clean := s.image(s.images, i)
-	labels := s.labels[i : i+1]
-	try := make([]float32, s.pixels)
-	best := math.Inf(-1)
-	for q := range t.budget() {
-		copy(try, x)
-		side := g.side(q, t.budget())
-		switch {
-		case t.Norm == LInf && q == 0:
-			t.stripes(try, clean, g, r)
-		case t.Norm == LInf:
-			t.patch(try, clean, g, side, r)
-		case q == 0:
-			t.tiles(try, clean, g, r)
-		default:
-			t.hill(try, clean, g, side, r)
-		}
-		o, err := s.ask(try, labels)
-		if err != nil {
-			return -1, err
-		}
-		if o.margin[0] > best {
-			best = o.margin[0]
-			copy(x, try)
-		}
-		if o.wrong[0] {
-			return q + 1, nil
-		}
+func init() {
+	Registry.Register("square", "random squares, kept if they raise the margin", func() Attack { return &Square{Queries: usualQueries} })
+}
+
+// Square changes random squares of the image by epsilon and reads the logits. It keeps a change if the margin grows, and makes the squares
+// smaller as the queries are used up. In l2 it moves pairs of hills instead, in images of at least 5 x 5 pixels.
+//
+// Source: Andriushchenko, Croce, Flammarion and Hein, Square Attack: a Query-Efficient Black-box Adversarial Attack via Random Search, 2020.
+type Square struct {
+	Queries int `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one image"`
+}
+
+var _ BlackBox = (*Square)(nil)
+var _ Suited = (*Square)(nil)
+
+// Check returns the first invalid setting as a part.KeyError.
+func (s *Square) Check() error { return within("queries", s.Queries, 1, mostQueries) }
+
+func (s *Square) Budget() int { return s.Queries }
+
+func (*Square) Suits(b Ball, shape []int) error {
+	if g := gridOf(shape); b.Norm == L2 && (g.height < 5 || g.width < 5) {
+		return part.KeyErrorf("norm", "got l2, in which square needs images of at least 5 x 5 pixels; choose linf")
 	}
-	return -1, nil
+	return nil
+}
+
+func (s *Square) Perturb(t *Task, x []float32) error {
+	g := gridOf(t.Shape)
+	return t.EachRight(x, func(i int, x []float32, r *rand.Rand) (int, error) {
+		clean, of, try := t.Sample(t.Clean, i), []int{i}, make([]float32, t.Pixels)
+		best := math.Inf(-1)
+		for q := range s.Queries {
+			copy(try, x)
+			side := g.side(q, s.Queries)
+			switch {
+			case t.Norm == LInf && q == 0:
+				t.stripes(try, clean, g, r)
+			case t.Norm == LInf:
+				t.patch(try, clean, g, side, r)
+			case q == 0:
+				t.tiles(try, clean, g, r)
+			default:
+				t.hill(try, clean, g, side, r)
+			}
+			o, err := t.Outcomes(try, of)
+			if err != nil {
+				return -1, err
+			}
+			if o.Margin[0] > best {
+				best = o.Margin[0]
+				copy(x, try)
+			}
+			if o.Wrong[0] {
+				return q + 1, nil
+			}
+		}
+		return -1, nil
+	})
 }
 
 // grid is the shape of images. A vector is an image of one row.
@@ -53,14 +77,6 @@ func gridOf(shape []int) grid {
 		return grid{1, volume.Of(shape), 1}
 	}
 	return grid{shape[0], shape[1], volume.Of(shape) / (shape[0] * shape[1])}
-}
-
-// suits returns an error if the attack cannot change images of a shape.
-func (t *Trial) suits(shape []int) error {
-	if g := gridOf(shape); t.Method == Square && t.Norm == L2 && (g.height < 5 || g.width < 5) {
-		return part.KeyErrorf("norm", "got l2, in which square needs images of at least 5 x 5 pixels; choose linf")
-	}
-	return nil
 }
 
 // side returns the side of the square for query q, in pixels. The square covers a fraction of 0.8 of the image at first
@@ -91,19 +107,14 @@ func (g grid) window(side int, r *rand.Rand) (y, x, h, w int) {
 // sign draws -1 or 1.
 func sign(r *rand.Rand) float64 { return float64(2*r.IntN(2) - 1) }
 
-// shifted returns clean + d, clipped to the range of pixel values.
-func (a *Attack) shifted(clean float32, d float64) float32 {
-	return a.bounded(clean+float32(d), clean)
-}
-
 // stripes sets x to the first perturbation in linf: every column of every channel moves up or down by epsilon.
-func (t *Trial) stripes(x, clean []float32, g grid, r *rand.Rand) {
+func (b *Ball) stripes(x, clean []float32, g grid, r *rand.Rand) {
 	for column := range g.width {
 		for c := range g.channels {
-			d := t.Epsilon * sign(r)
+			d := b.Epsilon * sign(r)
 			for y := range g.height {
 				k := g.at(y, column, c)
-				x[k] = t.shifted(clean[k], d)
+				x[k] = b.shifted(clean[k], d)
 			}
 		}
 	}
@@ -111,16 +122,16 @@ func (t *Trial) stripes(x, clean []float32, g grid, r *rand.Rand) {
 
 // patch moves a random square up or down by epsilon, separately in every channel. It repeats the draw of the signs
 // until a pixel changes.
-func (t *Trial) patch(x, clean []float32, g grid, side int, r *rand.Rand) {
+func (b *Ball) patch(x, clean []float32, g grid, side int, r *rand.Rand) {
 	top, left, h, w := g.window(side, r)
 	for range 10 { // repeated, because with one channel and one pixel half of the draws change nothing
 		changed := false
 		for c := range g.channels {
-			d := t.Epsilon * sign(r)
+			d := b.Epsilon * sign(r)
 			for y := top; y < top+h; y++ {
 				for column := left; column < left+w; column++ {
 					k := g.at(y, column, c)
-					v := t.shifted(clean[k], d)
+					v := b.shifted(clean[k], d)
 					changed = changed || v != x[k]
 					x[k] = v
 				}
@@ -133,7 +144,7 @@ func (t *Trial) patch(x, clean []float32, g grid, side int, r *rand.Rand) {
 }
 
 // tiles sets x to the first perturbation in l2: pairs of hills with random signs, on a grid of about 5 x 5.
-func (t *Trial) tiles(x, clean []float32, g grid, r *rand.Rand) {
+func (b *Ball) tiles(x, clean []float32, g grid, r *rand.Rand) {
 	side := max(2, min(g.height, g.width)/5)
 	delta := make([]float64, len(x))
 	for top := 0; top+side <= g.height; top += side {
@@ -146,12 +157,12 @@ func (t *Trial) tiles(x, clean []float32, g grid, r *rand.Rand) {
 			}
 		}
 	}
-	t.lengthened(x, clean, delta)
+	b.lengthened(x, clean, delta)
 }
 
 // hill replaces the perturbation in a random square by a pair of hills. A second random square is set to 0. The new
 // perturbation has the length that the perturbations of both squares had.
-func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
+func (b *Ball) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
 	if side = max(3, side); side%2 == 0 {
 		side++
 	}
@@ -163,7 +174,7 @@ func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
 	}
 	top, left, _, _ := g.window(side, r)
 	top2, left2, _, _ := g.window(side, r)
-	spare := max(0, t.Epsilon*t.Epsilon-squares) / float64(g.channels)
+	spare := max(0, b.Epsilon*b.Epsilon-squares) / float64(g.channels)
 	for c := range g.channels {
 		own, both := 0.0, 0.0
 		for k := range side * side {
@@ -193,18 +204,18 @@ func (t *Trial) hill(x, clean []float32, g grid, side int, r *rand.Rand) {
 			delta[g.at(top+k/side, left+k%side, c)] = scale * v
 		}
 	}
-	t.lengthened(x, clean, delta)
+	b.lengthened(x, clean, delta)
 }
 
 // lengthened sets x to the clean image plus delta, scaled to length epsilon.
-func (t *Trial) lengthened(x, clean []float32, delta []float64) {
+func (b *Ball) lengthened(x, clean []float32, delta []float64) {
 	squares := 0.0
 	for _, v := range delta {
 		squares += v * v
 	}
-	scale := t.Epsilon / max(math.Sqrt(squares), 1e-12)
+	scale := b.Epsilon / max(math.Sqrt(squares), 1e-12)
 	for k, c := range clean {
-		x[k] = t.shifted(c, scale*delta[k])
+		x[k] = b.shifted(c, scale*delta[k])
 	}
 }
 

@@ -79,6 +79,7 @@ func newFile(src *table.Source, root *table.Node) *File {
 	models := tables("model")
 	for _, name := range models.Keys {
 		byName(models.Child(name))
+		nestAttacks(models.Child(name))
 	}
 	return &File{root: root, models: models, sweeps: tables("sweep"), source: src,
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
@@ -289,6 +290,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 	var notes []string
 	all, found := merging(&notes).Combine(changes)
 	byName(all)
+	nestAttacks(all)
 	l := f.lineage(name)
 	if extends := all.Child("extends"); extends != nil {
 		l = f.changed(name, extends)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/attack"
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/hooks"
@@ -240,23 +241,9 @@ func randomString(r *rand.Rand) string {
 
 func attackOf(m *Model) *hooks.Adversarial { return m.Hooks["adversarial"].(*hooks.Adversarial) }
 
-// The filled text for fgsm does not contain the settings that only pgd has, because fgsm does not accept them.
-func TestAFilledAttackHasTheSettingsOfItsMethod(t *testing.T) {
-	const attacked = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\nhook.adversarial = { method = \"pgd\" }\n"
-	for method, want := range map[string]bool{"pgd": true, "fgsm": false} {
-		m := model(t, load(t, attacked), "m", "hook.adversarial.method="+method)
-		text := string(Fill(m))
-		if strings.Contains(text, "steps = 10") != want || strings.Contains(text, "step_size") {
-			t.Errorf("%s is filled to\n%s", method, text)
-		}
-		if again := model(t, load(t, text), "m"); *attackOf(again) != *attackOf(m) {
-			t.Errorf("%s is read again as %+v, was %+v", method, *attackOf(again), *attackOf(m))
-		}
-	}
-}
-
-// Setting the method of an attack to the method that it already has does not change its other settings.
-func TestAnAttackKeepsItsStepsWhereItsMethodIsNamed(t *testing.T) {
+// A declaration that has the keys of the attack in the table of the hook, as older runs do, means the same as one with a table of the
+// attack; a change by either spelling replaces the other. fgsm has no keys of pgd. Naming the attack that is there keeps its settings.
+func TestAFormerSpellingOfAnAttackMeansTheSame(t *testing.T) {
 	f := load(t, `
 [model.m]
 encoder = [{ kind = "dense", units = 4 }]
@@ -264,13 +251,38 @@ hook.adversarial = { steps = 20, step_size = 0.01 }
 [model.n]
 extends = "m"
 hook.adversarial = { method = "pgd" }
+[model.o]
+extends = "m"
+hook.adversarial.attack = { kind = "pgd", random_start = true }
+[model.p]
+encoder = [{ kind = "dense", units = 4 }]
+hook.mine = { kind = "adversarial", method = "fgsm", epsilon = 0.1 }
 `)
-	for _, m := range []*Model{model(t, f, "n"), model(t, f, "m", "hook.adversarial.method=pgd")} {
-		if a := attackOf(m); a.Steps != 20 || a.StepSize != 0.01 {
-			t.Errorf("%s: %+v", m.Name, *a)
+	pgd := func(steps int, size float64, random bool) attack.Attack {
+		return &attack.PGD{Steps: steps, StepSize: size, RandomStart: random}
+	}
+	for _, c := range []struct {
+		model string
+		sets  []string
+		want  attack.Attack
+	}{
+		{"m", nil, pgd(20, 0.01, false)}, {"n", nil, pgd(20, 0.01, false)}, {"o", nil, pgd(20, 0.01, true)}, {"m", []string{"hook.adversarial.method=pgd"}, pgd(20, 0.01, false)},
+		{"n", []string{"hook.adversarial.method=fgsm"}, &attack.FGSM{}}, {"n", []string{"hook.adversarial.attack=fgsm"}, &attack.FGSM{}},
+		{"o", []string{"hook.adversarial.steps=3", "hook.adversarial.attack.step_size=0.5"}, pgd(3, 0.5, true)},
+		{"o", []string{`hook.adversarial={ method = "fgsm" }`}, &attack.FGSM{}},
+	} {
+		m := model(t, f, c.model, c.sets...)
+		text := string(Fill(m))
+		for _, at := range []*Model{m, model(t, load(t, text), c.model)} {
+			if got := at.Hooks["adversarial"].(*hooks.Adversarial).Attack; !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s %q: got %+v, want %+v\n%s", c.model, c.sets, got, c.want, text)
+			}
 		}
 	}
-	if a := attackOf(model(t, f, "n", "hook.adversarial.method=fgsm")); a.Steps != 0 || a.StepSize != 0 {
-		t.Errorf("fgsm: %+v", *a)
+	if h := model(t, f, "p").Hooks["mine"].(*hooks.Adversarial); !reflect.DeepEqual(h.Attack, &attack.FGSM{}) || h.Epsilon != 0.1 {
+		t.Errorf("got %+v", h)
+	}
+	if _, err := f.Model("n", parseSets(t, []string{"hook.adversarial.method=fgsm", "hook.adversarial.steps=3"})...); err == nil || !strings.Contains(err.Error(), `unknown key "steps"`) {
+		t.Errorf("got %v", err)
 	}
 }

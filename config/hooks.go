@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"tessera/attack"
 	"tessera/config/part/table"
 	"tessera/hooks"
 	"tessera/layers"
@@ -216,7 +215,6 @@ func (w *walk) hook(h Hook) {
 		}
 	}
 	if a, ok := h.Hook.(*hooks.Adversarial); ok {
-		w.oneStep(h, a)
 		w.attackedHead(h, a)
 	}
 	if s, ok := h.Hook.(hooks.Selective); ok && w.layout.Input != nil && len(w.names)+len(w.open) == 0 && !w.model.inDoubt("freeze") {
@@ -304,22 +302,21 @@ func (w *walk) attackedHead(h Hook, a *hooks.Adversarial) {
 	}
 }
 
-// pgdKeys lists the keys that only attacks with several steps have.
-var pgdKeys = []string{"steps", "step_size", "random_start"}
+// formerKeys are the keys of an attack that the hook adversarial had itself, with their present names.
+var formerKeys = map[string]string{"method": "kind", "steps": "steps", "step_size": "step_size", "random_start": "random_start"}
 
-// oneStep reports declared [pgdKeys] for a method that takes a single step of length epsilon, and removes their
-// defaults.
-func (w *walk) oneStep(h Hook, a *hooks.Adversarial) {
-	if a.Method != attack.FGSM {
+// nestAttacks moves [formerKeys] of adversarial training, in the table of a model or in changes of one, to the table of the attack.
+func nestAttacks(n *table.Node) {
+	all := n.Child("hook")
+	if !all.IsTable() {
 		return
 	}
-	for _, key := range pgdKeys {
-		if w.model.origin.Table(h.part()).Child(key) != nil && (key != "random_start" || a.RandomStart) {
-			w.report(h.part(), "", key, fmt.Sprintf("%s: %s takes one step of length epsilon", key, a.Method),
-				fmt.Sprintf("leave it out, or take method = %q", attack.PGD))
+	for _, name := range all.Keys {
+		h := all.Child(name)
+		if kind, named := h.Child("kind").Text(); kind == "adversarial" || !named && name == "adversarial" {
+			h.Nest("attack", formerKeys)
 		}
 	}
-	a.Steps, a.StepSize, a.RandomStart = 0, 0, false
 }
 
 // asHook rewrites a key of the earlier syntax of hooks as a table under hook, with the same values. It returns "" for

@@ -32,6 +32,7 @@ var language = &table.Language{
 		table.Words("weights", losses.Weights, nil),
 		table.Words("inits", layers.Inits, nil),
 		table.Words("hooks", hooks.Registry, nil),
+		table.Words("attacks", attack.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
 		table.Words("columns", data.Draws, Drawn{}),
 		table.Words("baselines", classical.Registry, Model{}),
@@ -44,6 +45,13 @@ var language = &table.Language{
 func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := asHook(part, key, n); text != "" {
 		return text
+	}
+	if _, is := attack.Registry.Lookup(kind); is {
+		for _, e := range attack.Registry.All() {
+			if slices.Contains(table.Keys(e.New(), ""), key) {
+				return fmt.Sprintf("leave it out, or take the attack %q, which has it", e.Name)
+			}
+		}
 	}
 	text, _ := n.Child(key).Text()
 	_, isLayer := layers.Registry.Lookup(text)
@@ -151,13 +159,15 @@ func selector(table string) string {
 // selectionKeys lists the keys that the dataset table has for every data set.
 var selectionKeys = table.Keys(&data.Selection{}, "")
 
-// inherits reports whether a key of the table base remains when over is merged into it. The selecting key of an attack
-// is its method: fgsm does not inherit the keys of pgd. The selecting key of a data set is its name: another data set
+// impliedAttack is the attack of adversarial training that names none.
+const impliedAttack = "pgd"
+
+// inherits reports whether a key of the table base remains when over is merged into it. The selecting key of a data set is its name: another data set
 // inherits the selection of images (limit, validation), but not the other keys, nor a selection of test images. For models see [ofKind].
 func inherits(name, key string, base, over *table.Node) bool {
-	if name == "adversarial" {
-		method, _ := over.Child("method").Text()
-		return method != string(attack.FGSM) || !slices.Contains(pgdKeys, key)
+	if name == "attack" && base.Child("kind") == nil { // the kind that is meant without the key
+		base = base.Only(func(string) bool { return true })
+		base.Put("kind", table.NewTable().NewScalar(impliedAttack))
 	}
 	return table.SameKind(selector(name), base, over) || name == "dataset" && slices.Contains(selectionKeys, key)
 }

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"tessera/attack"
 	"testing"
 
 	"tessera"
@@ -307,6 +308,7 @@ func chapters() []chapter {
 		{"Schedules of the learning rate", "schedules", "A schedule is a factor of `learning_rate`, computed at every step. Every schedule has the key " +
 			"`warmup_epochs` = 0.0: number of epochs over which the rate rises linearly from 0.", map[string]bool{"warmup_epochs": false}, typesOf(optim.Schedules)},
 		{"Hooks", "hooks", "", nil, typesOf(hooks.Registry)},
+		{"Attacks", "attacks", "`attack = \"fgsm\"`, or a table, of the hook [adversarial](#adversarial); [Robustness](robustness.md) measures all of them.", nil, typesOf(attack.Registry)},
 		{"Augmentations", "augmentations", "", nil, typesOf(augment.Registry)},
 		{"Data sets", "datasets", "[Data sets](data.md) describes files, scales, and the keys `fit`, `limit`, `validation` and `labelled` of every data set.",
 			map[string]bool{"fit": false, "limit": false, "validation": false, "labelled": false}, typesOf(data.Registry)},

@@ -29,15 +29,25 @@ type torchAttack struct {
 	Images               []byte
 	Labels               []int
 	Right                int
-	Cases                []struct {
-		Norm          attack.Norm
-		Epsilon       float64
-		Method        attack.Method
-		Objective     attack.Objective
-		Steps, Right  int
-		Start, Images []float32
-		After         int `json:"after_20_starts"`
+	Cases                []torchCase
+}
+
+type torchCase struct {
+	Norm          attack.Norm
+	Epsilon       float64
+	Method        string
+	Objective     attack.Objective
+	Steps, Right  int
+	Start, Images []float32
+	After         int `json:"after_20_starts"`
+}
+
+func (c torchCase) trial() attack.Trial {
+	t := attack.Trial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: c.Norm, Epsilon: c.Epsilon}, Objective: c.Objective}
+	if c.Method == "pgd" {
+		t.Attack = &attack.PGD{Steps: c.Steps}
 	}
+	return t
 }
 
 // head returns the classifier of the fixture on a back end.
@@ -89,10 +99,18 @@ func TestAttacksOnHeadsEqualPyTorch(t *testing.T) {
 	for name, backend := range map[string]ir.Backend{"engine": engine.Backend{Team: members}, "tape": tape.Backend{}} {
 		h := f.head(t, backend)
 		for _, c := range f.Cases {
-			a := attack.Trial{Attack: attack.Attack{Method: c.Method, Norm: c.Norm, Epsilon: c.Epsilon, Steps: c.Steps}, Objective: c.Objective}
 			n := len(c.Start) / (f.Side * f.Side)
 			x := slices.Clone(c.Start)
-			if err := a.Follow(h, x, images[:len(x)], f.Labels[:n]); err != nil {
+			a := c.trial()
+			task, err := attack.NewTask(t.Context(), a, h, images[:len(x)], f.Labels[:n])
+			if err != nil {
+				t.Fatal(err)
+			}
+			of := make([]int, n)
+			for i := range of {
+				of[i] = i
+			}
+			if err := task.Follow(a.Attack.(attack.Iterative), x, of); err != nil {
 				t.Fatal(err)
 			}
 			most := 0.0
@@ -116,10 +134,10 @@ func TestRobustAccuracyEqualsPyTorch(t *testing.T) {
 	n := len(f.Labels)
 	var trials []attack.Trial
 	for _, c := range f.Cases {
-		trials = append(trials, attack.Trial{Attack: attack.Attack{Method: c.Method, Norm: c.Norm, Epsilon: c.Epsilon, Steps: c.Steps}, Objective: c.Objective})
-		if c.Method == attack.PGD {
-			again := trials[len(trials)-1]
-			again.RandomStart, again.Restarts = true, 19
+		trials = append(trials, c.trial())
+		if c.Method == "pgd" {
+			again := c.trial()
+			again.Attack = &attack.PGD{Steps: c.Steps, RandomStart: true, Restarts: 19}
 			trials = append(trials, again)
 		}
 	}
@@ -137,7 +155,7 @@ func TestRobustAccuracyEqualsPyTorch(t *testing.T) {
 		if k++; math.Abs(float64(once-c.Right)) > 3 {
 			t.Errorf("%s %s by %s: %d right, want %d", c.Norm, c.Method, c.Objective, once, c.Right)
 		}
-		if c.Method != attack.PGD {
+		if c.Method != "pgd" {
 			continue
 		}
 		often := right(j.Trials[k].Accuracy)

@@ -11,40 +11,47 @@ import (
 )
 
 // Adversarial trains a model on adversarial examples. In every (shuffled) mini-batch, adversarial examples for the current
-// parameters replace the first images; the model must reconstruct the clean images, or predict their classes. The attack of
-// package attack computes the examples from a gradient with respect to the images, in inference mode: without noise and with
+// parameters replace the first images; the model must reconstruct the clean images, or predict their classes. The attack (package
+// attack) computes the examples from a gradient with respect to the images, in inference mode: without noise and with
 // running averages. The gradient is that of the reconstruction error, or, with the key on, that of an objective of a head.
-// Perturbed values stay in [0,1], or in the range of the training samples, after `scale`, if it is larger. Only random_start uses random
+// Perturbed values stay in [0,1], or in the range of the training samples, after `scale`, if it is larger. Only random starts use random
 // numbers, which are determined by the seed of the run.
 //
 // Source: Goodfellow, Shlens and Szegedy, Explaining and Harnessing Adversarial Examples, 2015; Madry et al., Towards Deep
 // Learning Models Resistant to Adversarial Attacks, 2018; Zhang et al., Theoretically Principled Trade-off between Robustness
 // and Accuracy, 2019 (objective kl, with the loss trades).
 type Adversarial struct {
-	attack.Attack
-	RandomStart bool             `toml:"random_start" doc:"pgd starts at a random point of the ball around each image, not at the image"`
-	Share       float64          `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
-	On          string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels if no loss compares the output with the images"`
-	Objective   attack.Objective `toml:"objective" doc:"what the attack on a head maximises: cross_entropy, margin, or kl, the divergence from the prediction for the clean image"`
-	Warmup      int              `toml:"warmup" want:">= 0" doc:"number of epochs in which epsilon and the step size grow linearly from 0"`
+	Attack attack.Attack `toml:"attack" doc:"how examples are computed: an attack that takes steps along gradients"`
+	attack.Ball
+	Share     float64          `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
+	On        string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels if no loss compares the output with the images"`
+	Objective attack.Objective `toml:"objective" doc:"what the attack on a head maximises: cross_entropy, margin, or kl, the divergence from the prediction for the clean image"`
+	Warmup    int              `toml:"warmup" want:">= 0" doc:"number of epochs in which epsilon and the step size grow linearly from 0"`
 }
 
 func init() {
-	Registry.Register("adversarial", "trains on adversarial examples",
-		func() Hook {
-			return &Adversarial{Attack: attack.Default(), Share: 1, Objective: attack.CrossEntropy}
-		})
+	Registry.Register("adversarial", "trains on adversarial examples", func() Hook {
+		return &Adversarial{Attack: &attack.PGD{Steps: 10}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.05}, Share: 1, Objective: attack.CrossEntropy}
+	})
 }
 
 // Check reports the first invalid setting as a part.KeyError.
 func (a *Adversarial) Check() error {
-	switch err := a.Attack.Check(); {
+	steps, ok := a.Attack.(attack.Iterative)
+	if !ok {
+		return part.KeyErrorf("attack", "got %q, want one that takes steps along gradients, such as fgsm or pgd", attack.Registry.NameOf(a.Attack))
+	}
+	if pgd, ok := a.Attack.(*attack.PGD); ok && (pgd.Restarts > 0 || pgd.StopEarly) {
+		return part.KeyErrorf("attack", "restarts and stop_early: a training has one start with all steps; leave them out")
+	}
+	trial := attack.Trial{Attack: a.Attack, Ball: a.Ball}
+	switch err := trial.Check(); {
 	case err != nil:
 		return err
 	case a.Objective != "" && !slices.Contains(a.Objective.Choices(), string(a.Objective)):
 		return part.KeyErrorf("objective", "got %v, want one of %v", a.Objective, a.Objective.Choices())
-	case a.Objective == attack.KL && !a.RandomStart:
-		return part.KeyErrorf("random_start", "the objective kl has no gradient at the clean image: give random_start = true")
+	case a.Objective == attack.KL && !steps.StartsAtRandom():
+		return part.KeyErrorf("attack", "random_start: the objective kl has no gradient at the clean image: give attack = { kind = \"pgd\", random_start = true }")
 	}
 	return nil
 }
@@ -58,7 +65,7 @@ func (a *Adversarial) NeedsSteps() (problem, hint string) {
 func (*Adversarial) Stage() Stage { return Distort }
 
 func (a *Adversarial) Attach(t Training) (*Active, error) {
-	h := &adversary{Adversarial: a, training: t, now: a.Attack}
+	h := &adversary{Adversarial: a, training: t, by: a.Attack.(attack.Iterative)}
 	h.update = h.updateRows
 	return &Active{Begin: h.begin, BeforeStep: h.attack}, nil
 }
@@ -67,7 +74,9 @@ func (a *Adversarial) Attach(t Training) (*Active, error) {
 type adversary struct {
 	*Adversarial
 	training Training
-	now      attack.Attack // the attack with the epsilon of this step
+	by       attack.Iterative
+	now      attack.Ball // the ball of this step
+	length   float64     // length of a step of the attack
 	pixels   int
 	span     [2]float32  // range of perturbed values; zeros mean [0,1]
 	program  Program     // program for attacks on the reconstruction; else nil
@@ -109,19 +118,25 @@ func (h *adversary) attack(s *Step) (err error) {
 	images := h.examples(s.Size)
 	n := images * h.pixels
 	h.x, h.clean = s.Images[:n], s.Clean[:n]
-	if h.now = h.warm(s.Epochs); h.now.Epsilon == 0 {
+	share := 1.0
+	if s.Epochs < float64(h.Warmup) {
+		share = s.Epochs / float64(h.Warmup)
+	}
+	h.now = attack.Ball{Norm: h.Norm, Epsilon: h.Epsilon * share, Range: h.span}
+	if h.now.Epsilon == 0 {
 		return nil
 	}
-	h.now.Range = h.span
+	var steps int
+	steps, h.length = h.by.Plan(h.now.Epsilon, share)
 	if h.head != nil {
 		if err := h.aim(s, images); err != nil {
 			return err
 		}
 	}
-	if h.RandomStart {
+	if h.by.StartsAtRandom() {
 		h.now.Scatter(h.x, h.clean, h.pixels, h.training.Random(h.training.Step()))
 	}
-	for range h.now.Rounds() {
+	for range steps {
 		if h.head != nil {
 			h.gradient, _, err = h.head.Run(h.x, h.targets)
 		} else {
@@ -133,17 +148,6 @@ func (h *adversary) attack(s *Step) (err error) {
 		h.training.Do(h.update)
 	}
 	return nil
-}
-
-// warm returns the attack after the given number of epochs: during the warm-up its radius is smaller.
-func (h *adversary) warm(epochs float64) attack.Attack {
-	now := h.Attack
-	if epochs < float64(h.Warmup) {
-		part := epochs / float64(h.Warmup)
-		now.Epsilon *= part
-		now.StepSize *= part
-	}
-	return now
 }
 
 // aim sets the targets of the attack, which moves the predictions away from them: the labels, or for kl the predictions for
@@ -167,5 +171,5 @@ func (h *adversary) aim(s *Step, images int) error {
 func (h *adversary) updateRows(thread int) {
 	from, to := team.EvenShare(len(h.x)/h.pixels, thread, h.training.Threads())
 	from, to = from*h.pixels, to*h.pixels
-	h.now.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels)
+	h.now.Move(h.x[from:to], h.clean[from:to], h.gradient[from:to], h.pixels, h.length)
 }

@@ -15,7 +15,7 @@ func TestPerturbedValuesStayInTheRangeOfTheSamples(t *testing.T) {
 	} {
 		f := newFake(t, c.images)
 		copy(f.parameters[3].Data, []float32{1, 1, 1, 1}) // all derivatives are 1
-		active, err := (&Adversarial{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.5}, Share: 1}).Attach(f)
+		active, err := (&Adversarial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.5}, Share: 1}).Attach(f)
 		if err != nil {
 			t.Fatal(err)
 		}

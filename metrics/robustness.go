@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -8,28 +9,31 @@ import (
 	"tessera/data"
 )
 
-var _ Meter = (*robustnessMeter)(nil)
+var (
+	_ Meter  = (*robustnessMeter)(nil)
+	_ Parted = (*Robustness)(nil)
+)
 
 func init() {
-	Registry.Register("robustness", "accuracy and risk of a head under attack by its gradients", func() Metric {
-		return &Robustness{Norm: attack.LInf, Epsilon: 0.1, Steps: 40, Objective: attack.CrossEntropy, Limit: 1000, Seed: 1}
+	Registry.Register("robustness", "accuracy and risk of a head under attack", func() Metric {
+		return &Robustness{Attack: "pgd", By: &attack.PGD{Steps: 40}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.1}, Objective: attack.CrossEntropy, Limit: 1000, Seed: 1}
 	})
 }
 
-// Robustness measures the accuracy of a head on adversarial examples. Projected gradient descent (pgd of package attack)
+// Robustness measures the accuracy of a head on adversarial examples. An attack, projected gradient descent by default,
 // computes them from images of a known class. Perturbations and their norms refer to values before scaling; the examples stay
 // within the range of the fitted samples, which is at least [0,1]. With the same settings the results equal those of `tessera
 // attack --on`. Gradients and logits are those before a calibration.
 //
 // Source: Madry et al., Towards deep learning models resistant to adversarial attacks, 2018.
 type Robustness struct {
-	Norm      attack.Norm      `toml:"norm" doc:"norm of the perturbation: linf or l2"`
-	Epsilon   float64          `toml:"epsilon" want:"> 0" doc:"largest norm of the perturbation"`
-	Steps     int              `toml:"steps" want:"in [1,1000]" doc:"number of steps, each of the size 2.5 epsilon / steps"`
-	Restarts  int              `toml:"restarts" want:"in [0,1000]" doc:"further starts from random points of the ball; each image keeps its worst example"`
+	Attack attack.Name `toml:"attack" doc:"attack that computes the examples; its keys are settings too, as in steps=10"`
+	attack.Ball
 	Objective attack.Objective `toml:"objective" oneof:"cross_entropy margin" doc:"what the attack maximises: cross_entropy or margin"`
 	Limit     int              `toml:"limit" want:">= 0" doc:"number of images that are attacked, from the first of a known class; 0 attacks all"`
 	Seed      uint64           `toml:"seed" doc:"seed of the random points"`
+
+	By attack.Attack // the attack with its settings; if Attack is the name of another one, it has the defaults
 }
 
 // HeadAttacker is a [Coder] whose heads can be attacked by gradients.
@@ -42,8 +46,8 @@ type HeadAttacker interface {
 func (*Robustness) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled images for which PGD finds no misclassified image in the ball: of the first 1,000 images, " +
-				"40 steps in linf 0.1. `--with norm=l2 --with epsilon=2` changes the ball; `steps`, `restarts`, `objective`, `limit` are further keys (Madry et al. 2018). For heads that a loss compares with classes"},
+			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled images for which the attack, PGD by default, finds no misclassified image in the ball: of the first 1,000 images, " +
+				"40 steps in linf 0.1. `--with norm=l2 --with epsilon=2` changes the ball; `attack`, the keys of the attack such as `steps` and `restarts`, `objective` and `limit` are further keys (Madry et al. 2018). For heads that a loss compares with classes"},
 			{Name: "robust_accuracy_low", Better: Higher, Doc: "lower end of the 95 % interval of `robust_accuracy` over images, Wilson's score"},
 			{Name: "robust_accuracy_high", Better: Higher, Doc: "upper end of that interval"},
 			{Name: "adversarial_risk", Unit: "nats", Better: Lower, Doc: "mean of -log p_c of the same adversarial examples, p_c the probability of the class of the image"},
@@ -52,12 +56,20 @@ func (*Robustness) Describe() Description {
 	}
 }
 
+func (m *Robustness) Part() any {
+	if e, ok := attack.Registry.Lookup(string(m.Attack)); ok && attack.Registry.NameOf(m.By) != e.Name {
+		m.By = e.New()
+	}
+	return m.By
+}
+
 func (m *Robustness) Start(s *Subject) (Meter, error) {
-	trial := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: m.Norm, Epsilon: m.Epsilon, Steps: m.Steps, Restarts: m.Restarts, Seed: m.Seed}, Objective: m.Objective}
+	by, _ := m.Part().(attack.Attack)
+	trial := attack.Trial{Attack: by, Ball: m.Ball, Objective: m.Objective, Seed: m.Seed}
 	if s.Range[0] < 0 || s.Range[1] > 1 {
 		trial.Range = s.Range
 	}
-	if err := trial.Check(); err != nil {
+	if err := cmp.Or(trial.Check(), trial.Suits(s.Shape)); err != nil {
 		return nil, err
 	}
 	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: s.Scaling, unscaled: s.Unscaled}

@@ -175,12 +175,27 @@ func (c Choice) names() []string {
 	return names
 }
 
+// Parted is a metric with a part that one of its keys names.
+type Parted interface {
+	// Part returns the part, whose keys are settings too.
+	Part() any
+}
+
+// Settings lists the settings of a metric: its keys, and those of its part.
+func Settings(m Metric) []table.Field {
+	fields := table.Fields(m)
+	if p, ok := m.(Parted); ok {
+		fields = append(fields, table.Fields(p.Part())...)
+	}
+	return fields
+}
+
 // Set sets a key of every selected metric that has it, and adds the setting to the result. It is an error if no metric has
-// the key, or if the value has the wrong type. The keys of a metric are those of [table.Fields].
+// the key, or if the value has the wrong type. The keys of a metric are those of [Settings].
 func (s Selection) Set(key string, value any) error {
 	found := false
 	for i, c := range s {
-		for _, f := range table.Fields(c.Metric) {
+		for _, f := range Settings(c.Metric) {
 			if f.Key != key {
 				continue
 			}
@@ -206,7 +221,7 @@ func (s Selection) SetText(text string) error {
 		return fmt.Errorf("got %q, want KEY=VALUE", text)
 	}
 	for _, c := range s {
-		for _, f := range table.Fields(c.Metric) {
+		for _, f := range Settings(c.Metric) {
 			if f.Key != key {
 				continue
 			}
@@ -260,7 +275,7 @@ func (s Selection) SameSettings(r *Result) bool {
 	earlier := texts(r.given)
 	for _, c := range s {
 		now := texts(c.given)
-		for _, f := range table.Fields(c.Metric) {
+		for _, f := range Settings(c.Metric) {
 			if now[f.Key] != earlier[f.Key] {
 				return false
 			}
@@ -336,11 +351,16 @@ func (s *Selection) UnmarshalJSON(text []byte) error {
 			return &UnknownError{Name: one.Metric}
 		}
 		c := Selection{{Metric: e.New(), Only: one.Only, Optional: one.Optional, Unless: one.Unless}}
-		for _, f := range table.Fields(c[0].Metric) {
-			value, given := one.Settings[f.Key]
-			if !given {
-				continue
+		done := map[string]bool{}
+		for { // a setting may choose a part, whose settings follow
+			fields := Settings(c[0].Metric)
+			i := slices.IndexFunc(fields, func(f table.Field) bool { return !done[f.Key] && one.Settings[f.Key] != nil })
+			if i < 0 {
+				break
 			}
+			f := fields[i]
+			done[f.Key] = true
+			value := one.Settings[f.Key]
 			if number, ok := value.(float64); ok && f.Value.CanInt() {
 				value = reflect.ValueOf(int64(number)).Convert(f.Value.Type()).Interface()
 			}

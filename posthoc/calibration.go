@@ -34,8 +34,12 @@ var Registry = part.New[Method]("calibration")
 
 // Methods lists the names of the methods, with the default first.
 func Methods() []string {
-	others := slices.DeleteFunc(Registry.Names(), func(name string) bool { return name == Temperature })
-	return append([]string{Temperature}, others...)
+	return first(Registry, Temperature)
+}
+
+// first lists the names of a registry, with one of them first.
+func first[T any](r *part.Registry[T], name string) []string {
+	return append([]string{name}, slices.DeleteFunc(r.Names(), func(other string) bool { return other == name })...)
 }
 
 // Calibration is a fitted [Method]. In JSON the fields of the method stand beside its own.

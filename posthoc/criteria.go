@@ -2,24 +2,73 @@ package posthoc
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"strings"
 
+	"tessera/config/part"
 	"tessera/internal/vectors"
 )
 
-// The criteria of [Thresholds.Fit]. Among the rules that satisfy a criterion on the samples, Fit chooses those with the
-// largest accuracy.
+// The names of the criteria of this package. Among the rules that satisfy a criterion on the samples, [Thresholds.Fit] chooses those with
+// the largest accuracy.
 const (
-	Separation   = "separation"   // the false positive rate and the true positive rate are equal in all groups
-	Opportunity  = "opportunity"  // the true positive rate is equal in all groups
-	Independence = "independence" // the rate of positive decisions is equal in all groups
-	Accuracy     = "accuracy"     // no rate need be equal: every group has its most accurate threshold
+	Separation   = "separation"
+	Opportunity  = "opportunity"
+	Independence = "independence"
+	Accuracy     = "accuracy"
 )
 
+// Criterion is a criterion of fairness: it says which rate all groups share.
+type Criterion interface {
+	// Rule returns the rule of a group for the rate x in [0,1] that all groups share, the best one if there are several. all has the curves of
+	// all groups. The number of correct decisions must be a concave function of x.
+	Rule(group *ROC, all []*ROC, x float64) Mix
+	// Needs returns whether groups are compared, and whether each of them must have samples of both classes. Without a comparison every
+	// group has the x that is best for it.
+	Needs() (groups, classes bool)
+}
+
+// Fairness contains the criteria.
+var Fairness = part.New[Criterion]("criterion")
+
+func init() {
+	Fairness.Register(Separation, "the false positive rate and the true positive rate are equal in all groups", func() Criterion { return &separation{} })
+	Fairness.Register(Opportunity, "the true positive rate is equal in all groups", func() Criterion { return &opportunity{} })
+	Fairness.Register(Independence, "the rate of positive decisions is equal in all groups", func() Criterion { return &independence{} })
+	Fairness.Register(Accuracy, "no rate need be equal: every group has its most accurate threshold", func() Criterion { return &accuracy{} })
+}
+
+type separation struct{}
+
+func (*separation) Rule(group *ROC, all []*ROC, x float64) Mix {
+	common := 1.0
+	for _, other := range all {
+		common = min(common, other.AtFPR(x).TPR)
+	}
+	return group.AtFPR(x).lowered(x, common)
+}
+
+func (*separation) Needs() (groups, classes bool) { return true, true }
+
+type opportunity struct{}
+
+func (*opportunity) Rule(group *ROC, _ []*ROC, x float64) Mix { return group.AtTPR(x) }
+func (*opportunity) Needs() (groups, classes bool)            { return true, true }
+
+type independence struct{}
+
+func (*independence) Rule(group *ROC, _ []*ROC, x float64) Mix { return group.AtSelection(x) }
+func (*independence) Needs() (groups, classes bool)            { return true, false }
+
+type accuracy struct{}
+
+func (*accuracy) Rule(group *ROC, _ []*ROC, x float64) Mix { return group.AtSelection(x) }
+func (*accuracy) Needs() (groups, classes bool)            { return false, false }
+
 // Criteria lists the criteria, with the default first.
-func Criteria() []string { return []string{Separation, Opportunity, Independence, Accuracy} }
+func Criteria() []string { return first(Fairness, Separation) }
 
 // Grouped contains samples with their groups, for [Thresholds.Fit].
 type Grouped struct {
@@ -38,15 +87,27 @@ type Grouped struct {
 // Fit returns an error if there is a single group, or if a class that the criterion needs is missing in a group.
 //
 // Source: Hardt, Price, Srebro, Equality of opportunity in supervised learning, NeurIPS 2016.
-func (t *Thresholds) Fit(s Grouped) error {
-	if !slices.Contains(Criteria(), t.Criterion) {
+func (t *Thresholds) Fit(s Grouped) (err error) {
+	e, ok := Fairness.Lookup(t.Criterion)
+	if !ok {
 		return fmt.Errorf("posthoc: unknown criterion %q, want one of %s", t.Criterion, strings.Join(Criteria(), ", "))
 	}
-	n := len(s.Labels)
-	if n == 0 || len(s.Groups) != n || len(s.Logits)%n != 0 || t.Positive < 0 || t.Positive >= len(s.Logits)/n {
-		return fmt.Errorf("posthoc: got %d logits, %d labels and %d groups for the class %d", len(s.Logits), n, len(s.Groups), t.Positive)
+	if t.Groups, err = Rules(e.New(), s, t.Positive); err != nil {
+		return fmt.Errorf("%s: %w", t.Criterion, err)
 	}
-	curves := map[int]*roc{}
+	for _, rule := range t.Groups {
+		t.Samples += rule.Samples
+	}
+	return t.check(len(s.Logits) / len(s.Labels))
+}
+
+// Rules returns the rule of each group, by its number, for decisions about the class positive.
+func Rules(by Criterion, s Grouped, positive int) (map[string]Rule, error) {
+	n := len(s.Labels)
+	if n == 0 || len(s.Groups) != n || len(s.Logits)%n != 0 || positive < 0 || positive >= len(s.Logits)/n {
+		return nil, fmt.Errorf("posthoc: got %d logits, %d labels and %d groups for the class %d", len(s.Logits), n, len(s.Groups), positive)
+	}
+	curves := map[int]*ROC{}
 	p := make([]float64, len(s.Logits)/n)
 	for i, class := range s.Labels {
 		g := s.Groups[i]
@@ -54,71 +115,43 @@ func (t *Thresholds) Fit(s Grouped) error {
 			continue
 		}
 		if curves[g] == nil {
-			curves[g] = &roc{}
+			curves[g] = &ROC{}
 		}
 		vectors.Softmax(p, s.Logits[i*len(p):(i+1)*len(p)])
-		curves[g].add(p[t.Positive], class == t.Positive)
-		t.Samples++
+		curves[g].add(p[positive], class == positive)
 	}
-	var groups []int
-	for g := range curves {
-		groups = append(groups, g)
+	groups := slices.Sorted(maps.Keys(curves))
+	compared, classes := by.Needs()
+	if len(groups) < 2 && compared {
+		return nil, fmt.Errorf("the samples are of %d groups, want at least 2 to compare", len(groups))
 	}
-	slices.Sort(groups)
-	if len(groups) < 2 && t.Criterion != Accuracy {
-		return fmt.Errorf("%s: the samples are of %d groups, want at least 2 to compare", t.Criterion, len(groups))
-	}
-	var all []*roc
+	var all []*ROC
 	for _, g := range groups {
 		c := curves[g]
-		if missing := c.missing(); missing != "" && t.Criterion != Accuracy && t.Criterion != Independence {
-			return fmt.Errorf("%s: group %d has %d samples, none of them %s of the positive class: its rates are unknown", t.Criterion, g, len(c.samples), missing)
+		if missing := c.missing(); missing != "" && classes {
+			return nil, fmt.Errorf("group %d has %d samples, none of them %s of the positive class: its rates are unknown", g, len(c.samples), missing)
 		}
 		c.finish()
 		all = append(all, c)
 	}
-	t.Groups = map[string]Rule{}
-	steps := bestRules(t.Criterion, all)
-	for i, g := range groups {
-		t.Groups[fmt.Sprint(g)] = Rule{Samples: len(all[i].samples), Steps: steps[i]}
-	}
-	return t.check(len(p))
-}
-
-// bestRules returns the steps of the rule of each group.
-func bestRules(criterion string, all []*roc) [][]Step {
-	place := func(c *roc, x float64) mix { return c.at(c.selection, x) }
-	switch criterion {
-	case Opportunity:
-		place = func(c *roc, x float64) mix { return c.at(c.tpr, x) }
-	case Separation:
-		place = func(c *roc, x float64) mix {
-			common := 1.0
-			for _, other := range all {
-				common = min(common, other.at(other.fpr, x).tpr)
+	// best returns the x for which most decisions of some groups are correct.
+	best := func(some []*ROC) float64 {
+		return highest(func(x float64) (right float64) {
+			for _, c := range some {
+				right += c.right(by.Rule(c, all, x))
 			}
-			return c.at(c.fpr, x).lowered(x, common)
-		}
-	case Accuracy:
-		var steps [][]Step
-		for _, c := range all {
-			x := highest(func(x float64) float64 { return c.right(c.at(c.selection, x)) })
-			steps = append(steps, c.at(c.selection, x).steps())
-		}
-		return steps
+			return right
+		})
 	}
-	// The number of correct decisions is a concave function of the rate that all groups share.
-	x := highest(func(x float64) (right float64) {
-		for _, c := range all {
-			right += c.right(place(c, x))
+	x := best(all)
+	rules := map[string]Rule{}
+	for i, g := range groups {
+		if !compared {
+			x = best(all[i : i+1])
 		}
-		return right
-	})
-	var steps [][]Step
-	for _, c := range all {
-		steps = append(steps, place(c, x).steps())
+		rules[fmt.Sprint(g)] = Rule{Samples: len(all[i].samples), Steps: by.Rule(all[i], all, x).steps()}
 	}
-	return steps
+	return rules, nil
 }
 
 // highest returns the argument at which a concave function on [0,1] is largest.
@@ -135,9 +168,9 @@ func highest(f func(x float64) float64) float64 {
 	return (low + high) / 2
 }
 
-// roc is the convex hull of the ROC curve of a group. Its corners range from positive decisions for no sample to
+// ROC is the convex hull of the ROC curve of a group. Its corners range from positive decisions for no sample to
 // positive decisions for all samples.
-type roc struct {
+type ROC struct {
 	samples           []scored
 	positives         float64
 	corners           []corner
@@ -154,7 +187,7 @@ type scored struct {
 // samples.
 type corner struct{ threshold, fp, tp float64 }
 
-func (c *roc) add(score float64, positive bool) {
+func (c *ROC) add(score float64, positive bool) {
 	c.samples = append(c.samples, scored{score, positive})
 	if positive {
 		c.positives++
@@ -163,7 +196,7 @@ func (c *roc) add(score float64, positive bool) {
 
 // missing returns which class has no samples in the group, as a part of a message. It returns "" if both classes have
 // samples.
-func (c *roc) missing() string {
+func (c *ROC) missing() string {
 	switch c.positives {
 	case 0:
 		return "is"
@@ -177,7 +210,7 @@ func (c *roc) missing() string {
 const never = 2
 
 // finish computes the corners and their rates from the samples.
-func (c *roc) finish() {
+func (c *ROC) finish() {
 	slices.SortStableFunc(c.samples, func(a, b scored) int {
 		switch {
 		case a.score > b.score:
@@ -221,22 +254,25 @@ func turnsDown(a, b, c corner) bool {
 	return (b.fp-a.fp)*(c.tp-a.tp)-(b.tp-a.tp)*(c.fp-a.fp) < 0
 }
 
-// selection, tpr and fpr return the rates at the corners.
-func (c *roc) selection() []float64 { return c.selects }
-func (c *roc) tpr() []float64       { return c.tps }
-func (c *roc) fpr() []float64       { return c.fps }
+// AtSelection returns the best rule with the rate x of positive decisions.
+func (c *ROC) AtSelection(x float64) Mix { return c.at(c.selects, x) }
 
-// mix is a randomised rule. With probability share it uses a threshold: first with probability 1 - weight, or second,
+// AtTPR returns the best rule with the true positive rate x.
+func (c *ROC) AtTPR(x float64) Mix { return c.at(c.tps, x) }
+
+// AtFPR returns the best rule with the false positive rate x.
+func (c *ROC) AtFPR(x float64) Mix { return c.at(c.fps, x) }
+
+// Mix is a randomised rule. With probability share it uses a threshold: first with probability 1 - weight, or second,
 // which is smaller, with probability weight. Otherwise the decision is positive with probability coin.
-type mix struct {
+type Mix struct {
 	first, second, weight, share, coin float64
-	fpr, tpr                           float64
+	FPR, TPR                           float64 // false and true positive rate of the decisions
 }
 
-// at returns the point of the hull at which rate has the value x. If there are several, it returns the one with the
+// at returns the point of the hull at which a rate has the value x. If there are several, it returns the one with the
 // largest true positive rate.
-func (c *roc) at(rate func() []float64, x float64) mix {
-	rates := rate()
+func (c *ROC) at(rates []float64, x float64) Mix {
 	i := sort.Search(len(rates), func(i int) bool { return rates[i] > x }) // the first corner with a larger rate
 	if i == len(rates) {
 		i--
@@ -248,28 +284,28 @@ func (c *roc) at(rate func() []float64, x float64) mix {
 	} else {
 		weight = 1
 	}
-	return mix{c.corners[i-1].threshold, c.corners[i].threshold, weight, 1, 0,
+	return Mix{c.corners[i-1].threshold, c.corners[i].threshold, weight, 1, 0,
 		(1-weight)*c.fps[i-1] + weight*c.fps[i], (1-weight)*c.tps[i-1] + weight*c.tps[i]}
 }
 
 // lowered reduces the true positive rate to tpr and keeps the false positive rate x. It replaces a part of the
 // decisions by random decisions that are positive with probability x.
-func (m mix) lowered(x, tpr float64) mix {
-	if m.tpr > x {
-		m.share = min(max((tpr-x)/(m.tpr-x), 0), 1)
+func (m Mix) lowered(x, tpr float64) Mix {
+	if m.TPR > x {
+		m.share = min(max((tpr-x)/(m.TPR-x), 0), 1)
 	}
 	m.coin = x
-	m.fpr, m.tpr = m.share*m.fpr+(1-m.share)*x, m.share*m.tpr+(1-m.share)*x
+	m.FPR, m.TPR = m.share*m.FPR+(1-m.share)*x, m.share*m.TPR+(1-m.share)*x
 	return m
 }
 
 // right returns the expected number of correct decisions of a rule.
-func (c *roc) right(m mix) float64 {
-	return c.positives*m.tpr + (float64(len(c.samples))-c.positives)*(1-m.fpr)
+func (c *ROC) right(m Mix) float64 {
+	return c.positives*m.TPR + (float64(len(c.samples))-c.positives)*(1-m.FPR)
 }
 
 // steps returns the rule as steps with ascending thresholds.
-func (m mix) steps() (steps []Step) {
+func (m Mix) steps() (steps []Step) {
 	for _, s := range []Step{{0, (1 - m.share) * m.coin}, {m.second, m.share * m.weight}, {m.first, m.share * (1 - m.weight)}} {
 		if s.Probability > 1e-9 && s.Threshold < never {
 			steps = append(steps, s)

@@ -41,8 +41,8 @@ type Step struct {
 	Probability float64 `json:"probability"`
 }
 
-// probability returns the probability of a positive decision for a sample with the given score.
-func (r Rule) probability(score float64) (sum float64) {
+// Probability returns the probability of a positive decision for a sample with the given score.
+func (r Rule) Probability(score float64) (sum float64) {
 	for _, s := range r.Steps {
 		if s.Threshold <= score {
 			sum += s.Probability
@@ -60,7 +60,7 @@ func (t *Thresholds) Decide(logits []float32, group int) (decided, known bool) {
 	}
 	p := make([]float64, len(logits))
 	vectors.Softmax(p, logits)
-	switch q := rule.probability(p[t.Positive]); {
+	switch q := rule.Probability(p[t.Positive]); {
 	case q <= 0:
 		return false, true
 	case q >= 1-1e-12: // 1, up to the rounding of the probabilities

@@ -2,6 +2,7 @@ package posthoc
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -77,9 +78,9 @@ func TestThresholdsFulfilTheirCriterionOnOtherSamples(t *testing.T) {
 // No rule on a fine grid that satisfies the criterion is more accurate than the fitted one.
 func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	s := applicants(5, 200)
-	var curves [2]*roc
+	var curves [2]*ROC
 	for g := range curves {
-		curves[g] = &roc{}
+		curves[g] = &ROC{}
 	}
 	p := make([]float64, 2)
 	for i, y := range s.Labels {
@@ -115,9 +116,13 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 		c.finish()
 	}
 	right := 0.0
-	for i, steps := range bestRules(Separation, curves[:]) {
-		for _, x := range curves[i].samples {
-			q := Rule{Steps: steps}.probability(x.score)
+	rules, err := Rules(&separation{}, s, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range curves {
+		for _, x := range c.samples {
+			q := rules[fmt.Sprint(i)].Probability(x.score)
 			if !x.positive {
 				q = 1 - q
 			}
@@ -130,7 +135,7 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 }
 
 // points returns the false and true positive rates at all thresholds.
-func (c *roc) points() (list [][2]float64) {
+func (c *ROC) points() (list [][2]float64) {
 	list = append(list, [2]float64{0, 0})
 	for _, at := range c.samples {
 		var fp, tp float64

@@ -2,39 +2,27 @@ package cli
 
 import (
 	"errors"
-	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/attack"
 	"tessera/attack/runs"
+	"tessera/config/part/table"
 	"tessera/losses"
 )
 
-var _ Command = (*attackCommand)(nil)
+var (
+	_ Command  = (*attackCommand)(nil)
+	_ extended = (*attackCommand)(nil)
+)
 
 func init() {
 	Commands.Register("attack", "Measure a run on adversarial examples", func() Command {
-		usual := attack.Default()
-		c := &attackCommand{runFlags: forRuns(), Steps: usual.Steps, Seed: 1, Queries: 1000, Samples: 20, Estimator: attack.NES, Objectives: []attackObjective{attackObjective(attack.CrossEntropy)}}
-		for _, m := range usual.Method.Choices() {
-			c.Methods = append(c.Methods, attackMethod(m))
-		}
-		for _, n := range usual.Norm.Choices() {
-			c.Norms = append(c.Norms, attack.Norm(n))
-		}
-		return c
+		return &attackCommand{runFlags: forRuns(), Attacks: []attack.Name{"fgsm", "pgd"}, Norms: []attack.Norm{attack.LInf, attack.L2}, Seed: 1,
+			Objectives: []attackObjective{attackObjective(attack.CrossEntropy)}, keys: keysOfAll(attack.Registry)}
 	})
-}
-
-// attackMethod is the name of an attack, on reconstructions or on a head.
-type attackMethod string
-
-// Choices lists the attacks.
-func (attackMethod) Choices() []string {
-	return append(attack.PGD.Choices(), string(attack.Square), string(attack.Score), string(attack.Decision))
 }
 
 // attackObjective is the name of what an attack on a head maximises.
@@ -45,33 +33,28 @@ func (attackObjective) Choices() []string {
 	return []string{string(attack.CrossEntropy), string(attack.Margin)}
 }
 
-// attackCommand is the command attack. Its flags select the attacks: each method in each norm with each epsilon.
+// attackCommand is the command attack. Its flags select the trials: each attack in each norm with each epsilon. The keys of the attacks are flags too.
 type attackCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
 	jsonFlag
-	Methods  []attackMethod `flag:"method" doc:"attacks that compute the adversarial examples; square, score and decision, which know no gradients, are those of a head"`
-	Norms    []attack.Norm  `flag:"norm" doc:"norms of the perturbation"`
-	Epsilons []float64      `flag:"epsilon" want:"> 0" doc:"largest norm of the perturbation, for pixels in [0,1]" default:"0.01,0.03,0.1 for linf; 0.25,0.75,2.5 for l2"`
-	Steps    int            `flag:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
-	StepSize float64        `flag:"step-size" want:">= 0" doc:"step size of pgd, in the norm" default:"2.5 epsilon / steps"`
-	Restarts int            `flag:"restarts" want:"in [0,1000]" doc:"further starts of pgd from random points of the ball; each image keeps its worst example"`
-	Seed     uint64         `flag:"seed" doc:"seed of these points"`
-	Limit    int            `flag:"limit" want:">= 0" doc:"number of images to attack, from the first; 0 attacks all"`
+	Attacks  []attack.Name `flag:"attack" also:"method" doc:"attacks that compute the adversarial examples, see tessera list attacks; those that know no gradients are attacks on a head"`
+	Sets     []string      `flag:"set" each:"true" doc:"set a key of the attacks, as in steps=40 (KEY=VALUE); may be repeated"`
+	Norms    []attack.Norm `flag:"norm" doc:"norms of the perturbation"`
+	Epsilons []float64     `flag:"epsilon" want:"> 0" doc:"largest norm of the perturbation, for pixels in [0,1]" default:"0.01,0.03,0.1 for linf; 0.25,0.75,2.5 for l2"`
+	Seed     uint64        `flag:"seed" doc:"seed of the random numbers of attacks"`
+	Limit    int           `flag:"limit" want:">= 0" doc:"number of images to attack, from the first; 0 attacks all"`
 
-	On          string            `flag:"on" doc:"head whose predictions are attacked: class; without it reconstructions are, or the only head of a run without a decoder"`
-	Objectives  []attackObjective `flag:"objective" doc:"what attacks on a head maximise; margin is the largest other logit minus that of the class"`
-	RandomStart bool              `flag:"random-start" doc:"on a head, the first start of pgd is a random point of the ball too"`
-	Early       bool              `flag:"stop-early" doc:"on a head, pgd leaves an image at its first misclassification: faster, with smaller risks"`
-	Queries     int               `flag:"queries" want:"> 0" doc:"number of queries of square, score and decision for one image of a head"`
-	Estimator   attack.Estimator  `flag:"estimator" doc:"how score estimates gradients"`
-	Samples     int               `flag:"samples" want:"> 0" doc:"number of directions of one estimate of nes and spsa"`
-	From        string            `flag:"from" is:"folder" doc:"run that the adversarial examples of a head are computed on; they are measured on RUN"`
-	FromHead    string            `flag:"from-head" needs:"from" doc:"head of the run --from that the examples are computed on" default:"the head with the name --on, or the only head"`
+	On         string            `flag:"on" doc:"head whose predictions are attacked: class; without it reconstructions are, or the only head of a run without a decoder"`
+	Objectives []attackObjective `flag:"objective" doc:"what attacks on a head maximise; margin is the largest other logit minus that of the class"`
+	From       string            `flag:"from" is:"folder" doc:"run that the adversarial examples of a head are computed on; they are measured on RUN"`
+	FromHead   string            `flag:"from-head" needs:"from" doc:"head of the run --from that the examples are computed on" default:"the head with the name --on, or the only head"`
+
+	keys []table.Field // of all attacks
 }
 
 // ofHeads lists the flags that apply only to attacks on heads.
-var ofHeads = []string{"objective", "random-start", "stop-early", "from", "from-head", "queries", "estimator", "samples"}
+var ofHeads = []string{"objective", "from", "from-head"}
 
 // usualEpsilons contains the default radii: the l2 norm sums over all pixels and needs larger radii than linf.
 var usualEpsilons = map[attack.Norm][]float64{attack.LInf: {0.01, 0.03, 0.1}, attack.L2: {0.25, 0.75, 2.5}}
@@ -82,10 +65,12 @@ func (f *attackCommand) Help() Help {
 			"gradient of the run's reconstruction error. The error compares the reconstruction with the clean image.\n\n" +
 			"With --on HEAD, measure how well a classifier predicts the classes of adversarial examples: its robust accuracy. A run that has no decoder " +
 			"and one such head is attacked there without --on.",
-		Examples: []string{"tessera attack runs/shallow", "tessera attack runs/shallow --norm linf --epsilon 0.05,0.1 --method pgd --steps 40",
-			"tessera attack runs/classifier --on class --norm linf --epsilon 0.1,0.2,0.3 --method pgd --steps 40 --restarts 10"},
+		Examples: []string{"tessera attack runs/shallow", "tessera attack runs/shallow --norm linf --epsilon 0.05,0.1 --attack pgd --set steps=40",
+			"tessera attack runs/classifier --on class --norm linf --epsilon 0.1,0.2,0.3 --attack pgd --steps 40 --restarts 10"},
 	}
 }
+
+func (f *attackCommand) More() []table.Field { return f.keys }
 
 func (f *attackCommand) Do(cmd *Call) error {
 	options, err := f.options()
@@ -97,113 +82,118 @@ func (f *attackCommand) Do(cmd *Call) error {
 		return err
 	}
 	defer r.Close()
-	if heads := r.ClassHeads(); f.On == "" && len(heads) == 1 && !decodes(r) { // there is nothing else to attack
+	decodes := decodes(r)
+	heads := r.ClassHeads()
+	if f.On == "" && len(heads) == 1 && !decodes { // there is nothing else to attack
 		f.On = heads[0]
 	}
+	trials, err := f.trials(cmd)
+	if err != nil {
+		return err
+	}
 	if f.On != "" {
-		return f.attackHead(cmd, r, options)
+		return f.attackHead(cmd, r, options, trials)
 	}
 	for _, flag := range ofHeads {
 		if cmd.Given(flag) {
 			return usagef("--%s: only attacks on heads have it; add --on HEAD", flag)
 		}
 	}
-	attacks, err := f.attacks(cmd)
-	if err != nil {
-		return err
-	}
-	if !decodes(r) {
-		if heads := r.ClassHeads(); len(heads) > 0 {
+	if !decodes {
+		if len(heads) > 0 {
 			return usagef("%s has no decoder, so no reconstructions; attack its predictions by --on %s", r.Path, heads[0])
 		}
 		return usagef("attack measures reconstructions: %s has no decoder", r.Path)
 	}
-	report, err := runs.Measure(cmd.Context(), r, attacks, f.Limit)
+	report, err := runs.Measure(cmd.Context(), r, trials, f.Limit)
 	if err != nil {
 		return flagError(err)
 	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), report)
-	}
-	return printAttacks(cmd.OutOrStdout(), report)
+	return cmd.Show(show.Attacked(report), f.JSON)
 }
 
-// trials checks the flags and lists the attacks on a head.
+// trials checks the flags and lists the trials: each attack in each norm with each epsilon, and by each objective if it uses gradients.
 func (f *attackCommand) trials(cmd *Call) (list []attack.Trial, err error) {
-	gradients, black := *f, *f
-	gradients.Methods, black.Methods = nil, nil
-	for _, m := range f.Methods {
-		if slices.Contains(attack.PGD.Choices(), string(m)) {
-			gradients.Methods = append(gradients.Methods, m)
-		} else {
-			black.Methods = append(black.Methods, m)
-		}
+	settings, err := f.settings(cmd)
+	if err != nil {
+		return nil, err
 	}
-	for _, flag := range []string{"queries", "estimator", "samples"} {
-		if cmd.Given(flag) && len(black.Methods) == 0 {
-			return nil, usagef("--%s: only square, score and decision have it; add --method %s", flag, attack.Square)
-		}
-	}
-	var attacks []attack.Attack
-	if len(gradients.Methods) > 0 || len(black.Methods) == 0 {
-		if attacks, err = gradients.attacks(cmd); err != nil {
-			return nil, err
-		}
-	}
-	for _, a := range attacks {
-		for _, objective := range f.Objectives {
-			pgd := a.Method == attack.PGD
-			list = append(list, attack.Trial{Attack: a, Objective: attack.Objective(objective), RandomStart: f.RandomStart && pgd, Early: f.Early && pgd})
-		}
-	}
-	for _, a := range black.each() {
-		t := attack.Trial{Attack: a, Queries: f.Queries}
-		t.Seed = f.Seed
-		if t.Method == attack.Score {
-			t.Estimator, t.Samples, t.Objective = f.Estimator, f.Samples, attack.Objective(f.Objectives[0])
-		}
-		list = append(list, t)
-	}
-	for i := range list {
-		if err := list[i].Check(); err != nil {
-			return nil, flagError(err)
-		}
-	}
-	return list, nil
-}
-
-// each lists the methods in each norm with each epsilon.
-func (f *attackCommand) each() (list []attack.Attack) {
 	for _, norm := range f.Norms {
 		epsilons := f.Epsilons
 		if len(epsilons) == 0 {
 			epsilons = usualEpsilons[norm]
 		}
 		for _, epsilon := range epsilons {
-			for _, method := range f.Methods {
-				list = append(list, attack.Attack{Method: attack.Method(method), Norm: norm, Epsilon: epsilon})
+			for _, name := range f.Attacks {
+				objectives := f.Objectives
+				e, _ := attack.Registry.Lookup(string(name))
+				a := e.New()
+				if _, ok := a.(attack.BlackBox); ok || f.On == "" {
+					objectives = objectives[:1]
+				}
+				for _, s := range settings {
+					if err := s.apply(a); err != nil {
+						return nil, err
+					}
+				}
+				for _, objective := range objectives {
+					t := attack.Trial{Attack: a, Ball: attack.Ball{Norm: norm, Epsilon: epsilon}, Objective: attack.Objective(objective), Seed: f.Seed}
+					if err := t.Check(); err != nil {
+						return nil, flagError(err)
+					}
+					list = append(list, t)
+				}
 			}
 		}
 	}
-	return list
+	return list, nil
 }
 
-// attacks checks the flags and lists the attacks by gradients.
-func (f *attackCommand) attacks(cmd *Call) ([]attack.Attack, error) {
-	list := f.each()
-	for i := range list {
-		a := &list[i]
-		a.Steps, a.StepSize = f.Steps, f.StepSize
-		if a.Method == attack.PGD {
-			a.Restarts, a.Seed = f.Restarts, f.Seed
-		}
-		if err := a.Check(); err != nil {
-			return nil, flagError(err)
+// keySetting is the value of a key of parts that a command chooses, and the flag that gave it.
+type keySetting struct{ key, value, flag string }
+
+// apply sets the key of a part that has it.
+func (s keySetting) apply(part any) error {
+	for _, f := range table.Fields(part) {
+		if f.Key == s.key {
+			if err := f.SetText(s.value); err != nil {
+				return usagef("--%s: %w", s.flag, err)
+			}
 		}
 	}
-	for _, flag := range []string{"steps", "step-size", "restarts", "seed"} {
-		if cmd.Given(flag) && !slices.Contains(f.Methods, attackMethod(attack.PGD)) {
-			return nil, usagef("--%s: %s takes one step from the clean image; leave it out, or add --method %s", flag, attack.FGSM, attack.PGD)
+	return nil
+}
+
+// settings returns what --set and the flags of keys give. A key that none of the attacks has is an error.
+func (f *attackCommand) settings(cmd *Call) (list []keySetting, err error) {
+	for _, k := range f.keys {
+		if cmd.Given(flagName(k)) {
+			list = append(list, keySetting{k.Key, strings.Join(texts(k), ","), flagName(k)})
+		}
+	}
+	for _, text := range f.Sets {
+		key, value, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, usagef("--set: got %q, want KEY=VALUE", text)
+		}
+		list = append(list, keySetting{key, value, "set " + key})
+	}
+	for _, s := range list {
+		var names []string
+		for _, e := range attack.Registry.All() {
+			if slices.ContainsFunc(table.Fields(e.New()), func(f table.Field) bool { return f.Key == s.key }) {
+				names = append(names, e.Name)
+			}
+		}
+		switch {
+		case len(names) == 0:
+			var keys []string
+			for _, k := range f.keys {
+				keys = append(keys, k.Key)
+			}
+			return nil, usagef("--set: unknown key %q: %s", s.key, table.Suggest(s.key, keys))
+		case !slices.ContainsFunc(f.Attacks, func(a attack.Name) bool { return slices.Contains(names, string(a)) }):
+			return nil, usagef("--%s: only %s has it; leave it out, or add --attack %s", s.flag, strings.Join(names, ", "), names[0])
 		}
 	}
 	return list, nil
@@ -212,23 +202,8 @@ func (f *attackCommand) attacks(cmd *Call) ([]attack.Attack, error) {
 // decodes reports whether a run reconstructs images.
 func decodes(r *tessera.Run) bool { return slices.Contains(r.Values(), losses.Output) }
 
-// printAttacks prints the clean error and a row for every attack.
-func printAttacks(out io.Writer, r *attack.Report) error {
-	t := newTable(out)
-	t.row("norm", "epsilon", "method", "steps", "mse", "times clean", "code change")
-	t.row("clean", "", "", "", r.MSE, "1.0", "0.000")
-	for _, a := range r.Attacks {
-		t.row(a.Norm, a.Epsilon, a.Method, a.Steps, a.MSE, fmt.Sprintf("%.1f", a.MSE/r.MSE), fmt.Sprintf("%.3f", a.CodeChange))
-	}
-	return t.flush()
-}
-
 // attackHead measures attacks on a head of a run.
-func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Options) error {
-	trials, err := f.trials(cmd)
-	if err != nil {
-		return err
-	}
+func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Options, trials []attack.Trial) (err error) {
 	if heads := r.ClassHeads(); !slices.Contains(heads, f.On) {
 		return usagef("--on: got %q, want a head that a loss of %s compares with labels: one of %q", f.On, r.Path, heads)
 	}
@@ -249,56 +224,5 @@ func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Op
 	if err != nil {
 		return flagError(err)
 	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), j)
-	}
-	return printJudgement(cmd.OutOrStdout(), j)
-}
-
-// printJudgement prints the clean accuracy and a row for every attack.
-func printJudgement(out io.Writer, j *attack.Judgement) error {
-	t := newTable(out)
-	t.row("norm", "epsilon", "method", "by", "steps", "queries", "accuracy", "95 % interval", "risk")
-	row := func(norm, epsilon, method, by, steps, queries any, a attack.Accuracy, risk float64) {
-		t.row(norm, epsilon, method, by, steps, queries, fmt.Sprintf("%.4f", a.Value), fmt.Sprintf("%.4f to %.4f", a.Low, a.High), fmt.Sprintf("%.4f", risk))
-	}
-	some := func(n int) any {
-		if n == 0 {
-			return ""
-		}
-		return n
-	}
-	row("clean", "", "", "", "", "", j.Accuracy, j.Risk)
-	for _, a := range j.Trials {
-		by := string(a.Objective)
-		if a.Estimator != "" {
-			by += " " + string(a.Estimator)
-		}
-		row(a.Norm, a.Epsilon, a.Method, by, some(a.Steps), some(a.Queries), a.Accuracy, a.Risk)
-	}
-	if err := t.flush(); err != nil {
-		return err
-	}
-	var notes []string
-	for _, a := range j.Trials {
-		if len(a.Curve) == 0 {
-			continue
-		}
-		text := fmt.Sprintf("%s %s %g, accuracy after queries:", a.Method, a.Norm, a.Epsilon)
-		for _, p := range a.Curve {
-			text += fmt.Sprintf("  %d: %.4f", p.Queries, p.Accuracy)
-		}
-		notes = append(notes, text)
-	}
-	if j.From != "" {
-		notes = append(notes, "examples computed on "+j.From)
-	}
-	for _, m := range j.Masked {
-		notes = append(notes, "warning: "+m)
-	}
-	if len(notes) == 0 {
-		return nil
-	}
-	_, err := fmt.Fprintln(out, strings.Join(notes, "\n"))
-	return err
+	return cmd.Show(show.Judged(j), f.JSON)
 }

@@ -26,8 +26,8 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 		t.Fatalf("got %s", text)
 	}
 	for i, a := range r.Attacks {
-		if method := []attack.Method{attack.FGSM, attack.PGD}[i%2]; a.Method != method || a.Norm != []attack.Norm{attack.LInf, attack.L2}[i/4] ||
-			a.Epsilon != []float64{0.05, 0.2}[i/2%2] || a.Steps != []int{1, 5}[i%2] {
+		if method := []string{"fgsm", "pgd"}[i%2]; a.Method != method || a.Norm != []attack.Norm{attack.LInf, attack.L2}[i/4] ||
+			a.Epsilon != []float64{0.05, 0.2}[i/2%2] {
 			t.Errorf("attack %d is %+v", i, a)
 		}
 		if !(a.MSE > r.MSE && a.CodeChange > 0) {
@@ -36,7 +36,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 	}
 	b.contains("report --attack", b.must(0, "report", "runs/small", "--attack", "linf", "-o", "s.html").stderr, "nothing was attacked: small has no head that a loss compares with labels")
 	table := strings.Split(strings.TrimSpace(b.must(0, args...).stdout), "\n")
-	if len(table) != 10 || !strings.HasPrefix(table[0], "norm") || !strings.HasPrefix(table[1], "clean") || !slices.Equal(strings.Fields(table[9])[:4], []string{"l2", "0.2", "pgd", "5"}) {
+	if len(table) != 10 || !strings.HasPrefix(table[0], "norm") || !strings.HasPrefix(table[1], "clean") || !slices.Equal(strings.Fields(table[9])[:5], []string{"l2", "0.2", "pgd", "steps", "5"}) {
 		t.Errorf("got\n%s", strings.Join(table, "\n"))
 	}
 }
@@ -55,9 +55,14 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 		want string
 		args []string
 	}{
-		{2, "--steps: fgsm takes one step from the clean image; leave it out, or add --method pgd", []string{"runs/small", "--method", "fgsm", "--steps", "5"}},
-		{2, "--step-size: fgsm takes one step", []string{"runs/small", "--method", "fgsm", "--step-size", "0.1"}},
-		{2, "--restarts: fgsm takes one step", []string{"runs/small", "--method", "fgsm", "--restarts", "2"}},
+		{2, "--steps: only pgd has it; leave it out, or add --attack pgd", []string{"runs/small", "--method", "fgsm", "--steps", "5"}},
+		{2, "--step-size: only pgd has it", []string{"runs/small", "--method", "fgsm", "--step-size", "0.1"}},
+		{2, "--set restarts: only pgd has it", []string{"runs/small", "--attack", "fgsm", "--set", "restarts=2"}},
+		{2, "--set steps: got 0, want an integer in [1,1000]", []string{"runs/small", "--set", "steps=0"}},
+		{2, `--set: unknown key "step": did you mean "steps"?`, []string{"runs/small", "--set", "step=3"}},
+		{2, "--set: got \"steps\", want KEY=VALUE", []string{"runs/small", "--set", "steps"}},
+		{2, "--attack: got \"pdg\", want one of", []string{"runs/small", "--attack", "pdg"}},
+		{2, "--attack: square attacks predictions of classes, not reconstructions", []string{"runs/small", "--attack", "square", "--norm", "linf"}},
 		{2, "it has no gradients", []string{"runs/pca"}},
 		{2, "runs/none", []string{"runs/none"}},
 	} {
@@ -94,14 +99,14 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 		}
 	}
 	text := b.must(0, append(args, "--from", "runs/other")...).stdout
-	b.contains("attack --from", text, "norm   epsilon  method  by", "clean", "95 % interval", "examples computed on runs/other")
+	b.contains("attack --from", text, "norm ", "epsilon", "attack", "objective", "clean", "95 % interval", "examples computed on runs/other")
 
 	b.must(0, "figure", "robustness", "runs/flowers", "runs/other", "--norm", "linf", "--epsilon", "3,0.5", "--steps", "5", "--limit", "20", "-o", "r.svg")
 	b.contains("figure robustness", b.read("r.svg"), "flowers", "other", "(a) linf: pgd, 5 steps, 20 images", "epsilon", "accuracy (bars: 95 % interval)")
 	b.must(0, "figure", "gradients", "runs/flowers", "runs/other", "--images", "0,1", "-o", "g.svg")
 	b.contains("figure gradients", b.read("g.svg"), "flowers: gradients of the cross entropy; accuracy ", "other: gradients of the cross entropy; accuracy ", "sample 1")
 	b.must(0, "report", "runs/flowers", "--attack", "l2", "--epsilon", "0.5,3", "-o", "r.html")
-	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</th><td>0.5</td>", ">pgd</th><td>3</td>", "score, first ", "<h2>Classes</h2>",
+	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</td>", ">pgd</td>", "score, first ", "<h2>Classes</h2>",
 		"<code>tessera report runs/flowers --attack l2 --epsilon 0.5,3 -o report.html</code>")
 	chosen := []string{"--metrics", "robust_accuracy", "--with", "epsilon=3", "--with", "steps=5"}
 	eval := append([]string{"eval", "runs/flowers", "--json"}, chosen...)
@@ -128,9 +133,9 @@ func TestBlackBoxesShowTheirQueries(t *testing.T) {
 	b.must(0, "train", "flowers")
 	text := b.must(0, "attack", "runs/flowers", "--on", "class", "--norm", "linf", "--epsilon", "3", "--method", "pgd,square,score,decision", "--steps", "5",
 		"--queries", "60", "--estimator", "coordinates", "--limit", "10").stdout
-	b.contains("attack by queries", text, "score     cross_entropy coordinates", "60 ", "square linf 3, accuracy after queries:  1: ", "  50: ", "  60: ")
-	b.contains("--queries with pgd", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "pgd", "--queries", "5").stderr, "--queries: only square, score and decision have it")
-	b.contains("--queries without --on", b.must(exitUsage, "attack", "runs/flowers", "--queries", "5").stderr, "--queries: only square, score and decision have it")
+	b.contains("attack by queries", text, "cross_entropy", "estimator coordinates, queries 60", "square linf 3, accuracy after queries:  1: ", "  50: ", "  60: ")
+	b.contains("--queries with pgd", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "pgd", "--queries", "5").stderr, "--queries: only decision, score, square has it")
+	b.contains("--queries without --on", b.must(exitUsage, "attack", "runs/flowers", "--queries", "5").stderr, "--queries: only decision, score, square has it")
 	b.contains("--method without --on", b.must(exitUsage, "attack", "runs/flowers", "--method", "square").stderr, "square needs images of at least 5 x 5 pixels")
 	b.contains("--estimator", b.must(exitUsage, "attack", "runs/flowers", "--on", "class", "--method", "score", "--estimator", "guess").stderr, `--estimator: got "guess", want one of`)
 }

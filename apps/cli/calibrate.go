@@ -1,13 +1,10 @@
 package cli
 
 import (
-	"fmt"
-	"io"
 	"slices"
 
 	"tessera"
-	"tessera/data"
-	"tessera/metrics"
+	"tessera/apps/show"
 	"tessera/posthoc"
 	"tessera/posthoc/refit"
 )
@@ -72,52 +69,5 @@ func (f *calibrateCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), done)
-	}
-	return printCalibrated(cmd.OutOrStdout(), done)
-}
-
-// printCalibrated prints the calibration, and for each split one column before and one after the calibration.
-func printCalibrated(out io.Writer, c *refit.Calibrated) error {
-	fmt.Fprintf(out, "%s: %s, fitted to %d %s images\n", c.Head, c.Calibration, c.Calibration.Samples, c.Calibration.Split)
-	var names []string
-	for _, v := range c.On[0].Before {
-		names = append(names, v.Name)
-	}
-	var splits []changedSplit
-	for _, on := range c.On {
-		splits = append(splits, changedSplit{on.Split, on.Fitted, on.Before, on.After})
-	}
-	return printChanges(out, names, splits)
-}
-
-// changedSplit contains the metrics of a split before and after a change of the run's predictions.
-type changedSplit struct {
-	split         data.Split
-	fitted        bool // the change was fitted to this split
-	before, after metrics.Values
-}
-
-// printChanges prints the named metrics, and for each split one column before and one after the change.
-func printChanges(out io.Writer, names []string, splits []changedSplit) error {
-	t := newTable(out)
-	first, second := []any{""}, []any{""}
-	for _, on := range splits {
-		split := string(on.split)
-		if on.fitted {
-			split += " (fitted)"
-		}
-		first, second = append(first, split, ""), append(second, "before", "after")
-	}
-	t.row(first...)
-	t.row(second...)
-	for _, name := range names {
-		row := []any{name}
-		for _, on := range splits {
-			row = append(row, valueText(on.before, name), valueText(on.after, name))
-		}
-		t.row(row...)
-	}
-	return t.flush()
+	return cmd.Show(show.Calibrated(done), f.JSON)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,6 +24,7 @@ var Commands = part.New[Command]("command")
 //	want, oneof, doc    range, choices and description; choices may also come from the type of the field
 //	required:"true"     the flag must be given
 //	is:"folder"         what a text names, which is checked and completed: see [meanings]
+//	also:"method"       a former name of the flag
 //	each:"true"         a list takes one element each time that the flag is given; other lists are separated by commas
 //	default:"all CPUs"  what help says of a default that depends on other values
 //	needs:"listen nats" the flag needs one of these flags
@@ -112,7 +114,25 @@ func fieldsOf(c any) (flags, args []table.Field) {
 			flags = append(flags, f)
 		}
 	}
+	if m, ok := c.(extended); ok {
+		flags = append(flags, m.More()...)
+	}
 	return flags, args
+}
+
+// extended is a command with flags for keys of parts that it chooses.
+type extended interface{ More() []table.Field }
+
+// keysOfAll lists the keys of all parts of a registry, each once, with the default of the first part that has it.
+func keysOfAll[T any](r *part.Registry[T]) (fields []table.Field) {
+	for _, e := range r.All() {
+		for _, f := range table.Fields(e.New()) {
+			if !slices.ContainsFunc(fields, func(other table.Field) bool { return other.Key == f.Key }) {
+				fields = append(fields, f)
+			}
+		}
+	}
+	return fields
 }
 
 // usageOf returns the arguments and the required flags for the line that shows the usage: " RUN --to FORMAT".

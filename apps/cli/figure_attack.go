@@ -83,7 +83,7 @@ func drawRobustness(w *figureCommand) (*figures.Figure, error) {
 		}
 		slices.Sort(radii)
 		for _, epsilon := range slices.Compact(radii) {
-			t := attack.Trial{Attack: attack.Attack{Method: attack.PGD, Norm: norm, Epsilon: epsilon, Steps: w.Steps}, Early: true}
+			t := attack.Trial{Attack: &attack.PGD{Steps: w.Steps, StopEarly: true}, Ball: attack.Ball{Norm: norm, Epsilon: epsilon}}
 			if err := t.Check(); err != nil {
 				return nil, flagError(err)
 			}

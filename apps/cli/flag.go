@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -149,10 +150,13 @@ func usageText(f table.Field) string {
 
 // addFlags adds flags to a command of the library. c has the fields.
 func addFlags(cmd *cobra.Command, c any, flags []table.Field) {
-	together := map[string][]string{}
+	together, now := map[string][]string{}, map[string]string{}
 	for _, f := range flags {
 		name := flagName(f)
 		_, letter, _ := strings.Cut(f.Tag.Get("flag"), ",")
+		if also := f.Tag.Get("also"); also != "" {
+			now[also] = name
+		}
 		flag := cmd.Flags().VarPF(&flagValue{Field: f}, name, letter, usageText(f))
 		if f.Value.Kind() == reflect.Bool {
 			flag.NoOptDefVal = "true"
@@ -176,6 +180,11 @@ func addFlags(cmd *cobra.Command, c any, flags []table.Field) {
 				cmd.MarkFlagsMutuallyExclusive(flagName(f), other)
 			}
 		}
+	}
+	if len(now) > 0 {
+		cmd.Flags().SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
+			return pflag.NormalizedName(cmp.Or(now[name], name))
+		})
 	}
 	for _, names := range together {
 		cmd.MarkFlagsRequiredTogether(names...)

@@ -29,6 +29,7 @@ const (
 	metricsTitle      = "metrics"
 	formatsTitle      = "formats" // of export
 	calibrationsTitle = "calibrations"
+	criteriaTitle     = "criteria" // of thresholds
 )
 
 func init() {
@@ -44,7 +45,7 @@ type listCommand struct {
 
 // listTitles returns the kinds of parts that list prints.
 func listTitles() []string {
-	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, formatsTitle, calibrationsTitle, sweepsTitle})
+	return slices.Concat([]string{modelsTitle}, config.Vocabularies(), []string{metricsTitle, formatsTitle, calibrationsTitle, criteriaTitle, sweepsTitle})
 }
 
 func (f *listCommand) Help() Help {
@@ -150,6 +151,10 @@ func describe(f *fileFlag, titles []string) (all map[string][]listEntry, failed 
 		}
 		if title == calibrationsTitle {
 			all[title] = named(posthoc.Registry)
+			continue
+		}
+		if title == criteriaTitle {
+			all[title] = named(posthoc.Fairness)
 			continue
 		}
 		if list, ok := config.Describe(title); ok {
@@ -383,7 +388,7 @@ func describedMetrics() (all []listEntry) {
 		for _, one := range m.Describe().Measures {
 			d.Measures = append(d.Measures, metricMeasure{one.Name, one.Better, one.Unit, one.Summary()})
 		}
-		for _, s := range table.Fields(m) {
+		for _, s := range metrics.Settings(m) {
 			d.Settings = append(d.Settings, metricSetting{s.Key, s.Want, s.Value.Interface(), s.Doc})
 		}
 		all = append(all, d)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"tessera/config/part/table"
 	"tessera/metrics"
 )
 
@@ -24,7 +23,7 @@ func TestMetricsAreListedWithTheirDirection(t *testing.T) {
 				t.Errorf("no line of %s, %s:\n%s", one.Name, one.Better, text)
 			}
 		}
-		for _, s := range table.Fields(m) {
+		for _, s := range metrics.Settings(m) {
 			b.contains("list metrics", text, "\n      "+s.Key+" ")
 		}
 	}

@@ -66,7 +66,7 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	t.Parallel()
 	b := outside(t)
 	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code", "columns": "lognormal",
-		"constraints": "at_least", "optimizers": "row_scaled", "schedules": "root", "weights": "alternating", "inits": "signs", "baselines": "medians"} {
+		"constraints": "at_least", "optimizers": "row_scaled", "schedules": "root", "weights": "alternating", "inits": "signs", "baselines": "medians", "attacks": "noise", "criteria": "errors", "calibrations": "halved", "formats": "sizes"} {
 		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
 	}
 	b.must(0, "check")
@@ -75,9 +75,8 @@ func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	b.must(0, "train", "stripes", "--epochs", "2", "--out", "run")
 	b.contains("config.toml", b.read("run/config.toml"), `name = "stripes"`, `kind = "centre"`, "wobble")
 	b.contains("eval", b.must(0, "eval", "run", "--json").stdout, `"mean_code"`)
-	b.contains("list calibrations", b.must(0, "list", "calibrations").stdout, "halved", "temperature")
 	b.contains("calibrate", b.must(exitUsage, "calibrate", "run", "--method", "halve").stderr, "halved")
-	b.contains("list formats", b.must(0, "list", "formats").stdout, "sizes", "onnx")
+	b.contains("attack", b.must(0, "attack", "run", "--attack", "noise,fgsm", "--set", "tries=2", "--limit", "5").stdout, "noise", "tries 2")
 	b.must(0, "export", "run", "--to", "sizes", "-o", "sizes.txt")
 	b.contains("an outside format", b.read("sizes.txt"), "encoder.")
 	b.must(0, "export", "run", "--to", "onnx", "--part", "encoder", "-o", "encoder.onnx")

@@ -68,8 +68,7 @@ func (f *reportCommand) Do(cmd *Call) error {
 		return err
 	}
 	for _, epsilon := range f.Radii {
-		a := attack.Attack{Method: attack.FGSM, Norm: f.Attack, Epsilon: epsilon}
-		if err := a.Check(); err != nil {
+		if err := (&attack.Ball{Norm: f.Attack, Epsilon: epsilon}).Check(); err != nil {
 			return flagError(err)
 		}
 	}

@@ -2,13 +2,12 @@ package cli
 
 import (
 	"fmt"
-	"io"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/posthoc"
 	"tessera/posthoc/refit"
 )
@@ -80,47 +79,5 @@ func (f *thresholdsCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	for _, g := range slices.Sorted(maps.Keys(done.Thresholds.Groups)) {
-		if n := done.Thresholds.Groups[g].Samples; n < 30 {
-			warn(cmd, fmt.Sprintf("group %s has %d validation samples: its thresholds say little", groupName(done.Thresholds, g), n))
-		}
-	}
-	if f.JSON {
-		return printJSON(cmd.OutOrStdout(), done)
-	}
-	return printThresholds(cmd.OutOrStdout(), done, names[positive])
-}
-
-// groupName returns the name of a group, or its number if it has no name.
-func groupName(t *posthoc.Thresholds, group string) string {
-	if n, err := strconv.Atoi(group); err == nil && n < len(t.Names) {
-		return t.Names[n]
-	}
-	return group
-}
-
-// printThresholds prints the decision rule of each group, and the gaps and the accuracy before and after.
-func printThresholds(out io.Writer, d *refit.Decided, positive string) error {
-	t := d.Thresholds
-	fmt.Fprintf(out, "%s: %s for %q by %s, fitted to %d %s samples\n", d.Head, t.Criterion, positive, t.Column, t.Samples, t.Split)
-	for _, g := range slices.Sorted(maps.Keys(t.Groups)) {
-		var steps []string
-		for _, s := range t.Groups[g].Steps {
-			text := fmt.Sprintf("p >= %.4f", s.Threshold)
-			if s.Probability < 1-1e-9 {
-				text += fmt.Sprintf(" with probability %.4f", s.Probability)
-			}
-			steps = append(steps, text)
-		}
-		if steps == nil {
-			steps = []string{"never"}
-		}
-		fmt.Fprintf(out, "  %s: %s\n", groupName(t, g), strings.Join(steps, ", "))
-	}
-	var splits []changedSplit
-	for _, on := range d.On {
-		splits = append(splits, changedSplit{on.Split, on.Fitted, on.Before.Values, on.After.Values})
-	}
-	return printChanges(out, []string{"decision_accuracy", "selection_rate_gap", "false_positive_rate_gap", "false_negative_rate_gap", "precision_gap",
-		"false_omission_rate_gap"}, splits)
+	return cmd.Show(show.Decided(done, names[positive]), f.JSON)
 }

@@ -31,7 +31,7 @@ train     = { epochs = 3, batch = 20 }
 	b.contains("no such column", b.must(exitData, "eval", run, "--metrics", "fairness", "--with", "group=age").stderr, `has no column "age"`)
 	b.contains("no such class", b.must(exitUsage, "thresholds", run, "--group", "sex", "--positive", "yes").stderr, "--positive: got \"yes\", want one of the classes: granted, refused")
 	out := b.must(0, "thresholds", run, "--group", "sex", "--positive", "granted", "--criterion", "independence").stdout
-	b.contains("thresholds", out, `class: independence for "granted" by sex, fitted to 200 validation samples`, "\n  f: p >= ", "selection_rate_gap", "validation (fitted)")
+	b.contains("thresholds", out, `class: independence for "granted" by sex, fitted to 200 validation samples`, "\nf ", "p >= ", "selection_rate_gap", "validation before")
 	b.contains("eval", b.must(0, "eval", run, "--metrics", "fairness", "--with", "group=sex", "--with", "positive=0", "--split", "validation").stdout,
 		"class: thresholds for independence by sex", "decided by the thresholds that are kept with the run: independence by sex")
 	predicted := b.must(0, "predict", run, "--in", "loans.csv")

@@ -20,7 +20,7 @@ var ErrNoGradients = errors.New("it has no gradients to attack it with")
 // which the run is evaluated. Equal seeds of the attacks give equal reports. If the data set has a `scale`, perturbations and errors
 // are those of scaled values. If an attack has no range, perturbed values stay within [0,1] or, if it is larger, within the range of the
 // fitted samples (Range of the run); with a `scale`, within that of the measured samples. It returns [ErrNoGradients] for a baseline.
-func Measure(ctx context.Context, r *tessera.Run, attacks []attack.Attack, limit int) (*attack.Report, error) {
+func Measure(ctx context.Context, r *tessera.Run, attacks []attack.Trial, limit int) (*attack.Report, error) {
 	if err := attacked(r, func(attack.Target) error { return nil }); err != nil { // before images are read
 		return nil, err
 	}

@@ -14,6 +14,7 @@ package part
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -59,6 +60,16 @@ func (r *Registry[T]) Register(name, about string, new func() T) {
 func (r *Registry[T]) Lookup(name string) (Entry[T], bool) {
 	e, ok := r.entries[name]
 	return e, ok
+}
+
+// NameOf returns the first name under which the type of a part is registered, "" if there is none.
+func (r *Registry[T]) NameOf(p T) string {
+	for _, e := range r.sorted {
+		if reflect.TypeOf(e.New()) == reflect.TypeOf(p) {
+			return e.Name
+		}
+	}
+	return ""
 }
 
 // Names returns all names, sorted.

@@ -664,8 +664,8 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	if want == 0 || want == len(labels) {
 		t.Fatalf("%d of %d resist: the test shows nothing", want, len(labels))
 	}
-	a := attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: epsilon}
-	j, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{{Attack: a, Objective: attack.Margin}}})
+	a := attack.Trial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: epsilon}, Objective: attack.Margin}
+	j, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{a}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -689,8 +689,8 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 		t.Fatal(err)
 	}
 	pgd := a
-	pgd.Method, pgd.Steps = attack.PGD, 1
-	same, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{{Attack: pgd, Objective: attack.Margin}}})
+	pgd.Attack = &attack.PGD{Steps: 1}
+	same, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{pgd}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -699,7 +699,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 		t.Errorf("the metric gives %v and %v, the attack %v and %v", robust, risk, same.Trials[0].Accuracy.Value, same.Trials[0].Risk)
 	}
 	other := untrained(t, strings.Replace(text, "batch = 1", "batch = 1, seed = 5", 1), tessera.Options{Threads: 1})
-	from, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{{Attack: a}}, From: other, Limit: 7})
+	from, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{a}, From: other, Limit: 7})
 	if err != nil || from.From != other.Path || from.Images != 7 {
 		t.Errorf("transfer: got %+v, %v", from, err)
 	}
@@ -739,7 +739,7 @@ train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
 	}
 	judged := func(a runs.HeadAttack) *attack.Judgement {
 		t.Helper()
-		a.Trials = []attack.Trial{{Attack: attack.Attack{Method: attack.FGSM, Norm: attack.LInf, Epsilon: 0.3}}}
+		a.Trials = []attack.Trial{{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.3}}}
 		j, err := runs.Judge(t.Context(), r, a)
 		if err != nil {
 			t.Fatal(err)
@@ -781,7 +781,7 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 	}
 	models := map[string]*tessera.Run{}
 	for name, hook := range map[string]map[string]hooks.Hook{"plain": nil, "robust": {"adversarial": &hooks.Adversarial{On: "class", Share: 1,
-		Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 3}}}} {
+		Attack: &attack.PGD{Steps: 3}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.1}}}} {
 		m, err := tessera.Declare(config.Model{Name: name, Dataset: config.Dataset{Source: memory}, Decoder: []config.Layer{}, Hooks: hook,
 			Encoder: []config.Layer{{Layer: &layers.Dense{Units: 12, Activation: "relu"}}},
 			Heads:   map[string]config.Head{"class": {Layers: []config.Layer{{Layer: &layers.Dense{Units: 3}}}}},
@@ -796,22 +796,19 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 	}
 	for name, other := range map[string]string{"plain": "robust", "robust": "plain"} {
 		for norm, epsilon := range map[attack.Norm]float64{attack.LInf: 0.1, attack.L2: 0.25} {
-			trial := func(method attack.Method) attack.Trial {
-				a := attack.Trial{Attack: attack.Attack{Method: method, Norm: norm, Epsilon: epsilon, Seed: 1}, Objective: attack.Margin, Queries: 200}
-				if method == attack.PGD {
-					a.Steps, a.Restarts, a.Queries = 20, 3, 0
-				}
-				return a
+			trial := func(a attack.Attack) attack.Trial {
+				return attack.Trial{Attack: a, Ball: attack.Ball{Norm: norm, Epsilon: epsilon}, Seed: 1, Objective: attack.Margin}
 			}
-			trials := []attack.Trial{trial(attack.PGD), trial(attack.FGSM), trial(attack.Score), trial(attack.Decision)}
+			pgd := trial(&attack.PGD{Steps: 20, Restarts: 3})
+			trials := []attack.Trial{pgd, trial(&attack.FGSM{}), trial(&attack.Score{Queries: 200, Estimator: attack.NES, Samples: 20}), trial(&attack.Decision{Queries: 200})}
 			if norm == attack.LInf {
-				trials = append(trials, trial(attack.Square))
+				trials = append(trials, trial(&attack.Square{Queries: 200}))
 			}
 			own, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{Trials: trials})
 			if err != nil {
 				t.Fatal(err)
 			}
-			moved, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{From: models[other], Trials: []attack.Trial{trial(attack.PGD), trial(attack.FGSM)}})
+			moved, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{From: models[other], Trials: trials[:2]})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -911,13 +908,13 @@ head.class.layers = [{ kind = "dense" }]
 		t.Fatal(err)
 	}
 	defer run.Close()
-	metric := &metrics.Robustness{Norm: attack.LInf, Epsilon: 0.6, Steps: 20, Objective: attack.CrossEntropy}
+	metric := &metrics.Robustness{By: &attack.PGD{Steps: 20}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.6}, Objective: attack.CrossEntropy}
 	measured, err := run.EvaluateOn(t.Context(), data.TestSplit, metrics.Selection{{Metric: metric}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	j, err := runs.Judge(t.Context(), run, runs.HeadAttack{Trials: []attack.Trial{{Objective: attack.CrossEntropy,
-		Attack: attack.Attack{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.6, Steps: 20}}}})
+		Attack: &attack.PGD{Steps: 20}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.6}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -957,3 +954,6 @@ func TestSeparationWantsLabelsOfItsClasses(t *testing.T) {
 		}
 	}
 }
+
+// usualAttack is an attack with the settings that are usual in tests.
+var usualAttack = attack.Trial{Attack: &attack.PGD{Steps: 10}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.05}}

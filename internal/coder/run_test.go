@@ -236,7 +236,7 @@ func TestARunWithoutAModelPanicsNowhere(t *testing.T) {
 			"EvaluateSample":  func() error { _, err := r.EvaluateSample(ctx, nil, nil); return err },
 			"EvaluateImages":  func() error { _, err := r.EvaluateImages(ctx, "", nil, nil); return err },
 			"Report":          func() error { _, err := r.Report(ctx, nil); return err },
-			"Attack":          func() error { _, err := runs.Measure(ctx, r, []attack.Attack{attack.Default()}, 0); return err },
+			"Attack":          func() error { _, err := runs.Measure(ctx, r, []attack.Trial{usualAttack}, 0); return err },
 			"Images":          func() error { _, err := r.Images(ctx); return err },
 			"Sample":          func() error { _, err := r.Sample(ctx, data.TestSplit); return err },
 			"Parts":           func() error { _, err := r.Parts(ctx); return err },

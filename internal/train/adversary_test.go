@@ -25,7 +25,7 @@ share = 0.6
 `
 
 // taught returns the coder of a small auto-encoder. With an attack, the auto-encoder is trained on adversarial examples.
-func taught(t *testing.T, a *attack.Attack) *graph.Coder {
+func taught(t *testing.T, a *attack.Ball) *graph.Coder {
 	t.Helper()
 	const text = `
 [model.taught]
@@ -36,7 +36,7 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 `
 	m := model(t, text)
 	if a != nil {
-		m.Hooks = map[string]hooks.Hook{"adversarial": &hooks.Adversarial{Attack: *a, Share: 1}}
+		m.Hooks = map[string]hooks.Hook{"adversarial": &hooks.Adversarial{Attack: &attack.PGD{Steps: 4}, Ball: *a, Share: 1}}
 	}
 	team := team.New(1)
 	t.Cleanup(team.Close)
@@ -78,7 +78,8 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	coder := graph.NewCoder(n.model, tape.Backend{})
 	defer coder.Close()
 	pixels := n.model.Pixels()
-	want, err := m.Hooks["adversarial"].(*hooks.Adversarial).Perturb(coder, clean[:12*pixels]) // a share of 0.6 of 20
+	by := m.Hooks["adversarial"].(*hooks.Adversarial)
+	want, err := (&attack.Trial{Attack: by.Attack, Ball: by.Ball}).Perturb(t.Context(), coder, clean[:12*pixels]) // a share of 0.6 of 20
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,15 +127,13 @@ func TestTheNumberOfThreadsDoesNotChangeAnAttack(t *testing.T) {
 }
 
 func TestAdversarialTrainingMakesRobust(t *testing.T) {
-	for _, a := range []attack.Attack{{Method: attack.PGD, Norm: attack.LInf, Epsilon: 0.1, Steps: 4}, {Method: attack.PGD, Norm: attack.L2, Epsilon: 1.5, Steps: 4}} {
+	for _, a := range []attack.Ball{{Norm: attack.LInf, Epsilon: 0.1}, {Norm: attack.L2, Epsilon: 1.5}} {
 		t.Run(string(a.Norm), func(t *testing.T) {
 			plain, twin := taught(t, nil), taught(t, &a)
 			images := bars(t)
-			fgsm, pgd := a, a
-			fgsm.Method, pgd.Steps = attack.FGSM, 20
 			var reports []*attack.Report
 			for _, c := range []*graph.Coder{plain, twin} {
-				r, err := attack.Measure(context.Background(), c, images, []attack.Attack{fgsm, pgd})
+				r, err := attack.Measure(context.Background(), c, images, []attack.Trial{{Attack: &attack.FGSM{}, Ball: a}, {Attack: &attack.PGD{Steps: 20}, Ball: a}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -219,9 +218,12 @@ func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slices.Clone(clean)
-	trial := attack.Trial{Attack: m.Hooks["adversarial"].(*hooks.Adversarial).Attack, Objective: attack.Margin}
-	if err := trial.Follow(head, want, clean, classes); err != nil {
+	want, by := slices.Clone(clean), m.Hooks["adversarial"].(*hooks.Adversarial)
+	task, err := attack.NewTask(t.Context(), attack.Trial{Attack: by.Attack, Ball: by.Ball, Objective: attack.Margin}, head, clean, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := by.Attack.Perturb(task, want); err != nil {
 		t.Fatal(err)
 	}
 	if !slices.Equal(b.values[0], want) || slices.Equal(want, clean) {

@@ -1,11 +1,14 @@
 package page
 
 import (
+	"bytes"
 	"context"
 	"fmt"
-	"math"
+	"image/png"
 	"slices"
 
+	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/attack"
 	"tessera/attack/runs"
@@ -13,7 +16,7 @@ import (
 	"tessera/internal/numeral"
 )
 
-// The attacks of a page: gradients on the first images of known class, and a black box on fewer of them, because it asks for one image at a time.
+// The attacks of a page: by gradients on the first images of known class, and a black box on fewer of them, because it asks for one image at a time.
 const (
 	attackedImages = 500
 	attackSteps    = 40
@@ -22,50 +25,8 @@ const (
 	shownExamples  = 8
 )
 
-// AttackPlots shows the attacks on one head: a table, the accuracy over the radius and over the number of queries, and examples.
-type AttackPlots struct {
-	Head, Noun, Norm string
-	Images           int
-	Rows             []AttackRow
-	Radius, Queries  AttackCurves
-	Epsilon          float64 // of Queries and Examples
-	Black            string  // the method of Queries
-	Queried          int     // number of images of Queries
-	Examples         []AttackExample
-	Masked           []string
-}
-
-// AttackRow is one attack in the table.
-type AttackRow struct {
-	Method, Epsilon, Accuracy, Interval, Risk string
-}
-
-// AttackCurves are accuracies in a plot of 100 by 100.
-type AttackCurves struct {
-	From, To string // of the axis
-	Lines    []AttackLine
-}
-
-// AttackLine is the accuracy under one method.
-type AttackLine struct {
-	Name   string
-	Class  string // of the style
-	Points string // of an SVG polyline
-	Marks  []AttackMark
-}
-
-// AttackMark is a point with its description.
-type AttackMark struct{ X, Y, Text string }
-
-// AttackExample is an image with its worst example in the ball.
-type AttackExample struct {
-	Clean, Attacked, Difference picture
-	Class, Taken                string // the class, and the one that the head predicts for the example
-	Wrong                       bool
-}
-
 // attacks attacks every head that a loss compares with labels, if the options name a norm. why is the reason for attacking none.
-func (v *view) attacks(ctx context.Context, o Options) (list []AttackPlots, why string, err error) {
+func (v *view) attacks(ctx context.Context, o Options) (list []doc.Block, why string, err error) {
 	if o.Attack == "" {
 		return nil, "", nil
 	}
@@ -86,7 +47,7 @@ func (v *view) attacks(ctx context.Context, o Options) (list []AttackPlots, why 
 		if err != nil {
 			return nil, "", err
 		}
-		list = append(list, *one)
+		list = append(list, one)
 	}
 	if len(list) == 0 {
 		why = v.run.Model.Name + " has no head that a loss compares with labels"
@@ -94,108 +55,111 @@ func (v *view) attacks(ctx context.Context, o Options) (list []AttackPlots, why 
 	return list, why, nil
 }
 
-// attack attacks one head.
-func (v *view) attack(ctx context.Context, head string, norm attack.Norm, radii []float64) (*AttackPlots, error) {
-	middle := radii[len(radii)/2]
-	trial := func(method attack.Method, epsilon float64) attack.Trial {
-		return attack.Trial{Attack: attack.Attack{Method: method, Norm: norm, Epsilon: epsilon, Steps: attackSteps, Seed: 1}}
+// attack returns the section about attacks on one head: a table, the accuracy over the radius and over the number of queries, and examples.
+func (v *view) attack(ctx context.Context, head string, norm attack.Norm, radii []float64) (*doc.Group, error) {
+	middle, pgd := radii[len(radii)/2], &attack.PGD{Steps: attackSteps}
+	trial := func(a attack.Attack, epsilon float64) attack.Trial {
+		return attack.Trial{Attack: a, Ball: attack.Ball{Norm: norm, Epsilon: epsilon}, Seed: 1}
 	}
 	var trials []attack.Trial
-	for _, method := range []attack.Method{attack.FGSM, attack.PGD} {
+	for _, a := range []attack.Attack{&attack.FGSM{}, pgd} {
 		for _, epsilon := range radii {
-			t := trial(method, epsilon)
-			if epsilon == middle && method == attack.PGD {
-				t.Keep = shownExamples
-			}
-			trials = append(trials, t)
+			trials = append(trials, trial(a, epsilon))
 		}
 	}
+	shown := len(radii) + len(radii)/2
+	trials[shown].Keep = shownExamples
 	white, err := runs.Judge(ctx, v.run, runs.HeadAttack{Head: head, Trials: trials, Limit: attackedImages})
 	if err != nil {
 		return nil, err
 	}
-	black := trial(attack.Square, middle)
-	if shape := v.run.Shape(); norm == attack.L2 && (len(shape) < 2 || min(shape[0], shape[1]) < 5) { // its squares do not fit
-		black.Method = attack.Score
+	black := trial(&attack.Square{Queries: attackQueries}, middle)
+	if black.Suits(v.run.Shape()) != nil { // its squares do not fit
+		black = trial(&attack.Score{Queries: attackQueries, Estimator: attack.NES, Samples: 20}, middle)
 	}
-	black.Queries = attackQueries
-	few, err := runs.Judge(ctx, v.run, runs.HeadAttack{Head: head, Trials: []attack.Trial{trial(attack.PGD, middle), black}, Limit: queriedImages})
+	few, err := runs.Judge(ctx, v.run, runs.HeadAttack{Head: head, Trials: []attack.Trial{trial(pgd, middle), black}, Limit: queriedImages})
 	if err != nil {
 		return nil, err
 	}
-	p := &AttackPlots{Head: head, Noun: v.noun(), Norm: string(norm), Images: white.Images, Epsilon: middle, Black: string(black.Method), Queried: few.Images, Masked: few.Masked}
-	p.rows(white, few.Trials[1])
-	most := radii[len(radii)-1]
-	p.Radius = AttackCurves{From: "0", To: numeral.Float(most)}
-	for k, method := range []attack.Method{attack.FGSM, attack.PGD} {
-		l := AttackLine{Name: string(method), Class: fmt.Sprint("line", k)}
-		l.add(0, white.Accuracy.Value, fmt.Sprintf("clean: %s", percentOf(white.Accuracy)))
-		for _, t := range white.Trials[k*len(radii) : (k+1)*len(radii)] {
-			l.add(t.Epsilon/most, t.Accuracy.Value, fmt.Sprintf("%s, epsilon %s: %s", method, numeral.Float(t.Epsilon), percentOf(t.Accuracy)))
-		}
-		p.Radius.Lines = append(p.Radius.Lines, l)
-	}
-	p.Queries = AttackCurves{From: "1", To: fmt.Sprint(attackQueries)}
-	l := AttackLine{Name: p.Black, Class: "line1"}
-	for _, c := range few.Trials[1].Curve {
-		l.add(math.Log(float64(c.Queries))/math.Log(attackQueries), c.Accuracy, fmt.Sprintf("after %d queries: accuracy %s", c.Queries, numeral.Float(c.Accuracy)))
-	}
-	p.Queries.Lines = []AttackLine{l}
-	return p, p.examples(v, white, white.Trials[len(radii)+slices.Index(radii, middle)].Examples)
-}
-
-// percentOf is an accuracy with its interval.
-func percentOf(a attack.Accuracy) string {
-	return fmt.Sprintf("accuracy %s (%s to %s)", numeral.Float(a.Value), numeral.Float(a.Low), numeral.Float(a.High))
-}
-
-// add adds a point, both coordinates in [0,1].
-func (l *AttackLine) add(x, y float64, text string) {
-	m := AttackMark{fmt.Sprintf("%.1f", 100*x), fmt.Sprintf("%.1f", 100-100*y), text}
-	l.Points += m.X + "," + m.Y + " "
-	l.Marks = append(l.Marks, m)
-}
-
-// rows fills the table.
-func (p *AttackPlots) rows(white *attack.Judgement, black attack.TrialResult) {
-	row := func(method, epsilon string, a attack.Accuracy, risk float64) {
-		p.Rows = append(p.Rows, AttackRow{method, epsilon, fmt.Sprintf("%.3f", a.Value), fmt.Sprintf("%.3f to %.3f", a.Low, a.High), numeral.Float(risk)})
-	}
-	row("clean", "", white.Accuracy, white.Risk)
-	for _, t := range white.Trials {
-		row(string(t.Method), numeral.Float(t.Epsilon), t.Accuracy, t.Risk)
-	}
-	row(fmt.Sprintf("%s, first %d", black.Method, p.Queried), numeral.Float(black.Epsilon), black.Accuracy, black.Risk)
-}
-
-// examples adds the first images with their worst examples.
-func (p *AttackPlots) examples(v *view, j *attack.Judgement, worst []float32) error {
-	logits, err := v.run.Value(p.Head, worst)
+	noun, by := v.noun(), few.Trials[1]
+	table := show.JudgedTable(white, "")
+	table.Rows = append(table.Rows, show.JudgedTable(&attack.Judgement{Trials: few.Trials[1:]}, fmt.Sprintf(", first %d", few.Images)).Rows[1:]...)
+	examples, err := v.examples(head, white, white.Trials[shown].Examples)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	n := len(j.Classes)
-	pixels, classes := len(worst)/n, len(logits)/n
-	names := v.run.HeadClasses(p.Head)
-	clean, attacked, differences := v.scaled(j.Clean), v.scaled(worst), make([]float32, len(worst))
-	for i, x := range attacked {
-		differences[i] = x - clean[i]
+	g := &doc.Group{Title: "Head " + head + " under attack", Blocks: []doc.Block{doc.Remark("Each %s may be changed by at most epsilon in the %s norm. fgsm and pgd follow the gradient of the cross entropy; "+
+		"%s only asks for logits. The accuracy is that of the worst example that the attack finds, an upper bound of the robust accuracy, with a 95 %% interval over %ss; "+
+		"the risk is the mean cross entropy. The first %d %ss are attacked.", noun, norm, by.Method, noun, white.Images, noun)}}
+	for _, m := range few.Masked {
+		g.Blocks = append(g.Blocks, doc.Warning("%s", m))
 	}
-	painter := v.painter.forVectors(clean, attacked)
+	g.Blocks = append(g.Blocks, table, overRadius(white, radii), overQueries(by, few.Images, noun), examples)
+	return g, nil
+}
+
+// overRadius draws the accuracy under each attack over the radius of the ball.
+func overRadius(j *attack.Judgement, radii []float64) *doc.Curves {
+	c := &doc.Curves{Title: "accuracy under attack", X: "epsilon", Y: "accuracy", About: "Accuracy over epsilon."}
+	for trials := range slices.Chunk(j.Trials, len(radii)) {
+		l := doc.Line{Name: trials[0].Method, X: append([]float64{0}, radii...), Y: []float64{j.Accuracy.Value}}
+		for _, t := range trials {
+			l.Y = append(l.Y, t.Accuracy.Value)
+		}
+		c.Lines = append(c.Lines, l)
+	}
+	return c
+}
+
+// overQueries draws the accuracy over the number of queries.
+func overQueries(r attack.TrialResult, images int, noun string) *doc.Curves {
+	l := doc.Line{Name: r.Method}
+	for _, p := range r.Curve {
+		l.X, l.Y = append(l.X, float64(p.Queries)), append(l.Y, p.Accuracy)
+	}
+	return &doc.Curves{Title: "accuracy after queries", X: "queries", Y: "accuracy", Log: true, Lines: []doc.Line{l},
+		About: fmt.Sprintf("Accuracy over the number of queries of %s at epsilon %s, first %d %ss.", r.Method, numeral.Exact(r.Epsilon), images, noun)}
+}
+
+// examples draws the first images with their worst examples.
+func (v *view) examples(head string, j *attack.Judgement, worst []float32) (*doc.Figure, error) {
+	logits, err := v.run.Value(head, worst)
+	if err != nil {
+		return nil, err
+	}
+	names, classes := v.run.HeadClasses(head), len(logits)/len(j.Classes)
 	name := func(class int) string {
 		if class < len(names) {
 			return names[class]
 		}
 		return fmt.Sprint(class)
 	}
+	var taken []string
 	for i, class := range j.Classes {
-		at, to := i*pixels, (i+1)*pixels
-		taken, _, err := mostProbable(logits[i*classes : (i+1)*classes])
+		as, _, err := mostProbable(logits[i*classes : (i+1)*classes])
 		if err != nil {
-			return err
+			return nil, err
 		}
-		p.Examples = append(p.Examples, AttackExample{Clean: painter.draw(v.tone, clean[at:to]), Attacked: painter.draw(v.tone, attacked[at:to]),
-			Difference: painter.draw(figures.Signed, differences[at:to]), Class: name(class), Taken: name(taken), Wrong: taken != class})
+		taken = append(taken, name(class)+" → "+name(as))
 	}
-	return nil
+	clean, attacked := v.scaled(j.Clean), v.scaled(worst)
+	differences := slices.Clone(attacked)
+	for i, x := range clean {
+		differences[i] -= x
+	}
+	row := func(caption string, tone figures.Tone, images []float32) figures.ImageRow {
+		return figures.ImageRow{Caption: caption, Shape: v.run.Shape(), Images: images, Columns: shownExamples, Tone: tone, Names: taken}
+	}
+	draw := figures.ImageRows
+	if len(v.run.Shape()) < 2 {
+		draw = figures.HeatMaps
+	}
+	f, err := draw(row(v.noun()+"s", v.tone, clean), row("examples by pgd", v.tone, attacked), row("differences", figures.Signed, differences))
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	_ = png.Encode(&b, f.Image()) // a buffer takes everything
+	return &doc.Figure{Title: "Examples by pgd", PNG: b.Bytes(), About: fmt.Sprintf("Each %s, its example at epsilon %s, and the difference: red is an increase, blue a decrease. Classes and what the head predicts for the examples: ",
+		v.noun(), numeral.Exact(j.Trials[len(j.Trials)/2].Epsilon)) + fmt.Sprint(taken)}, nil
 }

@@ -53,7 +53,7 @@ type Run struct {
 	Samples  *Samples
 	Codes    []ClassCodes
 	Sections []doc.Block // mixture, attention, those of [Sections], and heads
-	Attacks  []AttackPlots
+	Attacks  []doc.Block
 	Resists  string // why no head was attacked; "" if one was, or if none should be
 	Settings []comparison.Line
 	Origin   Origin

@@ -94,6 +94,26 @@ func (n *Node) Rename(key, to string) {
 	}
 }
 
+// Nest moves keys of a table to the table under the key into, which it adds if it is missing. names maps them to their names there.
+func (n *Node) Nest(into string, names map[string]string) {
+	moves := func(key string) bool { return names[key] != "" }
+	if !n.IsTable() || !slices.ContainsFunc(n.Keys, moves) {
+		return
+	}
+	by := &Node{Key: n.Key, At: n.At, form: table, path: n.path, parent: n, name: into}
+	if c := n.Child(into); c != nil {
+		by = c.Named("kind")
+	}
+	for i, key := range n.Keys {
+		if moves(key) {
+			by.add(names[key], n.table[i])
+		}
+	}
+	rest := n.Only(func(key string) bool { return !moves(key) })
+	rest.Put(into, by)
+	n.Keys, n.table, n.index = rest.Keys, rest.table, rest.index
+}
+
 // add is like Put for a value whose position is within n.
 func (n *Node) add(key string, value *Node) {
 	value.parent, value.name = n, key

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/apps/cli"
+	"tessera/attack"
 	"tessera/classical"
 	"tessera/constraints"
 	"tessera/data"
@@ -44,6 +45,8 @@ func TestThePartsObeyTheLaws(t *testing.T) {
 	obeys(t, "alternating", laws.Weight, func() losses.Weight { return &Alternating{From: 1} })
 	obeys(t, "shrink", laws.Hook, func() hooks.Hook { return &Shrink{By: 0.9} })
 	obeys(t, "wobble", laws.Hook, func() hooks.Hook { return &Wobble{Size: 0.5} })
+	obeys(t, "noise", laws.Attack, func() attack.Attack { return &Noise{Tries: 5} })
+	obeys(t, "errors", laws.Criterion, func() posthoc.Criterion { return &Errors{} })
 	obeys(t, "halved", laws.Calibration, func() posthoc.Method { return &Halved{} })
 	obeys(t, "stripes", laws.Source, func() data.Source { return &Stripes{Count: 30} })
 	obeys(t, "medians", laws.Baseline, func() classical.Method { return &Medians{Components: 3, Iterations: 5} })
