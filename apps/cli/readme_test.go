@@ -149,7 +149,7 @@ func (b *bench) readme(line string) (stdout string) {
 		b.Fatalf("not a command of tessera: %s", line)
 	}
 	if strings.HasPrefix(args, "train parts ") {
-		args += " --set dataset.limit=500" // of 60,000
+		args += " --set dataset.limit=100" // of 60,000
 	}
 	cmd := b.command(strings.Fields(args)...)
 	if strings.Contains(line, "fashion-mnist") || strings.Contains(line, "train parts") || strings.Contains(line, "runs/parts") {
