@@ -54,7 +54,8 @@ func (f Fitting) TakesHoles() bool { return f.Holed > 0 && f.Complete == nil }
 var (
 	measuresOfCentres   = []string{"mse", "explained_variance", "dead_units", "useful_units"} // a code is one of the centres: it has no sparsity
 	measuresOfDensities = []string{"log_likelihood", "bic", "mse", "explained_variance"}
-	measuresOfHidden    = []string{"mse_held_out", "mse_observed", "mse", "explained_variance"}
+	measuresOfHidden    = []string{"mse_held_out", "mse_observed", "ranking_ndcg", "ranking_map", "ranking_precision", "ranking_recall", "mse", "explained_variance"}
+	measuresOfCounts    = []string{"ranking_ndcg", "ranking_map", "ranking_precision", "ranking_recall", "mse_held_out", "mse_observed"} // predictions are no counts
 )
 
 // Bounded returns an error if a tensor of the method, such as the atoms, is too large. Its shape is (components, each...), and

@@ -83,7 +83,11 @@ func (s *MatrixFactorisation) Describe() Fitting {
 	if s.Biases {
 		units++
 	}
-	return Fitting{Name: "matrix_factorisation", Measures: measuresOfHidden, Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
+	measures := measuresOfHidden
+	if s.Confidence > 0 {
+		measures = measuresOfCounts
+	}
+	return Fitting{Name: "matrix_factorisation", Measures: measures, Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
 		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations,
 		Absolute: s.Solver == "sgd" || s.RidgeRows > 0 || s.RidgeColumns > 0 || s.Confidence > 0,
 		Sizes:    s.sizes}

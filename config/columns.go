@@ -25,9 +25,9 @@ func (m *Model) WithColumns(columns []data.Column) *Model {
 	return &other
 }
 
-// Holed reports whether entries of the images may be missing (key `missing` of the data set) or hidden (key `hide`).
+// Holed reports whether entries of the images may be missing (key `missing` of the data set) or hidden (keys `hide` and `leave`).
 func (m *Model) Holed() bool {
-	return m.Dataset.Source != nil && (data.HasMissing(m.Dataset.Source) || m.Dataset.Hide > 0)
+	return m.Dataset.Source != nil && (data.HasMissing(m.Dataset.Source) || m.Dataset.Hides())
 }
 
 // whole reports an error if entries may be missing or hidden and the baseline, or one of its settings, requires all
@@ -46,6 +46,8 @@ func (m *Model) whole() []table.Diagnostic {
 	key := "missing"
 	if m.Dataset.Hide > 0 {
 		key = "hide"
+	} else if m.Dataset.Leave > 0 {
+		key = "leave"
 	}
 	return []table.Diagnostic{m.finding("dataset", "", key, fmt.Sprintf("%s: %s fits all entries of images and cannot leave out those that are missing or hidden", key, m.Kind),
 		`kind = "pca", "nmf" or "sparse_nmf", or an auto-encoder with the loss mse, can`)}

@@ -4,14 +4,15 @@ import (
 	"slices"
 
 	"tessera/losses"
+	"tessera/metrics"
 )
 
 // usual are the metrics in the table of a training of any other model.
 var usual = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights"}
 
 // FirstMeasures lists the metrics by which the model is judged, most important first: those that its kind declares, or the error of
-// a model that reconstructs its samples, and those that its loss terms declare. It is the only such list: train and eval
-// measure these metrics in addition to the usual ones.
+// a model that reconstructs its samples, those that its loss terms declare, and of a generator with a judge the distance of drawn samples. It is
+// the only such list: every measurement without a choice of metrics has these metrics, and every result has them first.
 func (m *Model) FirstMeasures() (names []string) {
 	if m.Baseline != nil {
 		if names = m.Baseline.Describe().Measures; names == nil {
@@ -21,16 +22,63 @@ func (m *Model) FirstMeasures() (names []string) {
 	}
 	latent := false
 	for _, l := range m.Losses {
-		if declared, ok := l.Loss.(losses.Measured); ok {
-			names = append(names, declared.Measures()...)
-			_, diverges := l.Loss.(losses.Divergence)
-			latent = latent || diverges
+		if _, compares := l.Loss.(losses.Regression); compares && !m.regresses(l) {
+			continue
 		}
+		if l.Loss != nil {
+			names = append(names, losses.MeasuresOf(l.Loss)...)
+		}
+		_, diverges := l.Loss.(losses.Divergence)
+		latent = latent || diverges
+	}
+	if m.Opposed() { // a generator and its judge
+		names = append([]string{"drawn_precision", "drawn_recall"}, names...)
 	}
 	if m.Reconstructs() == nil && !latent {
 		names = append([]string{"mse"}, names...)
 	}
-	return slices.Compact(names)
+	return unique(names)
+}
+
+// unique returns names without those that stand before.
+func unique(names []string) (list []string) {
+	for _, name := range names {
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
+}
+
+// regresses reports whether a term compares a value with a column of numbers that the data set has.
+func (m *Model) regresses(l Loss) bool {
+	if _, ok := l.Loss.(losses.Regression); !ok {
+		return false
+	}
+	against := l.Reads().Against
+	return against == losses.Labels || m.hasColumn(against) && !m.drawsColumn(against)
+}
+
+// Targets lists the values that terms compare with columns of numbers, in the order of the terms: the first column of each value.
+func (m *Model) Targets(l *Layout) (list []metrics.Target) {
+	for _, term := range m.Losses {
+		against := ""
+		if m.regresses(term) {
+			against = term.Reads().Against
+		}
+		if against == "" || !slices.Contains(l.Values(), term.On) || slices.ContainsFunc(list, func(t metrics.Target) bool { return t.Value == term.On }) {
+			continue
+		}
+		c, _ := l.Column(against)
+		t := metrics.Target{Value: term.On, Column: against, Size: l.Size(term.On), Names: c.In}
+		for _, name := range []string{term.present, term.Mask} {
+			if name != "" {
+				t.Counted = append(t.Counted, name)
+			}
+		}
+		list = append(list, t)
+	}
+	return list
 }
 
 // Measures lists the metrics in the table of a training: [Model.FirstMeasures], and those of every model.
@@ -39,11 +87,7 @@ func (m *Model) Measures() []string {
 	if m.Baseline != nil && m.Baseline.Describe().Measures != nil {
 		return names
 	}
-	for _, name := range usual {
-		if !slices.Contains(names, name) {
-			names = append(names, name)
-		}
-	}
+	names = unique(append(names, usual...))
 	if m.Reconstructs() != nil && len(m.ClassHeads()) == 0 {
 		names = append(names, "loss")
 	}

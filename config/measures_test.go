@@ -10,7 +10,11 @@ func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
 	const vae = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"gaussian\", units = 4 }]\nloss = [{ kind = \"mse\" }, { kind = \"gaussian_kl\" }]\n"
 	const classes = "[model.m]\ndataset = \"fashion-mnist\"\nencoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\n" +
 		"head.class = { layers = [{ kind = \"dense\" }] }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n"
-	for text, want := range map[string][]string{auto: {"mse", "accuracy"}, vae: {"elbo", "elbo_likelihood"}, classes: {"accuracy", "nll"}} {
+	const views = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 4 }]\nview = [{ augment = [] }]\nloss = [{ kind = \"mse\" }, { kind = \"nt_xent\" }]\n"
+	const numbers = "[model.m]\ndataset = { name = \"csv\", file = \"testdata/columns.csv\", columns = { target = \"w\" } }\nencoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\n" +
+		"head.y = { layers = [{ kind = \"dense\" }] }\nloss = [{ kind = \"mae\", on = \"y\", against = \"target\" }]\n"
+	for text, want := range map[string][]string{auto: {"mse", "accuracy"}, vae: {"elbo", "elbo_likelihood"}, classes: {"accuracy", "nll"},
+		views: {"mse", "linear_probe_accuracy"}, numbers: {"mae", "rmse"}} {
 		m, err := load(t, text).Model("m")
 		if err != nil {
 			t.Fatal(err)

@@ -38,6 +38,7 @@ type Column struct {
 	Shape []int    `json:"shape"`             // shape of the value of one sample; empty for one number
 	Type  Type     `json:"type"`              // type of the values; "" if it is unknown without the file
 	Names []string `json:"classes,omitempty"` // names of the classes that the whole numbers index, if the file contains them
+	In    []string `json:"in,omitempty"`      // names of the numbers of a sample in the file, if they have names there
 
 	Drawn    bool  `json:"drawn,omitempty"`   // the values are drawn at random instead of read, see [Draw]
 	Between  []int `json:"-"`                 // smallest and largest value of drawn whole numbers; nil if there is no bound

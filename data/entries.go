@@ -8,8 +8,6 @@ import (
 	"slices"
 	"sort"
 	"strconv"
-
-	"tessera/internal/random"
 )
 
 // Entries contains the entries of a sparse matrix, row by row in ascending order of columns, with 8 bytes per entry. In each
@@ -232,19 +230,20 @@ func (m *Images) sparseRange() (low, high float32) {
 	return low, high
 }
 
-// hideEntries hides each entry with the probability fraction. The random numbers depend on the seed and are drawn in the order
-// of rows and columns.
-func (m *Images) hideEntries(fraction float64, seed, split uint64) *Images {
+// hideEntries hides the entries of each row that choose sets.
+func (m *Images) hideEntries(choose func(chosen []bool)) *Images {
 	e := *m.entries
 	e.columns, e.values, e.hidden = slices.Clone(e.columns), slices.Clone(e.values), make([]int, e.rows())
-	r := random.Stream(seed, "hide", split)
 	var held []int
+	var chosen []bool
 	for i := range e.hidden {
 		from, to := e.starts[i], e.starts[i+1]
 		held = held[:0]
+		chosen = slices.Grow(chosen[:0], to-from)[:to-from]
+		choose(chosen)
 		at := from
 		for k := from; k < to; k++ {
-			if r.Float64() < fraction {
+			if chosen[k-from] {
 				held = append(held, k)
 				continue
 			}

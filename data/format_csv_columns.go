@@ -19,7 +19,8 @@ type csvValues struct {
 	allows bool     // empty cells are missing entries instead of errors
 	spans  *spans
 	layout Layout
-	holes  bool // some entries are missing
+	holes  bool     // some entries are missing
+	in     []string // names of the columns of the file
 }
 
 // newCSVColumns returns the collectors for the requested further columns.
@@ -34,6 +35,11 @@ func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 
 // add adds the cells of one line.
 func (c *csvValues) add(header, cells []string, line int) error {
+	if c.in == nil {
+		for _, i := range c.at {
+			c.in = append(c.in, strings.Clone(header[i]))
+		}
+	}
 	for k, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
 		if isMissing(cell) && c.allows {
@@ -87,14 +93,16 @@ func (c *csvValues) finish(known []Column) (*Values, error) {
 		return nil, fmt.Errorf("column %q has values that are not whole numbers, but those of the training samples are", c.name)
 	case want.Type == Float32 || !c.whole || c.holes:
 		v := FloatColumn(c.name, shape, c.floats)
-		v.Missing = c.allows
+		v.Missing, v.In = c.allows, c.in
 		return v, nil
 	}
 	whole := make([]int32, len(c.floats))
 	for i, v := range c.floats {
 		whole[i] = int32(v)
 	}
-	return WholeColumn(c.name, shape, whole), nil
+	v := WholeColumn(c.name, shape, whole)
+	v.In = c.in
+	return v, nil
 }
 
 // classes converts text to indices into names, or by default into all texts in alphabetical order. An empty cell is an

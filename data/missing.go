@@ -188,34 +188,85 @@ func (m *Images) Raw() []float32 {
 	return all
 }
 
-// hiding returns the set with hidden entries. Each entry is hidden with the probability Hide of the selection, depending on
-// the seed and the position in the file. A set that already has hidden entries is returned unchanged.
+// hiding returns the set with hidden entries: each with the probability Hide of the selection, or Leave entries of each sample. They depend
+// on the seed and the position in the file. A set that already has hidden entries is returned unchanged.
 func (s *Set) hiding(sel Selection, seed uint64) *Set {
-	if sel.Hide == 0 {
+	if !sel.Hides() {
 		return s
 	}
 	other := *s
-	other.Train, other.Test = s.Train.hide(sel.Hide, seed, 0), s.Test.hide(sel.Hide, seed, 1)
+	for split, images := range []**Images{&other.Train, &other.Test} {
+		hides := random.Stream(seed, "hide", uint64(split))
+		choose := func(chosen []bool) {
+			for k := range chosen {
+				chosen[k] = hides.Float64() < sel.Hide
+			}
+		}
+		if sel.Leave > 0 {
+			leaves := random.Stream(seed, "leave", uint64(split))
+			choose = func(chosen []bool) {
+				clear(chosen)
+				if len(chosen) > sel.Leave {
+					for _, k := range leaves.Perm(len(chosen))[:sel.Leave] {
+						chosen[k] = true
+					}
+				}
+			}
+		}
+		*images = (*images).hide(choose, sel.Leave > 0)
+	}
 	return &other
 }
 
-// hide hides entries of all rows in memory.
-func (m *Images) hide(fraction float64, seed uint64, split uint64) *Images {
+// hide hides the entries of each row in memory that choose sets; choose gets one element for each entry, of a matrix that is not sparse also
+// for missing ones unless observed is true.
+func (m *Images) hide(choose func(chosen []bool), observed bool) *Images {
 	if m == nil || m.hides() {
 		return m
 	}
 	if m.entries != nil {
-		return m.hideEntries(fraction, seed, split)
+		return m.hideEntries(choose)
 	}
 	other := *m
 	other.hidden = make([]byte, m.stock()*m.pixels)
-	r := random.Stream(seed, "hide", split)
-	for k := range other.hidden {
-		if r.Float64() < fraction {
-			other.hidden[k] = 1
+	places, chosen := make([]int, 0, m.pixels), make([]bool, m.pixels)
+	for from := 0; from < len(other.hidden); from += m.pixels {
+		places = places[:0]
+		for k := from; k < from+m.pixels; k++ {
+			if !observed || m.observed(k) {
+				places = append(places, k)
+			}
+		}
+		choose(chosen[:len(places)])
+		for i, k := range places {
+			if chosen[i] {
+				other.hidden[k] = 1
+			}
 		}
 	}
 	return &other
+}
+
+// Fewer returns the number of samples with at most n entries that are there, and the place of the first of them, -1 for none.
+func (m *Images) Fewer(n int) (count, first int) {
+	first = -1
+	for i := m.n - 1; i >= 0; i-- {
+		there := 0
+		if m.entries != nil {
+			columns, _ := m.Entries(i)
+			held, _ := m.HeldOut(i)
+			there = len(columns) + len(held)
+		}
+		for k := 0; m.entries == nil && k < m.pixels; k++ {
+			if at := m.row(i)*m.pixels + k; m.floats == nil || m.floats[at] == m.floats[at] {
+				there++
+			}
+		}
+		if there <= n {
+			count, first = count+1, i
+		}
+	}
+	return count, first
 }
 
 // NoneObserved returns an error for a value that is missing in all samples, because a model cannot learn it.

@@ -195,3 +195,45 @@ func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// leave hides as many entries of every sample, drawn by the seed; a sample with no more keeps all.
+func TestEntriesOfEverySampleAreLeftOut(t *testing.T) {
+	nan := float32(math.NaN())
+	dense, err := NewFloats([]int{5}, []float32{1, 2, 3, 4, 5, nan, nan, nan, 6, 7, nan, nan, nan, 8, 9}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sparse, err := NewEntries([]int{0, 5, 7, 9}, []int32{0, 1, 2, 3, 4, 3, 4, 3, 4}, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9}, 5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, m := range map[string]*Images{"dense": dense.WithMissing(), "sparse": sparse} {
+		leave := func(n int, seed uint64) []float32 {
+			return (&Set{Train: m}).hiding(Selection{Leave: n}, seed).Train.All()[HeldOutColumn]
+		}
+		for n, want := range map[int][]int{1: {1, 1, 1}, 2: {2, 0, 0}, 5: {0, 0, 0}} {
+			held := leave(n, 3)
+			for i, count := range want {
+				sum := 0
+				for _, h := range held[5*i : 5*i+5] {
+					sum += int(h)
+				}
+				if sum != count {
+					t.Errorf("%s: leave = %d hides %d entries of sample %d, want %d", name, n, sum, i, count)
+				}
+			}
+			if !slices.Equal(held, leave(n, 3)) {
+				t.Errorf("%s: equal seeds leave out other entries", name)
+			}
+		}
+		if slices.Equal(leave(2, 1), leave(2, 2)) && slices.Equal(leave(2, 1), leave(2, 4)) {
+			t.Errorf("%s: the seed has no influence", name)
+		}
+		if count, first := m.Fewer(2); name == "sparse" && (count != 2 || first != 1) {
+			t.Errorf("%s: %d samples have at most 2 entries, the first is %d", name, count, first)
+		}
+	}
+	if _, err := (&Set{Name: "x", Shape: []int{5}, Train: sparse}).Split(Selection{Fit: "train", Hide: 0.1, Leave: 1}, 1); err == nil {
+		t.Error("hide and leave together are no error")
+	}
+}

@@ -18,6 +18,7 @@ type Selection struct {
 	Limit      int        `toml:"limit" want:">= 0" doc:"fit only the first images, this many; 0 fits all"`
 	Validation Validation `toml:"validation" doc:"fraction of the fitted images that is held out, 0 for none, or \"test\" for the test images; never select a model on the test images"`
 	Hide       float64    `toml:"hide" optional:"true" want:"in [0,1)" doc:"fraction of the entries of all images that a model does not see, drawn by the seed: mse_held_out measures how it completes them"`
+	Leave      int        `toml:"leave" optional:"true" want:">= 0" doc:"entries of every sample that a model does not see, this many, drawn by the seed: the metrics of ranking measure whether it ranks them first. A sample with no more entries keeps all"`
 	Labelled   float64    `toml:"labelled" want:"in (0,1]" doc:"fraction of the fitted images whose labels are known in training; all by default"`
 
 	// Drawn lists the drawn columns of the model; nil for none. It is not a key of the data set.
@@ -32,6 +33,9 @@ func DefaultSelection(s Source) Selection {
 	}
 	return Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}
 }
+
+// Hides reports whether entries of samples are hidden.
+func (s Selection) Hides() bool { return s.Hide > 0 || s.Leave > 0 }
 
 // Need returns the data that fitting and validating read. An evaluation also needs the test images.
 func (s Selection) Need() Need {
@@ -92,10 +96,13 @@ type Splits struct {
 // of each class (rounded, at least one image), drawn by the seed, keeps its labels; the others get [UnknownLabel]. A fraction
 // of 0, the zero value, or 1 keeps all labels. Validation and test images keep their labels. In a set with a scale, the
 // statistics are those of the remaining fitted images, and all images are scaled by them. First of all, the fraction Hide of
-// the entries of all images is hidden.
+// the entries of all images is hidden, or Leave entries of each.
 func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	if err := s.check(); err != nil {
 		return Splits{}, err
+	}
+	if sel.Hide > 0 && sel.Leave > 0 {
+		return Splits{}, &Error{Dataset: s.Name, Problem: "hide and leave both hide entries", Hint: "leave out one of these keys"}
 	}
 	splits, err := s.hiding(sel, seed).split(sel, seed)
 	if err == nil {

@@ -103,7 +103,8 @@ func TestEntriesAreHiddenBySeed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hidden, again, other := m.hide(0.25, 3, 0), m.hide(0.25, 3, 0), m.hide(0.25, 4, 0)
+	hide := func(seed uint64) *Images { return (&Set{Train: m}).hiding(Selection{Hide: 0.25}, seed).Train }
+	hidden, again, other := hide(3), hide(3), hide(4)
 	held := 0
 	for i := range n {
 		c, v := hidden.Entries(i)
@@ -317,7 +318,7 @@ func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
 	if m := set.Train; m.Len() != 3 || m.Pixels() != 3 {
 		t.Errorf("%d rows of %d values, want 3 of 3", m.Len(), m.Pixels())
 	}
-	if hidden := set.Train.hide(0.99, 1, 0); !hidden.Holed() || hidden.Zeros() {
+	if hidden := set.hiding(Selection{Hide: 0.99}, 1).Train; !hidden.Holed() || hidden.Zeros() {
 		t.Error("hidden entries are not missing")
 	}
 }

@@ -154,6 +154,14 @@ func (c *Coder) ClassColumn(head string) string {
 	return ""
 }
 
+// Targets implements [metrics.Regressor].
+func (c *Coder) Targets() []metrics.Target {
+	if c.model == nil {
+		return nil
+	}
+	return c.model.Spec.Targets(c.model.Layout)
+}
+
 // Named returns the names of the other values that [Coder.Value] computes: the outputs of the layers by path, and the
 // values that layers publish.
 func (c *Coder) Named() []string {

@@ -258,6 +258,10 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 		in.heads = []metrics.Head{{Name: m.ClassHeads()[0], Labels: in.batch.Labels}}
 		in.batch.Logits, err = m.Value(in.heads[0].Name, m.sample.Images)
 	}
+	if reads.Has(metrics.ReadsTargets) {
+		in.heads = append(in.heads, metrics.Head{Name: m.Targets()[0].Value, Target: &m.Targets()[0]})
+		in.batch.Logits, err = m.Value(m.Targets()[0].Value, m.sample.Images)
+	}
 	if reads.Has(metrics.ReadsObjective) {
 		pixels := volume.Of(m.shape)
 		for i := range m.images() {
@@ -295,7 +299,7 @@ func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err
 		}
 		var heads []metrics.Head
 		for _, head := range in.heads {
-			heads = append(heads, metrics.Head{Name: head.Name, Labels: b.Labels, Logits: rows(in.batch.Logits)})
+			heads = append(heads, metrics.Head{Name: head.Name, Target: head.Target, Labels: b.Labels, Logits: rows(in.batch.Logits)})
 		}
 		if err := meters.Add(b, heads); err != nil {
 			return nil, err
@@ -324,7 +328,7 @@ func (t metricTrial) cutAnyhow() error {
 func (t metricTrial) readsDeclared() error {
 	return t.withInputs(t.Reads, func(_ inputs, got metrics.Values) error {
 		var all metrics.Reads
-		for one := metrics.ReadsImages; one <= metrics.ReadsObjective; one <<= 1 {
+		for one := metrics.ReadsImages; one <= metrics.ReadsTargets; one <<= 1 {
 			if t.gives(one) {
 				all |= one
 			}
@@ -449,6 +453,9 @@ func measuredModels(values []string) []*measured {
 			}
 			m.sample.Columns = map[string][]float32{"group": groups}
 		}),
+		newMeasured("a head of numbers", []int{5, 4}, 4, 260, func(m *measured) {
+			m.sample.Columns = map[string][]float32{targetColumn: normal(rand.New(rand.NewPCG(8, 1)), 260*classesOfHeads, 1)}
+		}),
 		newMeasured("one image", []int{5, 4}, 4, 1, nil),
 		newMeasured("sums of disjoint parts", []int{6, 5}, 7, 260, sumOfParts),
 		newMeasured("missing and hidden entries", []int{5, 4}, 4, 260, func(m *measured) {
@@ -520,7 +527,7 @@ func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shap
 // gives reports whether the model provides the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
 	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
-		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 ||
+		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 || r.Has(metrics.ReadsTargets) && len(m.Targets()) == 0 ||
 		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
 
@@ -593,6 +600,22 @@ func (m *measured) ClassHeads() []string {
 		}
 	}
 	return names
+}
+
+// Draw implements [metrics.Sampler].
+func (m *measured) Draw(_ context.Context, n int, seed uint64) ([]float32, error) {
+	return normal(rand.New(rand.NewPCG(seed, 3)), n*volume.Of(m.shape), 1), nil
+}
+
+// targetColumn is the column of numbers that a head is compared with.
+const targetColumn = "target"
+
+// Targets implements [metrics.Regressor].
+func (m *measured) Targets() []metrics.Target {
+	if m.sample.Columns[targetColumn] == nil {
+		return nil
+	}
+	return []metrics.Target{{Value: "class", Column: targetColumn, Size: classesOfHeads}}
 }
 
 func (m *measured) Value(name string, images []float32) ([]float32, error) {

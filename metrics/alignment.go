@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
@@ -76,7 +77,7 @@ func init() {
 			n += float64(len(z) / s.Units)
 			return nil
 		}, func() []Value {
-			return []Value{Number(max(0, squares/n-dot(means, means)/(n*n)))}
+			return []Value{Number(max(0, squares/n-fit.Dot(means, means)/(n*n)))}
 		}}, nil
 	})
 }
@@ -103,7 +104,7 @@ func (m *alignmentMeter) Values(context.Context) ([]Value, error) {
 		z[v] = vectors.Wide(codes)
 		toLength1(z[v], m.coder.Units())
 	}
-	return []Value{Number(squaredDistance(z[0], z[1]) / float64(len(z[0])/m.coder.Units()))}, nil
+	return []Value{Number(fit.SquaredDistance(z[0], z[1]) / float64(len(z[0])/m.coder.Units()))}, nil
 }
 
 type uniformityMeter struct{ spaced }
@@ -121,7 +122,7 @@ func (m *uniformityMeter) Values(ctx context.Context) ([]Value, error) {
 	team.For(n, 16, func(from, to int) {
 		for i := from; i < to && ctx.Err() == nil; i++ {
 			for j := range i {
-				sums[i] += math.Exp(-2 * squaredDistance(z[i*k:(i+1)*k], z[j*k:(j+1)*k]))
+				sums[i] += math.Exp(-2 * fit.SquaredDistance(z[i*k:(i+1)*k], z[j*k:(j+1)*k]))
 			}
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/fit"
 )
 
 // memory is a coder that does no work, so that the benchmark measures only the evaluation.
@@ -46,7 +48,7 @@ func BenchmarkSVM(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 3))
 	features, labels := clouds(r, 8_000, 100, 10)
 	for b.Loop() {
-		if _, err := (LinearSVM{C: 1, Tolerance: SVMTolerance}).Fit(context.Background(), features, 100, labels); err != nil {
+		if _, err := (fit.SVM{C: 1, Tolerance: fit.Tolerance}).Fit(context.Background(), features, 100, labels); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -56,13 +58,13 @@ func BenchmarkLinearProbe(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 3))
 	features, labels := clouds(r, 8_000, 100, 10)
 	for b.Loop() {
-		p, err := newSVMProblem(features, 100, labels)
+		p, err := fit.Of("svm", features, 100, labels)
 		if err != nil {
 			b.Fatal(err)
 		}
-		p.scale(p.subset(nil))
-		p.centre(p.subset(nil))
-		if _, err := p.logistic(context.Background(), 1); err != nil {
+		p.Scale(p.Subset(nil))
+		p.Centre(p.Subset(nil))
+		if _, err := p.Logistic(context.Background(), 1); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -3,6 +3,8 @@ package metrics
 import (
 	"context"
 	"math"
+
+	"tessera/internal/fit"
 )
 
 var _ Meter = (*clustersMeter)(nil)
@@ -54,7 +56,7 @@ func Clusters(codes []float32, units int) (clusters []int) {
 }
 
 func (m *clustersMeter) Values(context.Context) ([]Value, error) {
-	classes, labels, err := classIndices("clusters", m.labels)
+	classes, labels, err := fit.Classes("clusters", m.labels)
 	if err != nil {
 		return nil, err
 	}

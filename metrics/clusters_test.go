@@ -5,6 +5,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"tessera/internal/fit"
 )
 
 // The expected values are those of scikit-learn and SciPy, computed by testdata/clusters.py.
@@ -28,7 +30,7 @@ func TestClustersEqualScikitLearns(t *testing.T) {
 			codes[j*c.Units+cluster] = 0.7
 		}
 		m := &clustersMeter{units: c.Units}
-		s := &silhouetteMeter{units: c.Units, pixels: c.Width, every: 1}
+		s := &silhouetteMeter{units: c.Units, kept: newSpread(len(c.Clusters), MostSilhouette, c.Width)}
 		for _, half := range [][2]int{{0, len(c.Clusters) / 2}, {len(c.Clusters) / 2, len(c.Clusters)}} {
 			b := &Batch{Images: c.X[half[0]*c.Width : half[1]*c.Width], Codes: codes[half[0]*c.Units : half[1]*c.Units], Labels: c.Labels[half[0]:half[1]]}
 			if err := m.Add(b); err != nil {
@@ -80,11 +82,11 @@ func TestAccuraciesAreRatiosOfCounts(t *testing.T) {
 	for i, label := range labels {
 		codes[i] = float32(2*label - 1)
 	}
-	p, err := newSVMProblem(codes, 1, labels)
+	p, err := fit.Of("svm", codes, 1, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if accuracy, _ := p.predicted([]float64{-1, 0, 1, 0}); accuracy != 1 {
+	if accuracy, _ := p.Predicted([]float64{-1, 0, 1, 0}); accuracy != 1 {
 		t.Errorf("linear probe: got %v, want 1", accuracy)
 	}
 }

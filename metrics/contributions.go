@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-
-	"tessera/data"
 )
 
 // contributing is the threshold above which a unit contributes to an image, as a fraction of the image's largest
@@ -147,57 +145,4 @@ func absolute(code []float32, scales []float64) []float64 {
 		c[j] = math.Abs(float64(v)) * scales[j]
 	}
 	return c
-}
-
-// labelled collects the contributions h_j |w_j|_2 of the labelled images.
-type labelled struct {
-	name   string // name of the metric, for messages
-	scales []float64
-	rows   []float64 // n x units
-	labels []int
-}
-
-// newLabelled returns an empty collection for a model.
-func newLabelled(name string, s *Subject) labelled {
-	return labelled{name: name, scales: s.Atoms.scales()}
-}
-
-func (l *labelled) Add(b *Batch) error {
-	k := len(l.scales)
-	for i, label := range b.Labels {
-		if label < 0 {
-			continue
-		}
-		for j, v := range b.Codes[i*k : (i+1)*k] {
-			l.rows = append(l.rows, float64(v)*l.scales[j])
-		}
-		l.labels = append(l.labels, label)
-	}
-	return nil
-}
-
-// classes returns the index of the class of each image, and the number of classes. Non-finite contributions are an error;
-// fewer than two classes are a [*data.Error].
-func (l *labelled) classes() (indices []int, count int, err error) {
-	for i, v := range l.rows {
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return nil, 0, fmt.Errorf("metrics: %s: the code of labelled image %d is not finite", l.name, i/len(l.scales))
-		}
-	}
-	classes, indices, err := classIndices(l.name, l.labels)
-	return indices, len(classes), err
-}
-
-// classIndices returns the classes that occur, ascending, and the index of each label among them. Fewer than two classes are
-// a [*data.Error], which names the metric.
-func classIndices(metric string, labels []int) (classes, indices []int, err error) {
-	classes = slices.Compact(slices.Sorted(slices.Values(labels)))
-	if len(classes) < 2 {
-		return nil, nil, &data.Error{Problem: fmt.Sprintf("%s: %d classes, want at least 2", metric, len(classes)), Hint: "measure without " + metric}
-	}
-	indices = make([]int, len(labels))
-	for i, label := range labels {
-		indices[i], _ = slices.BinarySearch(classes, label)
-	}
-	return classes, indices, nil
 }

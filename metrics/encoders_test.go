@@ -8,6 +8,8 @@ import (
 	"math"
 	"os"
 	"testing"
+
+	"tessera/internal/fit"
 )
 
 // The expected numbers are those of scikit-learn, NumPy and plain loops on the same codes, computed by testdata/encoders.py.
@@ -33,25 +35,25 @@ func TestMeasuresOfEncodersEqualScikitLearnsAndNumPys(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range cases {
-		p, err := newSVMProblem(c.Codes, c.Units, c.Labels)
+		p, err := fit.Of("svm", c.Codes, c.Units, c.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}
-		train, test := p.subset(c.Fitted), p.subset(c.Held)
-		train.scale(test)
-		train.centre(test)
-		w, err := train.logistic(context.Background(), c.C)
+		train, test := p.Subset(c.Fitted), p.Subset(c.Held)
+		train.Scale(test)
+		train.Centre(test)
+		w, err := train.Logistic(context.Background(), c.C)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for k, row := range c.Weights {
 			for j, want := range row {
-				if got := w[k*p.width+j]; !(math.Abs(got-want) <= 1e-4) {
+				if got := w[k*p.Width+j]; !(math.Abs(got-want) <= 1e-4) {
 					t.Errorf("case %d: weight of class %d, unit %d: got %.7g, want %.7g", i, k, j, got, want)
 				}
 			}
 		}
-		accuracy, nll := test.predicted(w)
+		accuracy, nll := test.Predicted(w)
 		within1e6(t, fmt.Sprintf("case %d: accuracy", i), accuracy, c.Accuracy)
 		if !(math.Abs(nll-c.NLL) <= 1e-4) {
 			t.Errorf("case %d: cross entropy: got %.7g, want %.7g", i, nll, c.NLL)

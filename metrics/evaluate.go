@@ -73,7 +73,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 			return nil, err
 		}
 	}
-	heads := classHeads(coder, &s)
+	heads := append(classHeads(coder, &s), targetHeads(coder, &s)...)
 	e := evaluation{coder: coder, sample: s, heads: heads, pixels: len(s.Images) / n}
 	if e.meters, err = Start(subject, e.has(subject), heads, chosen); err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder, e.sample.Columns), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil,
-		ReadsLabels: e.sample.Labels != nil, ReadsLogits: len(e.heads) > 0, ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
+		ReadsLabels: e.sample.Labels != nil, ReadsLogits: slices.ContainsFunc(e.heads, ofClasses), ReadsTargets: slices.ContainsFunc(e.heads, ofNumbers), ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
 		ReadsObjective: measuresObjective(e.coder, e.sample),
 	} {
 		if there {
@@ -118,7 +118,7 @@ func (e *evaluation) has(s Subject) Reads {
 
 // measure passes every batch to the meters, unless none of them reads batches.
 func (e *evaluation) measure(ctx context.Context, n int) error {
-	if e.meters.Reads()&(ReadsImages|ReadsCodes|ReadsOutputs|ReadsLabels|ReadsLogits) == 0 {
+	if e.meters.Reads()&(ReadsImages|ReadsCodes|ReadsOutputs|ReadsLabels|ReadsLogits|ReadsTargets) == 0 {
 		return nil
 	}
 	for from, to := range batches(n) {
@@ -163,9 +163,9 @@ func (e *evaluation) batch(from, to int) (err error) {
 		}
 	}
 	var heads []Head
-	if reads.Has(ReadsLogits) {
+	if reads&(ReadsLogits|ReadsTargets) != 0 {
 		for _, h := range e.heads {
-			one := Head{Name: h.Name}
+			one := Head{Name: h.Name, Target: h.Target}
 			if h.Labels != nil {
 				one.Labels = h.Labels[from:to]
 			}
@@ -223,13 +223,18 @@ type Meters struct {
 	running []running
 }
 
-// Head is a head with one logit per class, and the classes of the samples.
+// Head is a head with one logit per class, and the classes of the samples; or, with a Target, a value that is compared with a column of
+// numbers.
 type Head struct {
 	Name    string
 	Labels  []int     // the class of each sample, negative if unknown; nil if all are unknown
 	Classes []string  // names of the classes; nil if unknown
+	Target  *Target   // nil for a head of classes
 	Logits  []float32 // one row per sample; not read by [Start]
 }
+
+func ofClasses(h Head) bool { return h.Target == nil }
+func ofNumbers(h Head) bool { return h.Target != nil }
 
 // running is a selected metric during an evaluation.
 type running struct {
@@ -237,7 +242,7 @@ type running struct {
 	meter   Meter  // meter of the metric; nil if the metric is not applicable
 	missing string // why the metric is not applicable
 	prefix  string // prefix of the names of its values
-	head    string // the head whose logits it reads, "" if it reads none
+	head    Head   // the head whose logits it reads; its name is "" if it reads none
 }
 
 // Start starts the meters of the selected metrics for one model. has lists the inputs that the batches and the subject will
@@ -266,9 +271,14 @@ func Start(s Subject, has Reads, heads []Head, chosen Selection) (*Meters, error
 // start starts the meter of a choice, or its meters for all heads.
 func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 	d := c.Metric.Describe()
-	ofHeads := d.Reads.Has(ReadsLogits)
-	if ofHeads && d.Reads.Has(ReadsLabels) {
-		heads = slices.DeleteFunc(slices.Clone(heads), func(h Head) bool { return h.Labels == nil })
+	ofHeads := d.Reads&(ReadsLogits|ReadsTargets) != 0
+	other := ofNumbers
+	if d.Reads.Has(ReadsTargets) {
+		other = ofClasses
+	}
+	heads = slices.DeleteFunc(slices.Clone(heads), other)
+	if d.Reads.Has(ReadsLogits | ReadsLabels) {
+		heads = slices.DeleteFunc(heads, func(h Head) bool { return h.Labels == nil })
 		if has &^= ReadsLabels; len(heads) > 0 {
 			has |= ReadsLabels
 		}
@@ -293,12 +303,12 @@ func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 		of = heads
 	}
 	for _, head := range of {
-		run := running{choice: c, head: head.Name}
+		run := running{choice: c, head: head}
 		if len(of) > 1 {
 			run.prefix = head.Name + "."
 		}
 		subject := s
-		subject.Head, subject.Classes = head.Name, head.Classes
+		subject.Head, subject.Classes, subject.Target = head.Name, head.Classes, head.Target
 		var err error
 		if err = c.guarded(func() error { run.meter, err = c.Metric.Start(&subject); return err }); err != nil {
 			return err
@@ -336,10 +346,10 @@ func (m *Meters) Add(b Batch, heads []Head) error {
 		if one.coder == nil {
 			one.coder = m.coder
 		}
-		if run.head != "" {
-			i := slices.IndexFunc(heads, func(h Head) bool { return h.Name == run.head })
+		if run.head.Name != "" {
+			i := slices.IndexFunc(heads, func(h Head) bool { return h.Name == run.head.Name && ofNumbers(h) == ofNumbers(run.head) })
 			if i < 0 {
-				return fmt.Errorf("metrics: %s: no logits of the head %q", run.choice.first(), run.head)
+				return fmt.Errorf("metrics: %s: no logits of the head %q", run.choice.first(), run.head.Name)
 			}
 			one.Logits, one.Labels = heads[i].Logits, heads[i].Labels
 		}
@@ -371,7 +381,10 @@ func (run running) values(ctx context.Context) (chosen Values, err error) {
 		all[i].Missing = run.missing
 	}
 	if run.meter != nil {
-		if err = run.choice.guarded(func() error { all, err = run.meter.Values(ctx); return err }); err != nil {
+		err = run.choice.guarded(func() error { all, err = run.meter.Values(ctx); return err })
+		if lacking, ok := errors.AsType[*data.Error](err); ok && run.choice.Optional { // such as a class with too few images
+			all = slices.Repeat([]Value{NotApplicable(lacking.Problem)}, len(measures))
+		} else if err != nil {
 			return nil, err
 		}
 	}

@@ -1,13 +1,13 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 
 	"tessera/data"
-	"tessera/internal/parallel/team"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 )
 
@@ -20,7 +20,7 @@ func init() {
 // class at random, fits a classifier to their codes and classifies all other labelled images. There are two classifiers:
 //
 //   - the nearest centroid: the class whose mean code is nearest, by Euclidean distance
-//   - linear: a [LinearSVM] with C = 1
+//   - linear: a [fit.SVM] with C = 1
 //
 // Before this, every unit is divided by its root mean square over all measured labelled images, without use of the labels; a
 // unit that is always 0 is not divided. The results are the mean accuracy over the draws and its 2.5 and 97.5 % quantiles,
@@ -49,46 +49,30 @@ func (*FewShot) Describe() Description {
 }
 
 func (m *FewShot) Start(s *Subject) (Meter, error) {
-	meter := &fewShotMeter{FewShot: *m, svmMeter: svmMeter{units: s.Units}}
-	if meter.Shots < 1 {
-		meter.Shots = 5
-	}
-	if meter.Draws < 1 {
-		meter.Draws = 50
-	}
-	if meter.Seed == 0 {
-		meter.Seed = s.Seed
-	}
-	return meter, nil
+	return &readout{name: "few_shot", units: s.Units, values: FewShot{max(m.Shots, 0), max(m.Draws, 0), cmp.Or(m.Seed, s.Seed)}.measure}, nil
 }
 
-type fewShotMeter struct {
-	FewShot
-	svmMeter
-}
-
-func (m *fewShotMeter) Values(ctx context.Context) ([]Value, error) {
-	p, err := newSVMProblem(m.codes, m.units, m.labels)
-	if err != nil {
-		return nil, err
-	}
-	p.scale(p.subset(nil))
-	of := make([][]int, len(p.classes))
-	for i, l := range p.labels {
+// measure returns the values of the codes, whose scale it changes in a copy.
+func (m FewShot) measure(ctx context.Context, p *fit.Labelled) ([]Value, error) {
+	m.Shots, m.Draws = cmp.Or(m.Shots, 5), cmp.Or(m.Draws, 50)
+	p = p.Clone()
+	p.Scale(p.Subset(nil))
+	of := make([][]int, len(p.Classes))
+	for i, l := range p.Labels {
 		of[l] = append(of[l], i)
 	}
 	for k, images := range of {
 		if len(images) <= m.Shots {
-			return nil, &data.Error{Problem: fmt.Sprintf("few_shot: class %d has %d images, want more than the %d of a draw", p.classes[k], len(images), m.Shots),
+			return nil, &data.Error{Problem: fmt.Sprintf("few_shot: class %d has %d images, want more than the %d of a draw", p.Classes[k], len(images), m.Shots),
 				Hint: "lower shots"}
 		}
 	}
 	centroid, linear := make([]float64, m.Draws), make([]float64, m.Draws)
 	for draw := range m.Draws {
 		shots, others := m.draw(of, uint64(draw))
-		train, test := p.subset(shots), p.subset(others)
-		centroid[draw] = train.nearestCentroid(test)
-		a, err := accuracies(ctx, train, test, []float64{1}, SVMTolerance)
+		train, test := p.Subset(shots), p.Subset(others)
+		centroid[draw] = train.NearestCentroid(test)
+		a, err := fit.Accuracies(ctx, train, test, []float64{1}, fit.Tolerance)
 		if err != nil {
 			return nil, err
 		}
@@ -104,7 +88,7 @@ func (m *fewShotMeter) Values(ctx context.Context) ([]Value, error) {
 }
 
 // draw returns the indices of Shots images of each class, and of all other images.
-func (m *fewShotMeter) draw(of [][]int, draw uint64) (shots, others []int) {
+func (m FewShot) draw(of [][]int, draw uint64) (shots, others []int) {
 	r := random.Stream(m.Seed, "few_shot", draw)
 	for _, images := range of {
 		for i, at := range r.Perm(len(images)) {
@@ -116,35 +100,6 @@ func (m *fewShotMeter) draw(of [][]int, draw uint64) (shots, others []int) {
 		}
 	}
 	return shots, others
-}
-
-// nearestCentroid returns the fraction of the rows of test that are nearest to the mean of their own class.
-func (p *svmProblem) nearestCentroid(test *svmProblem) float64 {
-	means, counts := make([]float64, len(p.classes)*p.width), make([]float64, len(p.classes))
-	for i, class := range p.labels {
-		counts[class]++
-		for j, v := range p.row(i) {
-			means[class*p.width+j] += v
-		}
-	}
-	for i := range means {
-		means[i] /= counts[i/p.width]
-	}
-	right := make([]float64, test.n)
-	team.For(test.n, 100, func(from, to int) {
-		for i := from; i < to; i++ {
-			best, least := 0, math.Inf(1)
-			for class := range p.classes {
-				if d := squaredDistance(test.row(i), means[class*p.width:(class+1)*p.width]); d < least {
-					best, least = class, d
-				}
-			}
-			if best == test.labels[i] {
-				right[i] = 1
-			}
-		}
-	})
-	return mean(right, len(right))
 }
 
 // quantile returns the quantile q of ascending numbers, interpolated linearly.

@@ -51,7 +51,7 @@ func TestFewShotEqualsPlainLoops(t *testing.T) {
 	value := func(i, j int) float64 { return float64(b.Codes[i*units+j]) / math.Sqrt(scale[j]/float64(known)) }
 	want := 0.0
 	for draw := range 9 {
-		shots, others := (&fewShotMeter{FewShot: *m}).draw([][]int{of[0], of[1], of[2]}, uint64(draw))
+		shots, others := m.draw([][]int{of[0], of[1], of[2]}, uint64(draw))
 		if len(shots) != 6 || len(others) != known-6 {
 			t.Fatalf("%d shots, %d others", len(shots), len(others))
 		}

@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 )
 
@@ -34,46 +35,37 @@ func (*KNN) Describe() Description {
 }
 
 func (m *KNN) Start(s *Subject) (Meter, error) {
-	k := m.Neighbours
+	return contributionReadout("knn_accuracy", s, neighbours(m.Neighbours)), nil
+}
+
+// neighbours returns the accuracy of the classes of the nearest codes.
+func neighbours(k int) func(ctx context.Context, p *fit.Labelled) ([]Value, error) {
 	if k < 1 {
 		k = 5
 	}
-	return &knnMeter{labelled: newLabelled("knn_accuracy", s), neighbours: k}, nil
-}
-
-type knnMeter struct {
-	labelled
-	neighbours int
-}
-
-func (m *knnMeter) Values(ctx context.Context) ([]Value, error) {
-	labels, classes, err := m.classes()
-	if err != nil {
-		return nil, err
+	return func(ctx context.Context, p *fit.Labelled) ([]Value, error) {
+		right := make([]float64, p.N)
+		team.For(p.N, 50, func(from, to int) {
+			votes := make([]int, len(p.Classes))
+			for i := from; i < to && ctx.Err() == nil; i++ {
+				clear(votes)
+				for _, j := range nearest(p, i, min(k, p.N-1)) {
+					votes[p.Labels[j]]++
+				}
+				if slices.Index(votes, slices.Max(votes)) == p.Labels[i] {
+					right[i] = 1
+				}
+			}
+		})
+		return []Value{Number(mean(right, len(right)))}, ctx.Err()
 	}
-	right := make([]float64, len(labels))
-	team.For(len(labels), 50, func(from, to int) {
-		votes := make([]int, classes)
-		for i := from; i < to && ctx.Err() == nil; i++ {
-			clear(votes)
-			for _, j := range m.nearest(i) {
-				votes[labels[j]]++
-			}
-			if slices.Index(votes, slices.Max(votes)) == labels[i] {
-				right[i] = 1
-			}
-		}
-	})
-	return []Value{Number(mean(right, len(right)))}, ctx.Err()
 }
 
-// nearest returns the indices of the images nearest to image i.
-func (m *knnMeter) nearest(i int) []int {
-	width := len(m.scales)
-	row := m.rows[i*width : (i+1)*width]
-	k := min(m.neighbours, len(m.labels)-1)
+// nearest returns the indices of the k rows nearest to row i.
+func nearest(p *fit.Labelled, i, k int) []int {
+	row := p.Row(i)
 	found, distances := make([]int, 0, k+1), make([]float64, 0, k+1) // ascending
-	for j := range m.labels {
+	for j := range p.N {
 		if j == i {
 			continue
 		}
@@ -81,7 +73,7 @@ func (m *knnMeter) nearest(i int) []int {
 		if len(found) == k {
 			most = distances[k-1]
 		}
-		d := squaredDistanceUpTo(row, m.rows[j*width:(j+1)*width], most)
+		d := squaredDistanceUpTo(row, p.Row(j), most)
 		if len(found) == k && d >= most {
 			continue
 		}
@@ -97,17 +89,7 @@ func (m *knnMeter) nearest(i int) []int {
 	return found
 }
 
-// squaredDistance returns the sum of (a - b)^2.
-func squaredDistance(a, b []float64) (sum float64) {
-	b = b[:len(a)]
-	for i, v := range a {
-		d := v - b[i]
-		sum += d * d
-	}
-	return sum
-}
-
-// squaredDistanceUpTo returns [squaredDistance] if it is below most, otherwise a number that is not. Partial sums only increase,
+// squaredDistanceUpTo returns the sum of (a - b)^2 if it is below most, otherwise a number that is not. Partial sums only increase,
 // so a sum that has reached most is not completed. Most pairs of codes end early.
 func squaredDistanceUpTo(a, b []float64, most float64) (sum float64) {
 	const block = 8

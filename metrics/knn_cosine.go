@@ -1,6 +1,10 @@
 package metrics
 
-import "slices"
+import (
+	"context"
+
+	"tessera/internal/fit"
+)
 
 func init() {
 	Registry.Register("knn_cosine", "classification of the codes of any encoder by their nearest neighbours", func() Metric { return &KNNCosine{Neighbours: 5} })
@@ -23,31 +27,23 @@ func (*KNNCosine) Describe() Description {
 	}
 }
 
+// Start scales the codes to length 1.
 func (m *KNNCosine) Start(s *Subject) (Meter, error) {
-	meter := &knnCosineMeter{knnMeter{labelled: labelled{name: "knn_cosine_accuracy", scales: slices.Repeat([]float64{1}, s.Units)}, neighbours: m.Neighbours}}
-	if meter.neighbours < 1 {
-		meter.neighbours = 5
-	}
-	return meter, nil
-}
-
-type knnCosineMeter struct{ knnMeter }
-
-// Add implements [Meter]. It scales the codes to length 1.
-func (m *knnCosineMeter) Add(b *Batch) error {
-	from := len(m.rows)
-	if err := m.knnMeter.Add(b); err != nil {
-		return err
-	}
-	toLength1(m.rows[from:], len(m.scales))
-	return nil
+	count := neighbours(m.Neighbours)
+	return &readout{name: "knn_cosine_accuracy", units: s.Units, values: func(ctx context.Context, p *fit.Labelled) ([]Value, error) {
+		p = p.Clone()
+		for i := range p.N {
+			toLength1(p.Code(i), s.Units)
+		}
+		return count(ctx, p)
+	}}, nil
 }
 
 // toLength1 divides every row by its length. A row of zeros stays zero.
 func toLength1(rows []float64, width int) {
 	for from := 0; from < len(rows); from += width {
 		row := rows[from : from+width]
-		if length := norm(row); length > 0 {
+		if length := fit.Norm(row); length > 0 {
 			for j := range row {
 				row[j] /= length
 			}

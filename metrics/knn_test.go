@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fit"
 	"tessera/internal/random"
 )
 
@@ -18,7 +19,7 @@ func TestADistanceIsCompletedBelowItsLimitOnly(t *testing.T) {
 		for i := range a {
 			a[i] = r.NormFloat64()
 		}
-		whole := squaredDistance(a, b)
+		whole := fit.SquaredDistance(a, b)
 		for _, most := range []float64{0, whole / 2, whole, math.Nextafter(whole, math.Inf(1)), 2 * whole, math.Inf(1)} {
 			switch got := squaredDistanceUpTo(a, b, most); {
 			case whole < most && got != whole:

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 )
 
@@ -58,7 +59,7 @@ func TestTheFitIsTheMinimumOfTheProblem(t *testing.T) {
 		features[j*7+3] *= 100 // a badly scaled feature
 	}
 	for _, c := range []float64{1e-3, 1, 1000} {
-		m, err := LinearSVM{C: c, Tolerance: 1e-6}.Fit(context.Background(), features, 7, labels)
+		m, err := fit.SVM{C: c, Tolerance: 1e-6}.Fit(context.Background(), features, 7, labels)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -66,57 +67,10 @@ func TestTheFitIsTheMinimumOfTheProblem(t *testing.T) {
 			t.Fatalf("classes %v", m.Classes)
 		}
 		for k, class := range m.Classes {
-			start := norm(plainGradient(features, labels, class, c, make([]float64, 8)))
-			if end := norm(plainGradient(features, labels, class, c, m.Weights[k*8:(k+1)*8])); end > 1e-6*start {
+			start := fit.Norm(plainGradient(features, labels, class, c, make([]float64, 8)))
+			if end := fit.Norm(plainGradient(features, labels, class, c, m.Weights[k*8:(k+1)*8])); end > 1e-6*start {
 				t.Errorf("C %g class %d: gradient %g, at zero %g", c, class, end, start)
 			}
-		}
-	}
-}
-
-// From a start far from the solution the full Newton step overshoots, and the trust region has to shrink it.
-func TestTheSolverConvergesFromAnyStart(t *testing.T) {
-	r := rand.New(rand.NewPCG(2, 4))
-	features, labels := clouds(r, 200, 5, 3)
-	p, err := newSVMProblem(features, 5, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 20 {
-		cs := []float64{math.Exp(3 * r.NormFloat64()), math.Exp(3 * r.NormFloat64()), 2}
-		solutions := make([][]float64, 3)
-		err := p.path(context.Background(), cs, 1e-10, func(class, step int, w []float64) {
-			if step == 2 {
-				solutions[class] = slices.Clone(w)
-			}
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cold, err := LinearSVM{C: 2, Tolerance: 1e-10}.Fit(context.Background(), features, 5, labels)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, w := range slices.Concat(solutions...) {
-			if math.Abs(w-cold.Weights[i]) > 1e-6 {
-				t.Fatalf("from C %v weight %d is %g, from zero %g", cs[:2], i, w, cold.Weights[i])
-			}
-		}
-	}
-}
-
-func TestTheTrustRegionStepStaysInsideAndDecreasesTheModel(t *testing.T) {
-	r := rand.New(rand.NewPCG(3, 4))
-	features, labels := clouds(r, 100, 6, 2)
-	p, _ := newSVMProblem(features, 6, labels)
-	s := newTron(p, 1, newMoments(p))
-	s.setGradient(3)
-	free, _ := s.model(3, math.Inf(1))
-	length := norm(s.step)
-	for _, share := range []float64{0.01, 0.3, 0.9, 1.1} {
-		decrease, bound := s.model(3, share*length)
-		if got := norm(s.step); got > share*length*(1+1e-12) || bound != (share < 1) || decrease <= 0 || decrease > free*(1+1e-9) {
-			t.Errorf("radius %g of the free step: length %g, bound %t, decrease %g of %g", share, got/length, bound, decrease, free)
 		}
 	}
 }
@@ -136,7 +90,7 @@ func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
 	for _, peer := range []struct{ c, accuracy, norm float64 }{
 		{.01, .7600, 6.234645}, {1, .7975, 20.048535}, {100, .7980, 50.984346}, {1000, .7980, 86.041730},
 	} {
-		m, err := LinearSVM{C: peer.c, Tolerance: SVMTolerance}.Fit(context.Background(), features[:8_000*49], 49, labels[:8_000])
+		m, err := fit.SVM{C: peer.c, Tolerance: fit.Tolerance}.Fit(context.Background(), features[:8_000*49], 49, labels[:8_000])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -153,7 +107,7 @@ func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
 		if got := float64(right) / 2_000; math.Abs(got-peer.accuracy) > .003 {
 			t.Errorf("C %g: accuracy %.4f, scikit-learn %.4f", peer.c, got, peer.accuracy)
 		}
-		if got := norm(m.Weights); math.Abs(got-peer.norm) > .015*peer.norm {
+		if got := fit.Norm(m.Weights); math.Abs(got-peer.norm) > .015*peer.norm {
 			t.Errorf("C %g: norm of the weights %.4f, scikit-learn %.4f", peer.c, got, peer.norm)
 		}
 	}
@@ -216,8 +170,12 @@ func TestSplitsAreStratifiedPartitions(t *testing.T) {
 		labels[i] = min(r.IntN(8), 3)
 		counts[labels[i]]++
 	}
+	p, err := fit.Of("split", make([]float32, len(labels)), 1, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, fraction := range []float64{0.05, 0.08, 0.2, 0.5} {
-		train, test, err := stratifiedSplit(labels, 4, fraction, random.Stream(1, "test", 0))
+		train, test, err := p.Split(fraction, random.Stream(1, "test", 0))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,8 +194,8 @@ func TestSplitsAreStratifiedPartitions(t *testing.T) {
 				t.Errorf("fraction %g: class %d has %g of %d test images", fraction, class, n, len(test))
 			}
 		}
-		_, again, _ := stratifiedSplit(labels, 4, fraction, random.Stream(1, "test", 0))
-		_, other, _ := stratifiedSplit(labels, 4, fraction, random.Stream(1, "test", 1))
+		_, again, _ := p.Split(fraction, random.Stream(1, "test", 0))
+		_, other, _ := p.Split(fraction, random.Stream(1, "test", 1))
 		if !slices.Equal(test, again) || slices.Equal(test, other) {
 			t.Errorf("fraction %g: the stream does not decide the split", fraction)
 		}
@@ -291,7 +249,7 @@ func TestTheSVMRefusesWhatItCannotFit(t *testing.T) {
 			t.Errorf("%s: error %v, want one with %q, a *data.Error: %v", name, err, c.want, c.data)
 		}
 	}
-	if _, err := (LinearSVM{C: 0, Tolerance: 1}).Fit(context.Background(), features, 2, labels); err == nil {
+	if _, err := (fit.SVM{C: 0, Tolerance: 1}).Fit(context.Background(), features, 2, labels); err == nil {
 		t.Error("C = 0 was accepted")
 	}
 }

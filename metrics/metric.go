@@ -120,6 +120,7 @@ const (
 	ReadsPictures                    // rows and columns of the images, which vectors do not have
 	ReadsParts                       // the true parts of the images
 	ReadsObjective                   // the training objective for each batch
+	ReadsTargets                     // a value that is compared with a column of numbers, in [Batch.Logits]; the metric is computed for each such value separately
 
 	ReadsSums = 1<<iota | ReadsAtoms // atoms that are weighted by the code: y = s(sum_j h_j w_j + b)
 )
@@ -145,6 +146,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsPictures, "the images have no rows and columns"},
 		{ReadsParts, "the true parts of the images are not known"},
 		{ReadsLogits, "the model has no head that is compared with classes"},
+		{ReadsTargets, "the model has no head that is compared with a column of numbers"},
 		{ReadsLabels, "the images have no labels"},
 		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
 	} {
@@ -176,6 +178,7 @@ type Subject struct {
 	Atoms   *Atoms              // the atoms; nil unless the metric reads them
 	Weight  []float32           // the weight, read-only; nil unless the metric reads it
 	Head    string              // the head whose logits are measured; "" unless the metric reads logits
+	Target  *Target             // the measured value; nil unless the metric reads targets
 	Classes []string            // names of the classes of the head; nil if unknown
 	Names   map[string][]string // class names of the columns other than labels, by column
 	Holed   bool                // images may have missing or hidden entries, with the value 0: see [Batch.Observed]

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tessera/config/part/table"
 )
@@ -54,6 +55,17 @@ func (v *Values) Set(name string, number float64) {
 		return
 	}
 	*v = append(*v, value)
+}
+
+// Lead moves the values of the named measures to the front, in the order of the names.
+func (v Values) Lead(names []string) {
+	place := func(one Value) int {
+		if i := slices.Index(names, one.Name[strings.LastIndex(one.Name, ".")+1:]); i >= 0 {
+			return i
+		}
+		return len(names)
+	}
+	slices.SortStableFunc(v, func(a, b Value) int { return place(a) - place(b) })
 }
 
 // Shown returns the values that are applicable or were selected by name.

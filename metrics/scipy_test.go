@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"testing"
 
+	"tessera/internal/fit"
 	"tessera/internal/volume"
 )
 
@@ -175,14 +176,13 @@ func TestNeighboursAndClustersEqualScikitLearns(t *testing.T) {
 	within1e6(t, "accuracy", got[0].Number, c.Accuracy)
 	within1e6(t, "nmi", got[1].Number, c.NMI)
 
-	m := newLabelled("", &Subject{Atoms: &Atoms{Shape: c.Shape, Count: c.Units, Values: flat(c.Atoms)}})
+	m := contributionReadout("", &Subject{Atoms: &Atoms{Shape: c.Shape, Count: c.Units, Values: flat(c.Atoms)}}, nil)
 	if err := m.Add(&Batch{Codes: flat(c.Codes), Labels: c.Labels}); err != nil {
 		t.Fatal(err)
 	}
-	l := lloyd{rows: m.rows, width: c.Units, centres: slices.Clone(m.rows[:3*c.Units])}
-	sum, err := l.run(context.Background())
-	if err != nil || !slices.Equal(l.nearest, c.Lloyd.Nearest) {
-		t.Errorf("from given centres: clusters %v (%v), want %v", l.nearest, err, c.Lloyd.Nearest)
+	nearest, sum, err := fit.Lloyd(context.Background(), m.codes.Rows, m.codes.Width, slices.Clone(m.codes.Rows[:3*m.codes.Width]))
+	if err != nil || !slices.Equal(nearest, c.Lloyd.Nearest) {
+		t.Errorf("from given centres: clusters %v (%v), want %v", nearest, err, c.Lloyd.Nearest)
 	}
 	within1e6(t, "sum of squares", sum, c.Lloyd.Sum)
 }

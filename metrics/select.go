@@ -45,6 +45,13 @@ func Default() Selection {
 	return s
 }
 
+// HasDefault reports whether a selection contains every metric of [Default], like nil: nobody has chosen the metrics, at most added some.
+func (s Selection) HasDefault() bool {
+	return s == nil || !slices.ContainsFunc(Default(), func(d Choice) bool {
+		return !slices.ContainsFunc(s, func(c Choice) bool { return c.first() == d.first() })
+	})
+}
+
 // Check returns an error for a choice without a metric, or for a metric without measures.
 func (s Selection) Check() error {
 	for i, c := range s {

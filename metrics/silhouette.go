@@ -19,7 +19,7 @@ func init() {
 			"to another cluster. Of at most 2000 images, evenly spaced"}},
 		Reads: ReadsImages | ReadsCodes, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
-		return &silhouetteMeter{units: s.Units, pixels: volume.Of(s.Shape), every: (s.Images + MostSilhouette - 1) / MostSilhouette}, nil
+		return &silhouetteMeter{units: s.Units, kept: newSpread(s.Images, MostSilhouette, volume.Of(s.Shape))}, nil
 	})
 }
 
@@ -27,23 +27,20 @@ func init() {
 const MostSilhouette = 2000
 
 type silhouetteMeter struct {
-	units, pixels, every, seen int
-	rows                       []float32
-	clusters                   []int
+	units    int
+	kept     spread
+	clusters []int
 }
 
 func (m *silhouetteMeter) Add(b *Batch) error {
-	for i := range len(b.Images) / m.pixels {
-		if m.seen++; (m.seen-1)%m.every == 0 {
-			m.rows = append(m.rows, b.Images[i*m.pixels:(i+1)*m.pixels]...)
-			m.clusters = append(m.clusters, Clusters(b.Codes[i*m.units:(i+1)*m.units], m.units)...)
-		}
-	}
+	m.kept.add(b.Images, func(i int) {
+		m.clusters = append(m.clusters, Clusters(b.Codes[i*m.units:(i+1)*m.units], m.units)...)
+	})
 	return nil
 }
 
 func (m *silhouetteMeter) Values(context.Context) ([]Value, error) {
-	mean, ok := Silhouette(m.rows, m.pixels, m.clusters)
+	mean, ok := Silhouette(m.kept.rows, m.kept.width, m.clusters)
 	if !ok {
 		return []Value{NotApplicable("all images are in one cluster")}, nil
 	}

@@ -1,18 +1,15 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
-	"tessera/data"
-	"tessera/internal/parallel/team"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 )
-
-var _ Meter = (*svmMeter)(nil)
 
 func init() {
 	Registry.Register("svm", "classification of the codes by a linear SVM", func() Metric { return &SVM{Seed: 1} })
@@ -39,47 +36,24 @@ func (*SVM) Describe() Description {
 }
 
 func (m *SVM) Start(s *Subject) (Meter, error) {
-	seed := m.Seed
-	if seed == 0 {
-		seed = s.Seed
+	protocol := m.Protocol
+	if protocol == nil {
+		protocol = NewSVMProtocol(cmp.Or(m.Seed, s.Seed))
 	}
-	meter := &svmMeter{protocol: m.Protocol, units: s.Units}
-	if meter.protocol == nil {
-		meter.protocol = NewSVMProtocol(seed)
-	}
-	return meter, nil
-}
-
-type svmMeter struct {
-	protocol *SVMProtocol
-	units    int
-	codes    []float32
-	labels   []int
-}
-
-func (m *svmMeter) Add(b *Batch) error {
-	for i, label := range b.Labels {
-		if label >= 0 {
-			m.codes = append(m.codes, b.Codes[i*m.units:(i+1)*m.units]...)
-			m.labels = append(m.labels, label)
+	return &readout{name: "svm", units: s.Units, values: func(ctx context.Context, p *fit.Labelled) ([]Value, error) {
+		r, err := protocol.measure(ctx, p)
+		if err != nil {
+			return nil, err
 		}
-	}
-	return nil
+		edge := 0.0
+		if grid := protocol.Grid; r.C == grid[0] || r.C == grid[len(grid)-1] {
+			edge = 1
+		}
+		return []Value{Number(r.Accuracy), Number(r.Std), Number(r.C), Number(edge)}, nil
+	}}, nil
 }
 
-func (m *svmMeter) Values(ctx context.Context) ([]Value, error) {
-	r, err := m.protocol.Measure(ctx, m.codes, m.units, m.labels)
-	if err != nil {
-		return nil, err
-	}
-	edge := 0.0
-	if grid := m.protocol.Grid; r.C == grid[0] || r.C == grid[len(grid)-1] {
-		edge = 1
-	}
-	return []Value{Number(r.Accuracy), Number(r.Std), Number(r.C), Number(edge)}, nil
-}
-
-// SVMProtocol is the study's protocol for classifying codes by a [LinearSVM]:
+// SVMProtocol is the study's protocol for classifying codes by a [fit.SVM]:
 //
 //  1. The fraction HeldOut of the codes is held out, stratified by class.
 //  2. On the other codes, each C of the grid is scored by its mean accuracy over GridSplits stratified shuffle splits with the
@@ -104,7 +78,7 @@ type SVMProtocol struct {
 // splits with test fraction .08 for the grid, 25 splits with .05 for the result; tolerance 1e-4.
 func NewSVMProtocol(seed uint64) *SVMProtocol {
 	return &SVMProtocol{
-		HeldOut: 0.2, Grid: decades(30, -2, 5), GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: SVMTolerance, Seed: seed,
+		HeldOut: 0.2, Grid: decades(30, -2, 5), GridSplits: 15, GridTest: 0.08, Splits: 25, Test: 0.05, Tolerance: fit.Tolerance, Seed: seed,
 	}
 }
 
@@ -128,19 +102,23 @@ type SVMResult struct {
 // Measure classifies codes (n x units) by their labels. It returns an error if the numbers of labels and codes differ, if ctx
 // is done, and, with a [*data.Error], if there are fewer than two classes or a class has too few images for a split.
 func (s SVMProtocol) Measure(ctx context.Context, codes []float32, units int, labels []int) (*SVMResult, error) {
-	if err := s.check(); err != nil {
-		return nil, err
-	}
-	p, err := newSVMProblem(codes, units, labels)
+	p, err := fit.Of("svm", codes, units, labels)
 	if err != nil {
 		return nil, err
 	}
-	rest, held, err := stratifiedSplit(p.labels, len(p.classes), s.HeldOut, random.Stream(s.Seed, "svm/held-out", 0))
+	return s.measure(ctx, p)
+}
+
+func (s SVMProtocol) measure(ctx context.Context, p *fit.Labelled) (*SVMResult, error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	rest, held, err := p.Split(s.HeldOut, random.Stream(s.Seed, "svm/held-out", 0))
 	if err != nil {
 		return nil, err
 	}
 	r := &SVMResult{Grid: make([]float64, len(s.Grid))}
-	onGrid, err := s.scores(ctx, p.subset(rest), s.Grid, s.GridSplits, s.GridTest, "svm/grid")
+	onGrid, err := s.scores(ctx, p.Subset(rest), s.Grid, s.GridSplits, s.GridTest, "svm/grid")
 	if err != nil {
 		return nil, err
 	}
@@ -152,16 +130,11 @@ func (s SVMProtocol) Measure(ctx context.Context, codes []float32, units int, la
 		}
 	}
 	r.C = s.Grid[best]
-	scores, err := s.scores(ctx, p.subset(held), s.Grid[best:best+1], s.Splits, s.Test, "svm/result")
-	if err != nil {
-		return nil, err
+	scores, err := s.scores(ctx, p.Subset(held), s.Grid[best:best+1], s.Splits, s.Test, "svm/result")
+	if err == nil {
+		r.Accuracy, r.Std = spreadOf(scores[0], s.Splits)
 	}
-	r.Accuracy = mean(scores[0], s.Splits)
-	for i, v := range scores[0] {
-		scores[0][i] = (v - r.Accuracy) * (v - r.Accuracy)
-	}
-	r.Std = math.Sqrt(mean(scores[0], s.Splits))
-	return r, nil
+	return r, err
 }
 
 func (s SVMProtocol) check() error {
@@ -180,14 +153,14 @@ func (s SVMProtocol) check() error {
 }
 
 // scores returns the accuracy for every C on each of n random splits.
-func (s SVMProtocol) scores(ctx context.Context, p *svmProblem, cs []float64, n int, fraction float64, stream string) ([][]float64, error) {
+func (s SVMProtocol) scores(ctx context.Context, p *fit.Labelled, cs []float64, n int, fraction float64, stream string) ([][]float64, error) {
 	scores := make([][]float64, len(cs))
 	for split := range n {
-		train, test, err := stratifiedSplit(p.labels, len(p.classes), fraction, random.Stream(s.Seed, stream, uint64(split)))
+		train, test, err := p.Split(fraction, random.Stream(s.Seed, stream, uint64(split)))
 		if err != nil {
 			return nil, err
 		}
-		accuracies, err := accuracies(ctx, p.subset(train), p.subset(test), cs, s.Tolerance)
+		accuracies, err := fit.Accuracies(ctx, p.Subset(train), p.Subset(test), cs, s.Tolerance)
 		if err != nil {
 			return nil, err
 		}
@@ -196,70 +169,4 @@ func (s SVMProtocol) scores(ctx context.Context, p *svmProblem, cs []float64, n 
 		}
 	}
 	return scores, nil
-}
-
-// accuracies fits train for every C and returns the accuracies on test.
-func accuracies(ctx context.Context, train, test *svmProblem, cs []float64, tolerance float64) ([]float64, error) {
-	classes := len(train.classes)
-	decisions := make([]float64, len(cs)*test.n*classes) // of each C, each test row, each class
-	err := train.path(ctx, cs, tolerance, func(class, step int, w []float64) {
-		for i := range test.n {
-			decisions[(step*test.n+i)*classes+class] = dot(w, test.row(i))
-		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	right := make([]float64, len(cs))
-	team.For(len(cs), 1, func(step, _ int) {
-		count := 0
-		for i, label := range test.labels {
-			row := decisions[(step*test.n+i)*classes:][:classes]
-			if slices.Index(row, slices.Max(row)) == label {
-				count++
-			}
-		}
-		right[step] = float64(count) / float64(test.n)
-	})
-	return right, nil
-}
-
-// stratifiedSplit returns the indices of a random split, ascending: ceil(fraction n) are in test. The shares of the classes
-// are as close as possible to their shares in the full set (largest remainders are rounded up, for equal remainders the lower
-// class first). Labels are 0 to classes-1; every class needs at least two images, and at least one of them stays in train.
-func stratifiedSplit(labels []int, classes int, fraction float64, r *rand.Rand) (train, test []int, err error) {
-	members := make([][]int, classes)
-	for i, l := range labels {
-		members[l] = append(members[l], i)
-	}
-	for class, quota := range shares(members, len(labels), fraction) {
-		of := members[class]
-		if len(of) < 2 || len(of) == quota {
-			return nil, nil, &data.Error{Problem: fmt.Sprintf("svm: a class is too small: only %d of its images are left to be split", len(of)),
-				Hint: "measure without the SVM, or on ten images of every class or more"}
-		}
-		r.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
-		test = append(test, of[:quota]...)
-		train = append(train, of[quota:]...)
-	}
-	slices.Sort(train)
-	slices.Sort(test)
-	return train, test, nil
-}
-
-// shares returns the number of members of each class for test.
-func shares(members [][]int, n int, fraction float64) []int {
-	total := int(math.Ceil(fraction * float64(n)))
-	quotas, remainders, order := make([]int, len(members)), make([]int, len(members)), make([]int, len(members))
-	left := total
-	for class, of := range members {
-		quotas[class], remainders[class] = total*len(of)/n, total*len(of)%n
-		left -= quotas[class]
-		order[class] = class
-	}
-	slices.SortStableFunc(order, func(a, b int) int { return remainders[b] - remainders[a] })
-	for _, class := range order[:left] {
-		quotas[class]++
-	}
-	return quotas
 }

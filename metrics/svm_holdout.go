@@ -1,12 +1,13 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 
+	"tessera/internal/fit"
 	"tessera/internal/random"
 )
 
@@ -37,7 +38,7 @@ func Splits(measure string) (names []string, ratio float64, ok bool) {
 // holdoutGrid returns the values of C: 13 from 1e-3 to 1e3, with logarithmic spacing.
 func holdoutGrid() []float64 { return decades(13, -3, 6) }
 
-// SVMHoldout classifies codes by a [LinearSVM] on 4 random splits, stratified by class: a fifth of the codes is held out,
+// SVMHoldout classifies codes by a [fit.SVM] on 4 random splits, stratified by class: a fifth of the codes is held out,
 // 2,000 of 10,000. C is selected by the accuracy on a stratified fifth of the remaining codes. Then the SVM is fitted to all
 // remaining codes with this C, and scored on the held-out codes. The splits depend only on Seed and the labels, so that the
 // accuracies of two models on the same images are paired, split by split.
@@ -64,95 +65,53 @@ func (m *SVMHoldout) Describe() Description {
 }
 
 func (m *SVMHoldout) Start(s *Subject) (Meter, error) {
-	meter := &holdoutMeter{SVMHoldout: *m, svmMeter: svmMeter{units: s.Units}}
-	if meter.Seed == 0 {
-		meter.Seed = s.Seed
-	}
-	return meter, nil
-}
-
-type holdoutMeter struct {
-	SVMHoldout
-	svmMeter
-}
-
-func (m *holdoutMeter) Values(ctx context.Context) ([]Value, error) {
-	p, err := newSVMProblem(m.codes, m.units, m.labels)
-	if err != nil {
-		return nil, err
-	}
-	var scores []Value
-	sum, edges := 0.0, 0
-	for split := range holdouts {
-		accuracy, atEdge, err := m.score(ctx, p, uint64(split))
-		if err != nil {
-			return nil, err
+	seed, scale := cmp.Or(m.Seed, s.Seed), m.Scale
+	return &readout{name: "svm", units: s.Units, values: func(ctx context.Context, p *fit.Labelled) ([]Value, error) {
+		scores, edges := make([]float64, holdouts), 0.0
+		for split := range scores {
+			h, err := newHoldout(p, seed, uint64(split))
+			if err != nil {
+				return nil, err
+			}
+			accuracy, onGrid, best, err := h.classify(ctx, p, scale)
+			if err != nil {
+				return nil, err
+			}
+			if scores[split] = accuracy; best == 0 || best == len(onGrid)-1 {
+				edges++
+			}
 		}
-		sum += accuracy
-		scores = append(scores, Number(accuracy))
-		if atEdge {
-			edges++
-		}
-	}
-	mean, squares := sum/holdouts, 0.0
-	for _, s := range scores {
-		squares += (s.Number - mean) * (s.Number - mean)
-	}
-	return slices.Concat([]Value{Number(mean), Number(math.Sqrt(squares / (holdouts - 1))), Number(float64(edges))}, scores), nil
-}
-
-// score returns the accuracy on one split.
-func (m *holdoutMeter) score(ctx context.Context, p *svmProblem, split uint64) (accuracy float64, atEdge bool, err error) {
-	var h holdout
-	if h.fitted, h.held, err = stratifiedSplit(p.labels, len(p.classes), heldOut, random.Stream(m.Seed, "svm/holdout", split)); err != nil {
-		return 0, false, err
-	}
-	labels := p.subset(h.fitted).labels
-	if h.inner, h.chosen, err = stratifiedSplit(labels, len(p.classes), heldOut, random.Stream(m.Seed, "svm/holdout/c", split)); err != nil {
-		return 0, false, err
-	}
-	accuracy, onGrid, best, err := h.classify(ctx, p, m.Scale)
-	return accuracy, best == 0 || best == len(onGrid)-1, err
+		average, deviation := spreadOf(scores, holdouts-1)
+		return append([]Value{Number(average), Number(deviation), Number(edges)}, numbers(scores)...), nil
+	}}, nil
 }
 
 // holdout is one split. C is selected by fitting to inner and scoring on chosen; both are indices into fitted.
 type holdout struct{ fitted, held, inner, chosen []int }
 
+func newHoldout(p *fit.Labelled, seed, split uint64) (h holdout, err error) {
+	if h.fitted, h.held, err = p.Split(heldOut, random.Stream(seed, "svm/holdout", split)); err != nil {
+		return h, err
+	}
+	h.inner, h.chosen, err = p.Subset(h.fitted).Split(heldOut, random.Stream(seed, "svm/holdout/c", split))
+	return h, err
+}
+
 // classify returns the accuracy on the held-out codes for the best C of the grid, and the index of that C; of equally good
 // values the smallest is best.
-func (h holdout) classify(ctx context.Context, p *svmProblem, scale bool) (accuracy float64, onGrid []float64, best int, err error) {
-	train, test := p.subset(h.fitted), p.subset(h.held)
+func (h holdout) classify(ctx context.Context, p *fit.Labelled, scale bool) (accuracy float64, onGrid []float64, best int, err error) {
+	train, test := p.Subset(h.fitted), p.Subset(h.held)
 	if scale {
-		train.scale(test)
+		train.Scale(test)
 	}
 	grid := holdoutGrid()
-	if onGrid, err = accuracies(ctx, train.subset(h.inner), train.subset(h.chosen), grid, SVMTolerance); err != nil {
+	if onGrid, err = fit.Accuracies(ctx, train.Subset(h.inner), train.Subset(h.chosen), grid, fit.Tolerance); err != nil {
 		return 0, nil, 0, err
 	}
 	best = slices.Index(onGrid, slices.Max(onGrid))
-	result, err := accuracies(ctx, train, test, grid[best:best+1], SVMTolerance)
+	result, err := fit.Accuracies(ctx, train, test, grid[best:best+1], fit.Tolerance)
 	if err != nil {
 		return 0, nil, 0, err
 	}
 	return result[0], onGrid, best, nil
-}
-
-// scale divides every unit, in p and in other, by its root mean square over p.
-func (p *svmProblem) scale(other *svmProblem) {
-	for j := range p.width - 1 {
-		squares := 0.0
-		for i := range p.n {
-			v := p.rows[i*p.width+j]
-			squares += v * v
-		}
-		if squares == 0 {
-			continue
-		}
-		factor := 1 / math.Sqrt(squares/float64(p.n))
-		for _, q := range []*svmProblem{p, other} {
-			for i := range q.n {
-				q.rows[i*q.width+j] *= factor
-			}
-		}
-	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"testing"
+
+	"tessera/internal/fit"
 )
 
 // The expected accuracies are those of scikit-learn on the same codes and splits, computed by testdata/svm_holdout.py: with
@@ -29,7 +31,7 @@ func TestHeldOutAccuracyEqualsScikitLearns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, c := range cases {
-		p, err := newSVMProblem(c.Codes, c.Units, c.Labels)
+		p, err := fit.Of("svm", c.Codes, c.Units, c.Labels)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -67,11 +67,6 @@ func (f *evalCommand) Do(cmd *Call) error {
 	if s := train.StatusOf(run); s.State == train.Interrupted {
 		cmd.say("%s is not finished: epoch %d of %d; `tessera resume %s` continues it", r.Path, s.Epoch, s.Epochs, r.Path)
 	}
-	if len(f.Metrics) == 0 {
-		if chosen, err = show.Also(chosen, r.Model.FirstMeasures()...); err != nil {
-			return err
-		}
-	}
 	measured, err := f.measure(cmd, r, chosen)
 	if err != nil {
 		return err

@@ -228,7 +228,11 @@ func (c *curves) chooseMetrics() error {
 	if len(c.metrics) > 0 {
 		return nil
 	}
-	for _, name := range slices.Concat(drawnMetrics, measured) {
+	var first []string
+	for _, s := range c.sweeps {
+		first = append(first, s.First()...)
+	}
+	for _, name := range slices.Concat(first, drawnMetrics, measured) {
 		if len(c.metrics) < mostDrawn && slices.Contains(measured, name) && !slices.Contains(c.metrics, name) {
 			c.metrics = append(c.metrics, name)
 		}

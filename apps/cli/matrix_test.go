@@ -99,6 +99,51 @@ func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
 	}
 }
 
+// Columns are recommended to a row by name, without those that the model saw; entries that were left out measure the ranks.
+func TestColumnsAreRecommendedToARow(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.ratings()
+	b.write("ratings.csv", b.read("ratings.csv")+"few;film 1;3\n")
+	said := b.must(0, "train", "ratings", "--set", "dataset.leave=2").stderr
+	b.contains("train", said, "leave = 2: 1 of 51 samples, the first of them ", "have no more entries than that")
+	b.contains("eval", b.must(0, "eval", "runs/ratings").stdout, "mse_held_out", "ranking_ndcg", "ranking_map", "ranking_precision", "ranking_recall")
+	var got struct {
+		Row     string
+		Known   int
+		Columns []struct {
+			Column     string
+			Prediction float64
+		}
+	}
+	recommend := func(args ...string) {
+		t.Helper()
+		got.Columns = nil
+		if err := json.Unmarshal([]byte(b.must(0, append([]string{"recommend", "runs/ratings", "--json"}, args...)...).stdout), &got); err != nil {
+			t.Fatal(err)
+		}
+	}
+	recommend("--row", "u3", "-n", "30")
+	seen := strings.Count(b.read("ratings.csv"), "\nu3;")
+	if got.Row != "u3" || got.Known != seen-2 || len(got.Columns) != 30-got.Known {
+		t.Errorf("u3 has %d entries, of which 2 were left out, but %d columns are recommended and %d are known", seen, len(got.Columns), got.Known)
+	}
+	for i := 1; i < len(got.Columns); i++ {
+		if got.Columns[i].Prediction > got.Columns[i-1].Prediction {
+			t.Error("the predictions are not in descending order")
+		}
+	}
+	recommend("--row", "u3", "-n", "30", "--known")
+	if len(got.Columns) != 30 {
+		t.Errorf("--known lists %d columns, want all 30", len(got.Columns))
+	}
+	recommend("--row", "u52", "--given", "new.csv")
+	if len(got.Columns) != min(10, 30-got.Known) || got.Known != strings.Count(b.read("new.csv"), "\nu52;") {
+		t.Errorf("a new row: got %+v", got)
+	}
+	b.contains("row", b.must(exitUsage, "recommend", "runs/ratings", "--row", "u33x").stderr, `--row: the model was not fitted to a row "u33x"`)
+}
+
 // The error for a pair that cannot be predicted names the line.
 func TestPairsThatAreNotKnownAreReported(t *testing.T) {
 	b := newBench(t)

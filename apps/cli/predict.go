@@ -13,10 +13,11 @@ import (
 	"tessera"
 	"tessera/data"
 	"tessera/internal/atomicfile"
+	"tessera/metrics"
 )
 
 func init() {
-	Commands.Register("predict", "Predict the classes of images or vectors, or entries of a matrix", func() Command { return &predictCommand{runFlags: forRuns()} })
+	Commands.Register("predict", "Predict classes or numbers of images or vectors, or entries of a matrix", func() Command { return &predictCommand{runFlags: forRuns()} })
 }
 
 // predictCommand is the command predict.
@@ -25,7 +26,7 @@ type predictCommand struct {
 	runFlags
 	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
 	Out   string `flag:"out,o" is:"file" doc:"file to write, .csv" default:"standard output"`
-	Head  string `flag:"head" doc:"head that predicts, for models with several classifiers"`
+	Head  string `flag:"head" doc:"head that predicts, for models with several heads that are compared with classes or numbers"`
 	Given string `flag:"given" is:"file" doc:"file with entries of new rows, for a matrix_factorisation"`
 	All   bool   `flag:"probabilities" doc:"add a column with the probability of each class"`
 }
@@ -34,7 +35,8 @@ func (f *predictCommand) Help() Help {
 	return Help{
 		Long: "Predict the class of each sample with a classifier: its name, the name of the most probable class, and the probability of that class, as " +
 			"CSV. The input is read as `tessera encode` reads it, with the columns that the head is computed from. Classes have the names that they had in the training: those of a column of labels, of " +
-			"folders, or of a published data set; labels without names are numbers.\n\n" +
+			"folders, or of a published data set; labels without names are numbers. " +
+			"Of a head that a loss compares with a column of numbers, predict these numbers: their columns have the names of the targets in the file of the training.\n\n" +
 			"Of a matrix_factorisation, predict the entries of a matrix: the input is a .csv file with a line for each pair of a row and a column, whose columns are found " +
 			"as those of the data set (row, column, value) or are the first two. If it has the true values too, their root mean squared error is told. Rows that were not fitted are " +
 			"predicted from entries of them in a file like that of the training (--given), without fitting the model again.",
@@ -62,8 +64,14 @@ func (f *predictCommand) Do(cmd *Call) error {
 	if f.Given != "" {
 		return usagef("--given: %s: %w", run, tessera.ErrNoMatrix)
 	}
+	heads, numbers := r.ClassHeads(), metrics.TargetsOf(r)
+	for _, t := range numbers {
+		if !slices.Contains(heads, t.Value) {
+			heads = append(heads, t.Value)
+		}
+	}
 	head := f.Head
-	if heads := r.ClassHeads(); len(heads) > 1 && head == "" || len(heads) > 0 && head != "" && !slices.Contains(heads, head) {
+	if len(heads) > 1 && head == "" || len(heads) > 0 && head != "" && !slices.Contains(heads, head) {
 		return usagef("--head: got %q, want one of %s", head, strings.Join(heads, ", "))
 	} else if len(heads) == 0 {
 		return fmt.Errorf("%s: %w", run, tessera.ErrNoClasses)
@@ -78,6 +86,9 @@ func (f *predictCommand) Do(cmd *Call) error {
 	all, err := given(cmd, r, rows, columns)
 	if err != nil {
 		return err
+	}
+	if !slices.Contains(r.ClassHeads(), head) {
+		return f.numbers(cmd, r, numbers[slices.IndexFunc(numbers, func(t metrics.Target) bool { return t.Value == head })], all, rows.Names)
 	}
 	p, err := r.PredictFrom(head, all)
 	if err != nil {
@@ -98,6 +109,42 @@ func (f *predictCommand) write(cmd *Call, write func(io.Writer) error) error {
 		return writing(f.Out, err)
 	}
 	return cmd.wrote(f.Out)
+}
+
+// numbers predicts the numbers of a column.
+func (f *predictCommand) numbers(cmd *Call, r *tessera.Run, t metrics.Target, columns map[string][]float32, names []string) error {
+	if f.All {
+		return usagef("--probabilities: the head %s predicts numbers, not classes", t.Value)
+	}
+	values, err := r.ValueOf(t.Value, columns)
+	if err != nil {
+		return err
+	}
+	head := []string{"name"}
+	for i := range t.Size {
+		head = append(head, t.Name(i))
+	}
+	return f.write(cmd, func(out io.Writer) error {
+		w := csv.NewWriter(out)
+		_ = w.Write(head) // the error is kept
+		for i := range len(values) / t.Size {
+			line := []string{nameOf(names, i)}
+			for _, v := range values[i*t.Size : (i+1)*t.Size] {
+				line = append(line, probability(v))
+			}
+			_ = w.Write(line)
+		}
+		w.Flush()
+		return w.Error()
+	})
+}
+
+// nameOf returns the name of sample i, or its number if it has no name.
+func nameOf(names []string, i int) string {
+	if names == nil {
+		return strconv.Itoa(i)
+	}
+	return names[i]
 }
 
 // entries predicts entries of a matrix.
@@ -153,11 +200,7 @@ func (f *predictCommand) table(out io.Writer, p *tessera.Prediction, names []str
 	}
 	_ = w.Write(head) // the error is kept
 	for i, class := range p.Labels {
-		name := strconv.Itoa(i)
-		if names != nil {
-			name = names[i]
-		}
-		line := []string{name, p.Classes[class], probability(p.Probability(i))}
+		line := []string{nameOf(names, i), p.Classes[class], probability(p.Probability(i))}
 		for j := range p.Classes {
 			if f.All {
 				line = append(line, probability(p.Probabilities[i*len(p.Classes)+j]))
@@ -169,5 +212,5 @@ func (f *predictCommand) table(out io.Writer, p *tessera.Prediction, names []str
 	return w.Error()
 }
 
-// probability formats a probability with the fewest digits that identify the number.
+// probability formats a prediction with the fewest digits that identify the number.
 func probability(p float32) string { return strconv.FormatFloat(float64(p), 'g', -1, 32) }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -56,6 +57,51 @@ func TestPredictNamesTheClasses(t *testing.T) {
 	if lines := strings.Split(b.read("out.csv"), "\n"); len(lines) != 62 || !strings.HasPrefix(lines[2], `flower 1,"versi, color",`) {
 		t.Errorf("got %q", lines[:3])
 	}
+}
+
+// A head that is compared with a column of numbers has its errors in the table of the training, in eval, and its predictions have the names of
+// the targets.
+func TestARegressionHeadIsMeasuredAndPredicts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rows := "x,z,price,area\n"
+	for i := range 60 {
+		rows += fmt.Sprintf("%d,%d,%d,%d\n", i%7, i%5, 3*(i%7)-i%5, 2*(i%5))
+	}
+	b.write("houses.csv", rows)
+	b.write("models.toml", `
+[model.houses]
+dataset   = { name = "csv", file = "houses.csv", columns = { target = ["price", "area"] } }
+encoder   = [{ kind = "dense", units = 4 }]
+decoder   = []
+head      = { value = { layers = [{ kind = "dense" }] } }
+loss      = [{ kind = "huber", on = "value", against = "target" }]
+optimizer = { learning_rate = 0.1 }
+train     = { epochs = 60, batch = 16 }
+`)
+	out := b.must(0, "train", "houses").stdout
+	at := func(text string) int { return strings.Index(out, text) }
+	if !(0 < at("\nrmse") && at("\nrmse") < at("\nmae") && at("\nmae") < at("\nr2")) || at("\nhoyer") >= 0 && at("\nhoyer") < at("\nr2") {
+		t.Errorf("the errors of the head are not first:\n%s", out)
+	}
+	b.contains("train", out, "price", "area")
+	b.contains("metrics.jsonl", b.read("runs/houses/metrics.jsonl"), `"val_rmse":`, `"val_r2":`)
+	var measured struct {
+		R2      float64
+		Targets struct{ Rows []struct{ Target string } }
+	}
+	if err := json.Unmarshal([]byte(b.must(0, "eval", "runs/houses", "--json").stdout), &measured); err != nil {
+		t.Fatal(err)
+	}
+	if measured.R2 < 0.9 || len(measured.Targets.Rows) != 2 || measured.Targets.Rows[0].Target != "price" {
+		t.Errorf("got %+v", measured)
+	}
+	b.write("new.csv", "z,x\n0,1\n4,6\n")
+	lines := strings.Split(b.must(0, "predict", "runs/houses", "--in", "new.csv").stdout, "\n")
+	if len(lines) != 4 || lines[0] != "name,price,area" || !strings.HasPrefix(lines[2], "1,") {
+		t.Errorf("got %q", lines)
+	}
+	b.contains("probabilities", b.must(exitUsage, "predict", "runs/houses", "--in", "new.csv", "--probabilities").stderr, "--probabilities: the head value predicts numbers")
 }
 
 func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {

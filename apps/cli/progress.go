@@ -128,13 +128,9 @@ func (p *progress) terms(r train.Progress) string {
 
 // measured returns the metrics at the end of the last epoch as texts.
 func (p *progress) measured() (valError, sparsity, negative string) {
-	for _, key := range []string{"val_mse", train.ObjectiveKey} {
-		if value, ok := p.epoch.Measured.Number(key); ok {
-			valError += "  " + key + " " + numeral.Float(value)
-		}
-	}
-	if accuracy, ok := p.epoch.Measured.Number("val_accuracy"); ok {
-		valError += "  val_accuracy " + numeral.Float(accuracy)
+	for _, key := range train.Judging(p.epoch.Measured) {
+		value, _ := p.epoch.Measured.Number(key)
+		valError += "  " + key + " " + numeral.Float(value)
 	}
 	if hoyer, ok := p.epoch.Measured.Number("code_hoyer"); ok {
 		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %s", hoyer, doc.Text(show.Value(p.epoch.Measured, "dead_units")))
@@ -286,11 +282,17 @@ func (p *sweepProgress) ended(e sweep.Event) string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s  failed: %v", line, e.Err)
 	}
-	for _, m := range []struct{ name, head, format string }{
-		{"mse", "mse", "%.4g"}, {"hoyer", "hoyer", "%.3f"}, {"max_approx", "max_approx", "%.4g"}, {"accuracy", "accuracy", "%.4g"}, {"dead_units", "dead", "%.0f"},
-	} {
-		if v, ok := e.Metrics.Number(m.name); ok {
-			line += fmt.Sprintf("  %s "+m.format, m.head, v)
+	shown := e.Trial.Model.FirstMeasures()
+	for _, name := range append(shown[:min(3, len(shown)):min(3, len(shown))], "hoyer", "max_approx", "dead_units") {
+		v, ok := e.Metrics.Number(name)
+		switch {
+		case !ok:
+		case name == "dead_units":
+			line += fmt.Sprintf("  dead %.0f", v)
+		case name == "hoyer":
+			line += fmt.Sprintf("  hoyer %.3f", v)
+		default:
+			line += fmt.Sprintf("  %s %.4g", name, v)
 		}
 	}
 	return line

@@ -69,7 +69,7 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 			for _, key := range keys {
 				sets = append(sets, fmt.Sprintf("%s=%d", key, units))
 			}
-			if m.Dataset.Selection.Hide == 0 {
+			if !m.Dataset.Hides() {
 				sets = append(sets, fmt.Sprintf("dataset.hide=%g", hiddenEntries))
 			}
 			one, err := f.model(m.Name, sets...)

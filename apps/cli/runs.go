@@ -92,14 +92,25 @@ func statuses(paths []string) []listedRun {
 	return runs
 }
 
-// loggedMetrics lists the columns of the table that come from metrics.jsonl.
-var loggedMetrics = []string{"loss", "val_mse", train.ObjectiveKey, "code_hoyer", "dead_units"}
+// loggedMetrics lists the columns of the table that come from metrics.jsonl: the loss, the errors by which the runs are judged, and properties
+// of the codes.
+func loggedMetrics(runs []listedRun) []string {
+	columns := []string{"loss"}
+	for _, r := range runs {
+		for _, key := range train.Judging(r.Metrics) {
+			if !slices.Contains(columns, key) {
+				columns = append(columns, key)
+			}
+		}
+	}
+	return append(columns, "code_hoyer", "dead_units")
+}
 
 // runsTable returns a row for each run. Columns without any value are omitted.
 func runsTable(runs []listedRun, now time.Time) *doc.Table {
 	t := &doc.Table{Columns: doc.Columns("run", "state", "model")}
 	var names []string
-	for _, name := range slices.Concat(loggedMetrics, accuracies(runs)) {
+	for _, name := range loggedMetrics(runs) {
 		if slices.ContainsFunc(runs, func(r listedRun) bool { _, ok := r.Metrics.Number(name); return ok }) {
 			names = append(names, name)
 			t.Columns = append(t.Columns, doc.Column{Title: name, Spare: len(names)})
@@ -118,20 +129,6 @@ func runsTable(runs []listedRun, now time.Time) *doc.Table {
 		t.Row(append(row, age, shortened(cmp.Or(r.Problem, strings.Join(r.Differs, " ")), widestCell))...)
 	}
 	return t
-}
-
-// accuracies lists the accuracies on validation images that the runs have measured: val_accuracy, or val_HEAD.accuracy for a model
-// with several heads.
-func accuracies(runs []listedRun) []string {
-	found := map[string]bool{}
-	for _, r := range runs {
-		for _, v := range r.Metrics {
-			if head, ok := strings.CutPrefix(v.Name, "val_"); ok && (head == "accuracy" || strings.HasSuffix(head, ".accuracy")) {
-				found[v.Name] = true
-			}
-		}
-	}
-	return slices.Sorted(maps.Keys(found))
 }
 
 // widestCell is the maximum width of the last column.

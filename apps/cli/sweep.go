@@ -202,7 +202,8 @@ func cells(texts []string) (row []any) {
 	return row
 }
 
-// briefMetrics lists the default columns of the table of a sweep; the files contain all metrics.
+// briefMetrics lists the default columns of the table of a sweep after the metrics by which the models are judged; the files contain all
+// metrics.
 var briefMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
 
 // measured reports whether a trial has metrics.
@@ -214,7 +215,7 @@ func measured(r *sweep.Results) bool {
 // the metrics that select settings.
 func columnsOf(r *sweep.Results, asked []string) (columns []string) {
 	if len(asked) == 0 {
-		asked = briefMetrics
+		asked = append(r.First(), briefMetrics...)
 	}
 	for _, c := range r.Select {
 		asked = append(slices.Clone(asked), c.Metric[strings.LastIndex(c.Metric, ".")+1:])

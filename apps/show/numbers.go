@@ -126,40 +126,28 @@ func numberTables(of string, named bool, heads []string, results []*metrics.Resu
 	return blocks
 }
 
-// inOrder returns the names of the metrics that have a value or, if named is true, were selected by name, in the order in which they are
-// read: first those that a classifier without a decoder optimises; useful_units stands beside dead_units.
-func inOrder(results []*metrics.Result, named bool) []string {
-	place := map[string]int{}
-	var names []string
-	reconstructs := false
+// inOrder returns the names of the metrics that have a value or, if named is true, were selected by name: in the order of the results, which
+// have the metrics by which their models are judged first. useful_units stands beside dead_units.
+func inOrder(results []*metrics.Result, named bool) (names []string) {
 	for _, r := range results {
 		if r == nil {
 			continue
 		}
 		for _, v := range r.Shown() {
-			if _, known := place[v.Name]; !known && (named || v.Missing == "") {
-				names, place[v.Name] = append(names, v.Name), 2*len(names)+2
+			if (named || v.Missing == "") && !slices.Contains(names, v.Name) {
+				names = append(names, v.Name)
 			}
 		}
-		_, decodes := r.Number("mse")
-		reconstructs = reconstructs || decodes
 	}
-	for _, name := range names {
-		if m, _ := metrics.MeasureOf(name); ofClasses[m.Name] && !reconstructs {
-			place[name] = 0
-		}
+	useful, dead := slices.Index(names, "useful_units"), slices.Index(names, "dead_units")
+	if useful > dead && dead >= 0 {
+		names = slices.Insert(slices.Delete(names, useful, useful+1), dead+1, "useful_units")
 	}
-	if dead, ok := place["dead_units"]; ok && place["useful_units"] > 0 {
-		place["useful_units"] = dead + 1
-	}
-	return slices.SortedStableFunc(slices.Values(names), func(a, b string) int { return cmp.Compare(place[a], place[b]) })
+	return names
 }
 
-// ofClasses are the metrics of a head that a loss compares with labels.
-var ofClasses = map[string]bool{"accuracy": true, "nll": true, "ece": true, "brier": true, "macro_precision": true, "macro_recall": true, "least_recall": true}
-
 // tableTitles are the titles of known tables.
-var tableTitles = map[string]string{"classes": "Classes", "fairness": "Fairness: rates by group, with 95 % intervals"}
+var tableTitles = map[string]string{"classes": "Classes", "targets": "Targets", "fairness": "Fairness: rates by group, with 95 % intervals"}
 
 // MetricTables returns the tables of the metrics that have some.
 func MetricTables(r *evaluation.Report) (list []*doc.Table) {

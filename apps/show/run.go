@@ -57,6 +57,7 @@ var runFacts = []runFact{
 	{"seconds", "trained for", false, func(s *subject) any { return s.seconds() }},
 	{"samples_per_second", "samples per second", false, func(s *subject) any { return s.mean("images_per_second") }},
 	{"loss", "loss", true, func(s *subject) any { return s.lossText() }},
+	{"players", "losses of players", false, func(s *subject) any { return s.players() }},
 	{"post_hoc", "post-hoc", false, func(s *subject) any { return s.postHoc() }},
 	{"measured_on", "measured on", true, func(s *subject) any { return s.measuredOn() }},
 }
@@ -148,6 +149,23 @@ func (s *subject) lossText() any {
 	}
 	last := values[len(values)-1]
 	return doc.Shown{Value: last, Text: fmt.Sprintf("from %s to %s", numeral.Float(values[0]), numeral.Float(last))}
+}
+
+// players lists the losses of the players in the last epoch; nil without players.
+func (s *subject) players() any {
+	if len(s.history) == 0 {
+		return nil
+	}
+	var texts []string
+	for _, v := range s.history[len(s.history)-1].Values {
+		if name, ok := strings.CutSuffix(strings.TrimPrefix(v.Name, train.PlayerKey), ".loss"); ok && strings.HasPrefix(v.Name, train.PlayerKey) && v.Missing == "" {
+			texts = append(texts, name+" "+numeral.Float(v.Number))
+		}
+	}
+	if texts == nil {
+		return nil
+	}
+	return strings.Join(texts, ", ")
 }
 
 // seconds returns how long the training took, without interruptions; nil if it was not recorded.

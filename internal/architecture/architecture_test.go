@@ -29,7 +29,7 @@ var layout = [][]string{
 	{"config/part", "internal/parallel"},
 	{"internal/engine"},
 	{"data", "attack", "posthoc"},
-	{"graph/ops"},
+	{"graph/ops", "internal/fit"},
 	{"layers", "losses", "constraints", "optim", "metrics", "data/augment"},
 	{"hooks", "classical"},
 	{"config"},

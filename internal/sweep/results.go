@@ -48,6 +48,19 @@ type Row struct {
 	Seed    uint64          `json:"seed"`
 	Metrics *metrics.Result `json:"metrics"` // as in `eval --json`; null if the trial has not finished
 	Error   string          `json:"error,omitempty"`
+	First   []string        `json:"first,omitempty"` // metrics by which the model is judged, most important first
+}
+
+// First lists the metrics by which the models of the trials are judged, most important first.
+func (r *Results) First() (names []string) {
+	for _, row := range r.Trials {
+		for _, name := range row.First {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // Setting is one model with one value for every key. The means and deviations are over the seeds with finished trials.
@@ -151,7 +164,7 @@ func (s *Sweep) results() *Results {
 	r := &Results{Format: format, Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
-		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured}
+		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured, First: t.Model.FirstMeasures()}
 		for i, key := range s.Keys {
 			if t.Values[i] == nil { // the model does not have this key
 				continue

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"syscall"
 
 	"tessera/config"
@@ -100,6 +101,9 @@ const (
 	rankedUnits = 512
 )
 
+// watchedOfTargets lists the metrics for values that are compared with a column of numbers.
+var watchedOfTargets = []string{"rmse", "r2"}
+
 // watchedOfHeads lists the metrics for heads that are compared with classes: val_accuracy, or val_HEAD.accuracy if there are
 // several heads.
 var watchedOfHeads = []string{"accuracy", "nll"}
@@ -108,7 +112,7 @@ var watchedOfHeads = []string{"accuracy", "nll"}
 type watcher struct {
 	images     *data.Images
 	labels     []int          // labels of the images; nil if unknown
-	heads      []metrics.Head // heads with class logits, with the classes of all images
+	heads      []metrics.Head // heads with class logits, with the classes of all images, and values that are compared with numbers
 	outputs    bool           // the model reconstructs images
 	validation bool           // the images are validation images, whose error is val_mse
 	size       int            // batch size
@@ -222,6 +226,20 @@ func (o *objective) values() metrics.Values {
 	return all
 }
 
+// Judging lists the keys of metrics.jsonl by which a model is judged between epochs, most important first: the errors of heads, of the
+// reconstruction, and the objective, on validation images.
+func Judging(values metrics.Values) (keys []string) {
+	for _, measure := range []string{"accuracy", "rmse", "mse", "loss"} {
+		for _, v := range values {
+			head, ok := strings.CutSuffix(v.Name, measure)
+			if ok && v.Missing == "" && strings.HasPrefix(head, "val_") && (head == "val_" || strings.HasSuffix(head, ".")) {
+				keys = append(keys, v.Name)
+			}
+		}
+	}
+	return keys
+}
+
 // ObjectiveKey is the key for the objective on the validation images in metrics.jsonl; its terms have the keys
 // ObjectiveKey.TERM.
 const ObjectiveKey = "val_loss"
@@ -239,6 +257,9 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 	w.labels = w.images.Labels()
 	for _, h := range m.Spec.ClassHeads() {
 		w.heads = append(w.heads, metrics.Head{Name: h.Value, Labels: w.images.Classes(h.Column)})
+	}
+	for _, t := range m.Spec.Targets(m.Layout) {
+		w.heads = append(w.heads, metrics.Head{Name: t.Value, Target: &t})
 	}
 	err := w.choose()
 	if err != nil {
@@ -284,7 +305,7 @@ func (w *watcher) choose() error {
 		return err
 	}
 	if len(w.heads) > 0 {
-		of, err := metrics.Select(watchedOfHeads...)
+		of, err := metrics.Select(slices.Concat(watchedOfHeads, watchedOfTargets)...)
 		if err != nil {
 			return err
 		}
@@ -319,6 +340,9 @@ func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 	}
 	if w.validation && slices.ContainsFunc(w.heads, func(h metrics.Head) bool { return h.Labels != nil }) {
 		has |= metrics.ReadsLogits
+	}
+	if w.validation && w.predictsNumbers() {
+		has |= metrics.ReadsTargets
 	}
 	if w.last != nil {
 		s.Weight = w.last.Data
@@ -399,6 +423,11 @@ func watchedKeys(values metrics.Values) metrics.Values {
 	return values
 }
 
+// predictsNumbers reports whether the model has values that are compared with columns of numbers.
+func (w *watcher) predictsNumbers() bool {
+	return slices.ContainsFunc(w.heads, func(h metrics.Head) bool { return h.Target != nil })
+}
+
 // batch encodes and decodes the images in [from, to) and adds them to the meters.
 func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	p := w.programs[to-from]
@@ -407,7 +436,7 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	}
 	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
 	w.active = w.active || slices.ContainsFunc(b.Codes, func(v float32) bool { return v != 0 })
-	if w.images.Holed() || w.coder != nil {
+	if w.images.Holed() || w.coder != nil || w.predictsNumbers() {
 		b.Columns = w.columns(from, to)
 	}
 	if w.labels != nil {
@@ -415,7 +444,7 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	}
 	var heads []metrics.Head
 	for _, h := range w.heads {
-		one := metrics.Head{Name: h.Name, Logits: p.value(h.Name)}
+		one := metrics.Head{Name: h.Name, Target: h.Target, Logits: p.value(h.Name)}
 		if h.Labels != nil {
 			one.Labels = h.Labels[from:to]
 		}

@@ -88,6 +88,11 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 		for _, text := range spec.Unsettled(splits.Fit.Len()) {
 			o.Warn(text)
 		}
+		if leave := spec.Dataset.Leave; leave > 0 {
+			if count, first := splits.Fit.Fewer(leave); count > 0 {
+				o.Warn(fmt.Sprintf("leave = %d: %d of %d samples, the first of them %d, have no more entries than that: all of theirs are fitted", leave, count, splits.Fit.Len(), first))
+			}
+		}
 	}
 	s, err := bareSession(spec, set.Shape, o)
 	if err != nil {

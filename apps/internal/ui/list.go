@@ -133,7 +133,7 @@ func (s status) row(dir string, p place) row {
 	r := row{Path: filepath.ToSlash(relative), Kind: p.kind, Link: link(p.kind, dir, p.path), Model: s.Model, Dataset: s.Dataset, State: string(s.State),
 		Epoch: s.Epoch, Epochs: s.Epochs}
 	r.Loss, _ = s.Metrics.Number("loss")
-	r.Metric, r.Value = measure(s.Metrics)
+	r.Metric, r.Value = s.measure()
 	if !s.Modified.IsZero() {
 		r.Modified = s.Modified.Unix()
 	}
@@ -187,24 +187,29 @@ func sweepStatus(path string) status {
 
 // take stores the measure of a trial if it is better than the stored one.
 func (s *status) take(of metrics.Values) {
-	name, value := measure(of)
-	was, ok := s.Metrics.Number(name)
-	if name != "" && (!ok || (value > was) == strings.HasSuffix(name, "accuracy")) {
-		s.Metrics.Set(name, value)
+	for _, v := range of {
+		m, known := metrics.MeasureOf(v.Name)
+		if !known || v.Missing != "" || m.Better == metrics.Neither {
+			continue
+		}
+		if was, ok := s.Metrics.Number(v.Name); !ok || (v.Number > was) == (m.Better == metrics.Higher) {
+			s.Metrics.Set(v.Name, v.Number)
+		}
+		return
 	}
 }
 
-// measure returns the accuracy of a classifier, otherwise the error of the reconstruction. name is "" if there is neither.
-func measure(of metrics.Values) (name string, value float64) {
-	for _, v := range of {
-		head, ok := strings.CutSuffix(strings.TrimPrefix(v.Name, "val_"), "accuracy")
-		if ok && (head == "" || strings.HasSuffix(head, ".")) && v.Missing == "" {
-			return v.Name, v.Number
+// measure returns the value by which a run or a sweep is judged first. name is "" if there is none.
+func (s status) measure() (name string, value float64) {
+	keys := train.Judging(s.Metrics)
+	if _, run := s.Metrics.Number("loss"); !run { // a sweep
+		for _, v := range s.Metrics.Shown() {
+			keys = append(keys, v.Name)
 		}
 	}
-	for _, name := range []string{"val_mse", train.ObjectiveKey, "mse"} {
-		if value, ok := of.Number(name); ok {
-			return name, value
+	for _, key := range keys {
+		if value, ok := s.Metrics.Number(key); ok {
+			return key, value
 		}
 	}
 	return "", 0
@@ -216,7 +221,7 @@ func (s status) text() string {
 	if loss, ok := s.Metrics.Number("loss"); ok {
 		text += ", loss " + numeral.Float(loss)
 	}
-	if name, value := measure(s.Metrics); name != "" {
+	if name, value := s.measure(); name != "" {
 		text += fmt.Sprintf(", %s %s", name, numeral.Float(value))
 	}
 	return text

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/train"
 	"tessera/metrics"
 )
 
@@ -17,7 +18,7 @@ func TestTheListShowsTheNumberThatTellsMost(t *testing.T) {
 		"mse":                 {{Name: "accuracy", Missing: "no labels"}, {Name: "mse", Number: 1}},
 		"":                    {{Name: "loss", Number: 1}},
 	} {
-		if name, value := measure(of); name != want || name != "" && value != 1 {
+		if name, value := (status{Status: train.Status{Metrics: of}}).measure(); name != want || name != "" && value != 1 {
 			t.Errorf("%v: got %s %v, want %s 1", of, name, value, want)
 		}
 	}

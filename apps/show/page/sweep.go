@@ -173,15 +173,14 @@ func (s *Sweep) measures(r *sweep.Results) (names []string) {
 			}
 		}
 	}
-	if !slices.Contains(names, "mse") { // classifiers: the metrics that their losses optimise come first
-		of := func(name string) bool { return strings.HasSuffix(name, "accuracy") || strings.HasSuffix(name, "nll") }
-		for _, name := range names {
-			if of(name) {
-				s.First = append(s.First, name)
-			}
+	first := r.First()
+	judges := func(name string) bool { return slices.Contains(first, name[strings.LastIndex(name, ".")+1:]) }
+	for _, name := range names {
+		if judges(name) {
+			s.First = append(s.First, name)
 		}
-		names = append(slices.Clone(s.First), slices.DeleteFunc(names, of)...)
 	}
+	names = append(slices.Clone(s.First), slices.DeleteFunc(names, judges)...)
 	for _, name := range names {
 		c := MeasureColumn{Name: name}
 		if m, ok := metrics.MeasureOf(name); ok {

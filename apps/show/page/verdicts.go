@@ -3,6 +3,7 @@ package page
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"tessera/apps/show"
 	"tessera/internal/numeral"
@@ -15,8 +16,10 @@ type Verdict struct{ Value, Title, About string }
 
 // verdicts lists the numbers that indicate whether a run was successful.
 func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
-	if show.Classifies(v.run.Model) {
-		list = v.accuracies(r)
+	first := v.run.Model.FirstMeasures()
+	reconstructs := len(first) > 0 && first[0] == "mse"
+	if !reconstructs {
+		list = v.judged(r, first)
 	}
 	mse, ok := r.Number("mse")
 	if share, known := r.Number("explained_variance"); ok && known {
@@ -36,17 +39,26 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 		list = append(list, Verdict{numeral.Percent(1 - lost), "of what atoms add remains",
 			"100 % says that " + v.noun() + "s are sums of parts: nothing that an atom adds is taken away by another one."})
 	}
-	if !show.Classifies(v.run.Model) {
-		list = append(list, v.accuracies(r)...)
+	if reconstructs {
+		list = append(list, v.judged(r, first)...)
 	}
 	return list
 }
 
-// accuracies lists the accuracies of the heads.
-func (v *view) accuracies(r *evaluation.Report) (list []Verdict) {
+// mostJudged is the maximum number of verdicts of the metrics by which a model is judged.
+const mostJudged = 4
+
+// judged lists the first of the metrics by which a model is judged, except those of a reconstruction.
+func (v *view) judged(r *evaluation.Report, first []string) (list []Verdict) {
 	for _, one := range r.Shown() {
-		if m, _ := metrics.MeasureOf(one.Name); m.Name == "accuracy" && one.Missing == "" {
+		m, _ := metrics.MeasureOf(one.Name)
+		switch {
+		case one.Missing != "" || !slices.Contains(first, m.Name) || len(list) == mostJudged || m.Name == "nll":
+		case slices.Contains([]string{"mse", "explained_variance", "dead_units", "useful_units"}, m.Name): // have a verdict of their kind
+		case strings.HasSuffix(m.Name, "accuracy"):
 			list = append(list, Verdict{numeral.Percent(one.Number), one.Name, "Share of the " + v.noun() + "s whose class is predicted correctly."})
+		default:
+			list = append(list, Verdict{numeral.Float(one.Number), one.Name, show.AboutOf(m) + "."})
 		}
 	}
 	return list

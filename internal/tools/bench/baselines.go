@@ -151,7 +151,7 @@ func (s settings) classify(codes *data.Images, c float64) (result, error) {
 	features, width, labels := codes.Float32(), codes.Pixels(), set.Test.Labels()
 	n := codes.Len() * 4 / 5
 	began := time.Now()
-	fitted, err := metrics.LinearSVM{C: c, Tolerance: metrics.SVMTolerance}.Fit(ctx, features[:n*width], width, labels[:n])
+	fitted, err := fit.SVM{C: c, Tolerance: fit.Tolerance}.Fit(ctx, features[:n*width], width, labels[:n])
 	if err != nil {
 		return result{}, err
 	}

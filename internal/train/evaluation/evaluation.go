@@ -49,7 +49,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 // Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a
 // chosen metric needs labels that the images lack, and the errors of [metrics.Evaluate]. Of a sparse matrix it measures at
 // most 2^21 entries, including missing ones, in evenly spaced rows.
-func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (*metrics.Result, error) {
+func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (r *metrics.Result, err error) {
 	if m == nil || s == nil || s.Images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
 	}
@@ -61,10 +61,14 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 		rows = images.Float32()
 	}
 	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Known: Known(m), Scaling: images.Scaling(), Unscaled: images.Scaled(nil), Range: s.Range}
+	unchosen := chosen.HasDefault()
+	if chosen, err = judging(m, chosen); err != nil {
+		return nil, err
+	}
 	if images.Holed() {
 		chosen = metrics.WithHoles(chosen)
 	}
-	r, err := metrics.Evaluate(ctx, coder, sample, chosen)
+	r, err = metrics.Evaluate(ctx, coder, sample, chosen)
 	var bad *data.Error
 	if errors.As(err, &bad) { // package metrics does not know the data set
 		named := *bad
@@ -82,7 +86,25 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if s.Name != "" {
 		r.Dataset = s.Name
 	}
+	if first := m.FirstMeasures(); unchosen {
+		r.Values.Lead(first)
+	}
 	return r, nil
+}
+
+// judging adds the metrics by which the model is judged to a selection that nobody has chosen.
+func judging(m *config.Model, chosen metrics.Selection) (metrics.Selection, error) {
+	if !chosen.HasDefault() {
+		return chosen, nil
+	}
+	if chosen == nil {
+		chosen = metrics.Default()
+	}
+	first, err := metrics.Select(m.FirstMeasures()...)
+	for i := range first {
+		first[i].Optional = true
+	}
+	return chosen.Add(first), err
 }
 
 // mostDense is the maximum number of values, including missing ones, that are measured of a sparse matrix.

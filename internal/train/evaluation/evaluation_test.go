@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/csv"
 	"errors"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,13 +14,36 @@ import (
 	"testing"
 
 	"tessera/apps/show/figures"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/sweep"
 	"tessera/internal/train/evaluation"
 	"tessera/laws"
+	"tessera/losses"
 	"tessera/metrics"
 )
+
+// What terms and kinds of models declare as their measures is measured.
+func TestDeclaredMeasuresAreMetrics(t *testing.T) {
+	declared := map[string][]string{}
+	for _, e := range losses.Registry.All() {
+		declared[e.Name] = losses.MeasuresOf(e.New())
+	}
+	for _, e := range classical.Registry.All() {
+		declared[e.Name] = e.New().Describe().Measures
+	}
+	for _, name := range slices.Sorted(maps.Keys(declared)) {
+		for _, measure := range declared[name] {
+			if m, ok := metrics.MeasureOf(measure); !ok || m.Name != measure {
+				t.Errorf("%s is judged by %q, which is not a measure of any metric", name, measure)
+			}
+		}
+	}
+	if len(declared["gmm"]) == 0 || len(declared["nt_xent"]) == 0 {
+		t.Errorf("got %v", declared)
+	}
+}
 
 // worstPixel is a user-defined metric: this file contains all of its code.
 type worstPixel struct{}

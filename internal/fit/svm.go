@@ -1,4 +1,6 @@
-package metrics
+// Package fit fits readouts of labelled codes: linear support vector machines, logistic regression, nearest centroids and k-means. Everything
+// is in float64, and equal inputs give equal bits for any number of processors.
+package fit
 
 import (
 	"context"
@@ -12,7 +14,7 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-// LinearSVM is a linear support vector machine, one class against the rest. For each class, with y = +1 for its images
+// SVM is a linear support vector machine, one class against the rest. For each class, with y = +1 for its images
 // and -1 for the others, it minimises LIBLINEAR's primal problem with the squared hinge,
 //
 //	f(w) = 1/2 w.w + C sum_i max(0, 1 - y_i w.x_i)^2,
@@ -21,16 +23,16 @@ import (
 // Features are not scaled. The predicted class is the one with the largest w.x.
 //
 // Source: R.-E. Fan et al., LIBLINEAR: a library for large linear classification, JMLR 9, 2008 (solver 2).
-type LinearSVM struct {
+type SVM struct {
 	C         float64 // > 0
 	Tolerance float64 // > 0; stops at |f'(w)| <= Tolerance min(positives, negatives)/n |f'(0)|, as LIBLINEAR does
 }
 
-// SVMTolerance is LIBLINEAR's default, which the study used.
-const SVMTolerance = 1e-4
+// Tolerance is LIBLINEAR's default, which the study used.
+const Tolerance = 1e-4
 
-// LinearClassifier is a fitted [LinearSVM].
-type LinearClassifier struct {
+// Linear is a fitted [SVM].
+type Linear struct {
 	Classes []int     // ascending
 	Width   int       // number of features
 	Weights []float64 // one row of Width+1 weights per class, the bias last
@@ -38,17 +40,17 @@ type LinearClassifier struct {
 
 // Fit fits one weight vector per class that occurs. Features are n x width, row-major. It returns an error for fewer than two
 // classes, inconsistent lengths and non-finite features.
-func (s LinearSVM) Fit(ctx context.Context, features []float32, width int, labels []int) (*LinearClassifier, error) {
-	p, err := newSVMProblem(features, width, labels)
+func (s SVM) Fit(ctx context.Context, features []float32, width int, labels []int) (*Linear, error) {
+	p, err := Of("svm", features, width, labels)
 	if err != nil {
 		return nil, err
 	}
 	if !(s.C > 0) || !(s.Tolerance > 0) {
-		return nil, fmt.Errorf("metrics: svm: C %g and tolerance %g, want > 0", s.C, s.Tolerance)
+		return nil, fmt.Errorf("svm: C %g and tolerance %g, want > 0", s.C, s.Tolerance)
 	}
-	c := &LinearClassifier{Classes: p.classes, Width: width, Weights: make([]float64, len(p.classes)*p.width)}
+	c := &Linear{Classes: p.Classes, Width: width, Weights: make([]float64, len(p.Classes)*p.Width)}
 	err = p.path(ctx, []float64{s.C}, s.Tolerance, func(class, _ int, w []float64) {
-		copy(c.Weights[class*p.width:], w)
+		copy(c.Weights[class*p.Width:], w)
 	})
 	if err != nil {
 		return nil, err
@@ -57,11 +59,11 @@ func (s LinearSVM) Fit(ctx context.Context, features []float32, width int, label
 }
 
 // Predict returns the class of every row of features.
-func (c *LinearClassifier) Predict(features []float32) ([]int, error) {
-	n, err := rowCount(features, c.Width)
-	if err != nil {
-		return nil, err
+func (c *Linear) Predict(features []float32) ([]int, error) {
+	if c.Width < 1 || len(features)%c.Width != 0 {
+		return nil, fmt.Errorf("svm: got %d values, want a multiple of %d", len(features), c.Width)
 	}
+	n := len(features) / c.Width
 	classes := make([]int, n)
 	for i := range n {
 		var best float64
@@ -79,57 +81,12 @@ func (c *LinearClassifier) Predict(features []float32) ([]int, error) {
 	return classes, nil
 }
 
-// svmProblem is a training set: rows with an appended constant, and labels as indices into classes.
-type svmProblem struct {
-	rows    []float64 // n x width, row-major
-	width   int       // including the constant
-	n       int
-	classes []int // ascending
-	labels  []int // index of each row's class
-}
-
-func newSVMProblem(features []float32, width int, labels []int) (*svmProblem, error) {
-	n, err := rowCount(features, width)
-	if err != nil {
-		return nil, err
-	}
-	if len(labels) != n {
-		return nil, fmt.Errorf("metrics: svm: %d labels for %d codes", len(labels), n)
-	}
-	p := &svmProblem{width: width + 1, n: n, rows: make([]float64, n*(width+1))}
-	for i := range n {
-		row := p.rows[i*p.width : (i+1)*p.width]
-		for j, v := range features[i*width : (i+1)*width] {
-			if v-v != 0 { // infinite or NaN
-				return nil, fmt.Errorf("metrics: svm: code %d has the value %g", i, v)
-			}
-			row[j] = float64(v)
-		}
-		row[width] = 1
-	}
-	p.classes, p.labels, err = classIndices("svm", labels)
-	return p, err
-}
-
-// subset returns the problem for some of the rows. The indices of the classes do not change.
-func (p *svmProblem) subset(indices []int) *svmProblem {
-	s := &svmProblem{width: p.width, n: len(indices), classes: p.classes}
-	s.rows, s.labels = make([]float64, 0, len(indices)*p.width), make([]int, 0, len(indices))
-	for _, i := range indices {
-		s.rows = append(s.rows, p.row(i)...)
-		s.labels = append(s.labels, p.labels[i])
-	}
-	return s
-}
-
-func (p *svmProblem) row(i int) []float64 { return p.rows[i*p.width : (i+1)*p.width] }
-
 // path solves the problem of every class for each C in turn, starting from the previous solution. It passes the weights to the
 // function use, which must not retain them. Classes are solved in parallel, so use may be called concurrently for different
 // classes.
-func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, use func(class, step int, w []float64)) error {
+func (p *Labelled) path(ctx context.Context, cs []float64, tolerance float64, use func(class, step int, w []float64)) error {
 	moments := newMoments(p)
-	team.For(len(p.classes), 1, func(class, _ int) {
+	team.For(len(p.Classes), 1, func(class, _ int) {
 		t := newTron(p, class, moments)
 		for step, c := range cs {
 			if ctx.Err() != nil {
@@ -140,6 +97,32 @@ func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, 
 		}
 	})
 	return ctx.Err()
+}
+
+// Accuracies fits support vector machines to train for every C and returns the accuracies on test.
+func Accuracies(ctx context.Context, train, test *Labelled, cs []float64, tolerance float64) ([]float64, error) {
+	classes := len(train.Classes)
+	decisions := make([]float64, len(cs)*test.N*classes) // of each C, each test row, each class
+	err := train.path(ctx, cs, tolerance, func(class, step int, w []float64) {
+		for i := range test.N {
+			decisions[(step*test.N+i)*classes+class] = Dot(w, test.Row(i))
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	right := make([]float64, len(cs))
+	team.For(len(cs), 1, func(step, _ int) {
+		count := 0
+		for i, label := range test.Labels {
+			row := decisions[(step*test.N+i)*classes:][:classes]
+			if slices.Index(row, slices.Max(row)) == label {
+				count++
+			}
+		}
+		right[step] = float64(count) / float64(test.N)
+	})
+	return right, nil
 }
 
 // tron minimises the problem of one class by a trust-region Newton method: each step minimises a local quadratic model within
@@ -157,7 +140,7 @@ func (p *svmProblem) path(ctx context.Context, cs []float64, tolerance float64, 
 // the active set as in S. S. Keerthi, D. DeCoste, A modified finite Newton method for fast solution of large scale linear
 // SVMs, JMLR 6, 2005.
 type tron struct {
-	p       *svmProblem
+	p       *Labelled
 	y       []float64 // +1 or -1 per row
 	balance float64   // min(positives, negatives) / n
 	start   float64   // |sum of y x| over all rows: |f'(0)| / 2C
@@ -177,14 +160,14 @@ type moments struct {
 }
 
 // newMoments returns A over all rows. b is zero, because it depends on the class.
-func newMoments(p *svmProblem) moments {
-	d := p.width
+func newMoments(p *Labelled) moments {
+	d := p.Width
 	m := moments{
 		a: blas64.General{Rows: d, Cols: d, Stride: d, Data: make([]float64, d*d)},
 		b: blas64.Vector{N: d, Inc: 1, Data: make([]float64, d)},
 	}
-	for i := range p.n {
-		m.add(1, 0, p.row(i))
+	for i := range p.N {
+		m.add(1, 0, p.Row(i))
 	}
 	return m
 }
@@ -199,26 +182,26 @@ func (m moments) add(sign, y float64, x []float64) {
 }
 
 // newTron starts at w = 0, where every row is active; all contains A over all rows.
-func newTron(p *svmProblem, class int, all moments) *tron {
-	t := &tron{p: p, y: make([]float64, p.n), active: make([]bool, p.n), moments: all}
+func newTron(p *Labelled, class int, all moments) *tron {
+	t := &tron{p: p, y: make([]float64, p.N), active: make([]bool, p.N), moments: all}
 	t.moments.a.Data = slices.Clone(all.a.Data)
 	t.moments.b.Data = slices.Clone(all.b.Data)
 	positives := 0
-	for i, l := range p.labels {
+	for i, l := range p.Labels {
 		t.active[i], t.y[i] = true, -1
 		if l == class {
 			t.y[i] = 1
 			positives++
 		}
-		blas64.Axpy(t.y[i], blas64.Vector{N: p.width, Inc: 1, Data: p.row(i)}, t.moments.b)
+		blas64.Axpy(t.y[i], blas64.Vector{N: p.Width, Inc: 1, Data: p.Row(i)}, t.moments.b)
 	}
-	t.balance = float64(max(min(positives, p.n-positives), 1)) / float64(p.n)
-	t.start = norm(t.moments.b.Data)
+	t.balance = float64(max(min(positives, p.N-positives), 1)) / float64(p.N)
+	t.start = Norm(t.moments.b.Data)
 	for _, v := range []*[]float64{&t.margins, &t.trialMargins} {
-		*v = make([]float64, p.n)
+		*v = make([]float64, p.N)
 	}
 	for _, v := range []*[]float64{&t.w, &t.gradient, &t.step, &t.trial, &t.residual, &t.direction, &t.image} {
-		*v = make([]float64, p.width)
+		*v = make([]float64, p.Width)
 	}
 	return t
 }
@@ -233,21 +216,21 @@ func (t *tron) solve(c, tolerance float64) {
 	radius := math.Inf(1) // the Hessian is at least 1, so that |step| <= |gradient|: the first radius never binds
 	for range maxNewtonSteps {
 		t.setGradient(c)
-		if norm(t.gradient) <= target {
+		if Norm(t.gradient) <= target {
 			return
 		}
 		predicted, bound := t.model(c, radius)
 		for j, s := range t.step {
 			t.trial[j] = t.w[j] + s
 		}
-		rows := blas64.General{Rows: t.p.n, Cols: t.p.width, Stride: t.p.width, Data: t.p.rows}
+		rows := blas64.General{Rows: t.p.N, Cols: t.p.Width, Stride: t.p.Width, Data: t.p.Rows}
 		blas64.Gemv(blas.NoTrans, 1, rows, vector(t.trial), 0, vector(t.trialMargins))
 		next := t.objective(c, t.trial, t.trialMargins)
 		decrease := value - next
 		if predicted <= 1e-14*value && decrease <= 1e-14*value {
 			return // only rounding is left
 		}
-		switch length := norm(t.step); {
+		switch length := Norm(t.step); {
 		case decrease < 0.25*predicted:
 			radius = 0.25 * length
 		case decrease > 0.75*predicted && bound:
@@ -268,7 +251,7 @@ func (t *tron) objective(c float64, w, margins []float64) float64 {
 			loss += gap * gap
 		}
 	}
-	return dot(w, w)/2 + c*loss
+	return Dot(w, w)/2 + c*loss
 }
 
 // setGradient computes f'(w) from A and b.
@@ -285,7 +268,7 @@ func (t *tron) model(c, radius float64) (decrease float64, bound bool) {
 	for j, g := range t.gradient {
 		t.residual[j], t.direction[j] = -g, -g
 	}
-	square := dot(t.residual, t.residual)
+	square := Dot(t.residual, t.residual)
 	enough := 1e-2 * math.Sqrt(square)
 	for range 4 * len(t.step) {
 		if math.Sqrt(square) <= enough {
@@ -293,7 +276,7 @@ func (t *tron) model(c, radius float64) (decrease float64, bound bool) {
 		}
 		copy(t.image, t.direction)
 		blas64.Gemv(blas.NoTrans, 2*c, t.moments.a, vector(t.direction), 1, vector(t.image))
-		length := square / dot(t.direction, t.image)
+		length := square / Dot(t.direction, t.image)
 		if reach := toBoundary(t.step, t.direction, radius); length >= reach {
 			blas64.Axpy(reach, vector(t.direction), vector(t.step))
 			blas64.Axpy(-reach, vector(t.image), vector(t.residual))
@@ -303,7 +286,7 @@ func (t *tron) model(c, radius float64) (decrease float64, bound bool) {
 		blas64.Axpy(length, vector(t.direction), vector(t.step))
 		blas64.Axpy(-length, vector(t.image), vector(t.residual))
 		before := square
-		square = dot(t.residual, t.residual)
+		square = Dot(t.residual, t.residual)
 		for j, r := range t.residual {
 			t.direction[j] = r + square/before*t.direction[j]
 		}
@@ -320,8 +303,8 @@ func toBoundary(step, direction []float64, radius float64) float64 {
 	if math.IsInf(radius, 1) {
 		return radius
 	}
-	dd, sd := dot(direction, direction), dot(step, direction)
-	rest := max(radius*radius-dot(step, step), 0)
+	dd, sd := Dot(direction, direction), Dot(step, direction)
+	rest := max(radius*radius-Dot(step, step), 0)
 	return rest / (sd + math.Sqrt(sd*sd+dd*rest))
 }
 
@@ -335,7 +318,7 @@ func (t *tron) accept() {
 			if now {
 				sign = 1
 			}
-			t.moments.add(sign, t.y[i], t.p.row(i))
+			t.moments.add(sign, t.y[i], t.p.Row(i))
 			t.active[i] = now
 		}
 	}
@@ -343,6 +326,8 @@ func (t *tron) accept() {
 
 func vector(v []float64) blas64.Vector { return blas64.Vector{N: len(v), Inc: 1, Data: v} }
 
-func dot(a, b []float64) float64 { return blas64.Dot(vector(a), vector(b)) }
+// Dot returns the sum of a b.
+func Dot(a, b []float64) float64 { return blas64.Dot(vector(a), vector(b)) }
 
-func norm(v []float64) float64 { return math.Sqrt(dot(v, v)) }
+// Norm returns the Euclidean length of a vector.
+func Norm(v []float64) float64 { return math.Sqrt(Dot(v, v)) }
