@@ -10,7 +10,7 @@ func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
 	const vae = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"gaussian\", units = 4 }]\nloss = [{ kind = \"mse\" }, { kind = \"gaussian_kl\" }]\n"
 	const classes = "[model.m]\ndataset = \"fashion-mnist\"\nencoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\n" +
 		"head.class = { layers = [{ kind = \"dense\" }] }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n"
-	const views = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 4 }]\nview = [{ augment = [] }]\nloss = [{ kind = \"mse\" }, { kind = \"nt_xent\" }]\n"
+	const views = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 4 }]\nview = [{ augment = [] }]\nloss = [{ kind = \"mse\" }, { kind = \"nt_xent\", on = \"code\" }]\n"
 	const numbers = "[model.m]\ndataset = { name = \"csv\", file = \"testdata/columns.csv\", columns = { target = \"w\" } }\nencoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\n" +
 		"head.y = { layers = [{ kind = \"dense\" }] }\nloss = [{ kind = \"mae\", on = \"y\", against = \"target\" }]\n"
 	for text, want := range map[string][]string{auto: {"mse", "accuracy"}, vae: {"elbo", "elbo_likelihood"}, classes: {"accuracy", "nll"},

@@ -100,7 +100,7 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "[{both [2] float32 [] false [] false false} {count [] whole [] false [] false false} {group [] whole [f m] false [] false false} {weight [] float32 [] false [] false false}]"
+	want := "[{both [2] float32 [] [w n] false [] false false} {count [] whole [] [n] false [] false false} {group [] whole [f m] [] false [] false false} {weight [] float32 [] [w] false [] false false}]"
 	if got := fmt.Sprint(set.Train.Columns()); got != want || fmt.Sprint(set.Test.Columns()) != want || fmt.Sprint(s.DescribeColumns(nil)) != want {
 		t.Errorf("got %v, %v and %v, want %v", got, set.Test.Columns(), s.DescribeColumns(nil), want)
 	}

@@ -180,8 +180,8 @@ func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
 
 // sameColumn reports whether all fields of two columns are equal. No shape and an empty one are both one number.
 func sameColumn(a, b data.Column) bool {
-	same := slices.Equal(a.Shape, b.Shape) && slices.Equal(a.Names, b.Names) && slices.Equal(a.Between, b.Between)
-	a.Shape, a.Names, a.Between, b.Shape, b.Names, b.Between = nil, nil, nil, nil, nil, nil
+	same := slices.Equal(a.Shape, b.Shape) && slices.Equal(a.Names, b.Names) && slices.Equal(a.In, b.In) && slices.Equal(a.Between, b.Between)
+	a.Shape, a.Names, a.In, a.Between, b.Shape, b.Names, b.In, b.Between = nil, nil, nil, nil, nil, nil, nil, nil
 	return same && reflect.DeepEqual(a, b)
 }
 
@@ -282,7 +282,7 @@ train = { epochs = 500, batch = 32, checkpoint_seconds = 60 }
 		t.Errorf("the labels of the held-out samples are not measured: %v", all[0])
 	}
 	set, err := Options{}.load(t.Context(), &m.Dataset)
-	if want := []data.Column{{Name: "tags", Shape: []int{2}, Type: data.Whole}}; err != nil || !slices.EqualFunc(set.Columns(), want, sameColumn) {
+	if want := []data.Column{{Name: "tags", Shape: []int{2}, Type: data.Whole, In: []string{"seen1", "seen2"}}}; err != nil || !slices.EqualFunc(set.Columns(), want, sameColumn) {
 		t.Errorf("the columns %+v are loaded, want tags alone (%v)", set.Columns(), err)
 	}
 }
