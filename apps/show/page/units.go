@@ -258,10 +258,19 @@ func plainUnits(run *tessera.Run) *Units {
 	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", numeral.Count(a.Count))
 	p := newPainter(a.Shape).forVectors(a.Values, a.Bias)
 	u.Columns = columnsOf(run, p.most)
+	names := show.ValueNames(context.Background(), run)
 	for j := range min(a.Count, mostUnits) {
-		u.Each = append(u.Each, UnitCell{Number: j, Picture: p.draw(figures.Signed, atom(a, j)), Label: fmt.Sprintf("atom %d", j)})
+		u.Each = append(u.Each, UnitCell{Number: j, Picture: p.draw(figures.Signed, atom(a, j)), Label: u.label(j, atom(a, j), names)})
 	}
 	return u
+}
+
+// label returns the number of a unit and, of a part of a table, its largest columns.
+func (u *Units) label(j int, atom []float32, names []string) string {
+	if part := show.PartName(atom, names); part != "" {
+		return fmt.Sprintf("%s %d: %s", u.Kind, j, part)
+	}
+	return fmt.Sprintf("%s %d", u.Kind, j)
 }
 
 // units returns the grid with the use of every unit.
@@ -278,10 +287,11 @@ func (v *view) units() (*Units, error) {
 		u.Bias = p.draw(figures.Signed, v.atoms.Bias)
 	}
 	u.Columns = columnsOf(v.run, p.most)
-	pixels := len(v.image(0))
+	pixels, names := len(v.image(0)), show.ValueNames(context.Background(), v.run)
 	for j := range min(v.run.Units(), mostUnits) {
-		cell := UnitCell{Number: j, Picture: p.draw(figures.Signed, drawings[j*pixels:(j+1)*pixels]), Detail: v.detail(j)}
-		cell.Label = fmt.Sprintf("%s %d, used by %.0f %% of the %ss", u.Kind, j, 100*cell.Detail.Active, u.Noun)
+		drawing := drawings[j*pixels : (j+1)*pixels]
+		cell := UnitCell{Number: j, Picture: p.draw(figures.Signed, drawing), Detail: v.detail(j)}
+		cell.Label = fmt.Sprintf("%s, used by %.0f %% of the %ss", u.label(j, drawing, names), 100*cell.Detail.Active, u.Noun)
 		u.Each = append(u.Each, cell)
 	}
 	v.topPictures(u)

@@ -60,7 +60,7 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	if !regexp.MustCompile(`4 validation samples of \S+v\.csv`).MatchString(sweepText) { // the file, not the kind of the data set
 		t.Error("the page of the sweep does not name the file of its samples")
 	}
-	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it")
+	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it", `title="atom 0: `)
 	for what, text := range map[string]string{"sweep": sweepText, "run": runPage.String()} {
 		for line := range strings.Lines(quoted.ReplaceAllString(text, "")) {
 			if strings.Contains(strings.ToLower(line), "image") {
