@@ -11,45 +11,59 @@ import (
 // mostDescribed is the largest number of columns of a table that are described one by one.
 const mostDescribed = 12
 
-// Describe returns what was read, for a user who compares it with the file: a line for the samples, with their classes, and for the first
-// values that have names, and all further columns, a line with range, missing entries and first values.
-func (s *Set) Describe() (lines []string) {
+// Described is what was read of a column, for a user who compares it with the file.
+type Described struct {
+	Name    string // "" for all values of the samples
+	Type    string
+	Range   string // smallest and largest value
+	Missing int
+	First   string // first values
+}
+
+// Describe returns what was read of the training samples: of all values, of the first values that have names, and of all further
+// columns; and the number of values with names that it leaves out.
+func (s *Set) Describe() (list []Described, others int) {
 	m := s.Train
 	if m == nil || m.n == 0 {
-		return nil
+		return nil, 0
 	}
-	low, high, missing := m.span(ImagesColumn)
-	line := fmt.Sprintf("%s from %s to %s", map[bool]string{true: "bytes / 255", false: "numbers"}[m.bytes != nil], short(low), short(high))
-	if missing > 0 {
-		line += fmt.Sprintf(", %d of %d entries missing", missing, m.n*m.pixels)
+	named := m.columns
+	if m.Sparse() {
+		named = nil
 	}
-	if m.columns == nil && !m.Sparse() {
-		line += ", first " + m.firstValues(ImagesColumn)
+	all := m.describe(ImagesColumn, map[bool]string{true: "bytes / 255", false: "numbers"}[m.bytes != nil])
+	all.Name = ""
+	if named != nil || m.Sparse() {
+		all.First = ""
 	}
-	if classes := s.Classes; m.labels != nil {
-		for k := len(classes); k < classesOf(m.labels); k++ {
-			classes = append(classes, strconv.Itoa(k))
-		}
-		line += ", " + classText(classes, m.Labels())
-	}
-	lines = append(lines, line)
-	for i, name := range m.columns[:min(len(m.columns), mostDescribed)] {
-		if !m.Sparse() {
-			lines = append(lines, m.describeValue(i, name))
-		}
-	}
-	if n := len(m.columns) - mostDescribed; n > 0 && !m.Sparse() {
-		lines = append(lines, fmt.Sprintf("... and %d other columns of values", n))
+	list = append(list, all)
+	for i, name := range named[:min(len(named), mostDescribed)] {
+		list = append(list, m.describeValue(i, name))
 	}
 	for _, v := range m.further {
-		low, high, missing := m.span(v.Name)
-		line := fmt.Sprintf("%s: %s, %s to %s, first %s", v.Name, v.Type, short(low), short(high), m.firstValues(v.Name))
-		if missing > 0 {
-			line += fmt.Sprintf(", %d missing", missing)
-		}
-		lines = append(lines, line)
+		list = append(list, m.describe(v.Name, string(v.Type)))
 	}
-	return lines
+	return list, max(len(named)-mostDescribed, 0)
+}
+
+// DescribeClasses lists the classes of the training samples with their numbers of samples, and counts the samples without a class;
+// "" if there are no labels.
+func (s *Set) DescribeClasses() string {
+	m := s.Train
+	if m == nil || m.labels == nil {
+		return ""
+	}
+	classes := slices.Clone(s.Classes)
+	for k := len(classes); k < classesOf(m.labels); k++ {
+		classes = append(classes, strconv.Itoa(k))
+	}
+	return classText(classes, m.Labels())
+}
+
+// describe describes a column.
+func (m *Images) describe(column, kind string) Described {
+	low, high, missing := m.span(column)
+	return Described{Name: column, Type: kind, Range: short(low) + " to " + short(high), Missing: missing, First: m.firstValues(column)}
 }
 
 // classText lists classes with their numbers of samples, and the number of samples without one.
@@ -72,7 +86,7 @@ func classText(classes []string, labels []int) string {
 	}
 	text := fmt.Sprintf("%d classes (%s)", len(classes), strings.Join(texts, ", "))
 	if unknown > 0 {
-		text += fmt.Sprintf(", %d samples without a class", unknown)
+		text += fmt.Sprintf(", %d without a class", unknown)
 	}
 	return inLine(text)
 }
@@ -102,7 +116,7 @@ func (m *Images) span(column string) (low, high float64, missing int) {
 }
 
 // describeValue describes one of the values of the samples, which has a name.
-func (m *Images) describeValue(i int, name string) string {
+func (m *Images) describeValue(i int, name string) Described {
 	const most = 4
 	whole, missing, first := true, 0, []string(nil)
 	low, high := math.Inf(1), math.Inf(-1)
@@ -117,11 +131,8 @@ func (m *Images) describeValue(i int, name string) string {
 			first = append(first, short(v))
 		}
 	}
-	line := fmt.Sprintf("%.60s: %s, %s to %s, first %s", name, map[bool]string{true: "whole numbers", false: "numbers"}[whole], short(low), short(high), strings.Join(first, " "))
-	if missing > 0 {
-		line += fmt.Sprintf(", %d missing", missing)
-	}
-	return inLine(line)
+	return Described{Name: inLine(fmt.Sprintf("%.60s", name)), Type: map[bool]string{true: "whole numbers", false: "numbers"}[whole],
+		Range: short(low) + " to " + short(high), Missing: missing, First: strings.Join(first, " ")}
 }
 
 // firstValues returns the first values of a column.

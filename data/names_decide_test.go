@@ -126,14 +126,17 @@ func TestASetIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := []string{
-		"numbers from 0.5 to 5, 1 of 6 entries missing, 2 classes (cat: 1, dog: 1), 1 samples without a class",
-		"a: whole numbers, 1 to 5, first 1 3 5",
-		"b: numbers, 0.5 to 2.5, first 2.5 0.5, 1 missing",
-		"weight: whole, 7 to 9, first 7 8 9",
+	want := []Described{
+		{Name: "", Type: "numbers", Range: "0.5 to 5", Missing: 1},
+		{Name: "a", Type: "whole numbers", Range: "1 to 5", First: "1 3 5"},
+		{Name: "b", Type: "numbers", Range: "0.5 to 2.5", Missing: 1, First: "2.5 0.5"},
+		{Name: "weight", Type: "whole", Range: "7 to 9", First: "7 8 9"},
 	}
-	if got := set.Describe(); !slices.Equal(got, want) {
-		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	if got, others := set.Describe(); others != 0 || !slices.Equal(got, want) {
+		t.Errorf("got\n%+v\nwant\n%+v", got, want)
+	}
+	if got, want := set.DescribeClasses(), "2 classes (cat: 1, dog: 1), 1 without a class"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

@@ -7,10 +7,12 @@ import (
 	"reflect"
 	"runtime/debug"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera"
 	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
@@ -130,17 +132,21 @@ func (f *checkCommand) examine(cmd *Call, models *config.File) error {
 			wrong = build(m, dirs, &built)
 		}
 	}
+	if err := files.show(); err != nil {
+		return err
+	}
 	if files.causes != nil {
 		return &files.unreadable
 	}
 	return wrong
 }
 
-// dataFiles collects the notes and the errors of the data files of models.
+// dataFiles collects what was read of the data files of models, and their notes and errors.
 type dataFiles struct {
 	cmd     *Call
 	seen    map[string]bool // notes that are printed
 	options train.Options
+	read    []readSet
 	unreadable
 }
 
@@ -164,18 +170,57 @@ func (d *dataFiles) examine(m *config.Model) error {
 		d.causes = append(d.causes, err)
 		d.texts = append(d.texts, m.InDataset(err.Error()).String())
 	default:
-		texts := []string{d.counted(ctx, m), usedColumns(ctx, m)}
-		if texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" }); len(texts) > 0 {
-			lines := []string{fmt.Sprintf("model %q: %s", m.Name, strings.Join(texts, ", "))}
-			if set := d.set(ctx, m); set != nil {
-				for _, line := range set.Describe() {
-					lines = append(lines, "  "+line)
-				}
-			}
-			return d.cmd.tell(lines...)
-		}
+		d.add(ctx, m)
 	}
 	return nil
+}
+
+// readSet is what was read of a data set, and the models that use it.
+type readSet struct {
+	models  []string
+	text    string
+	columns []data.Described
+	others  int // columns that are not described
+}
+
+// add adds what was read for a model.
+func (d *dataFiles) add(ctx context.Context, m *config.Model) {
+	texts := []string{d.counted(ctx, m), usedColumns(ctx, m)}
+	texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
+	if len(texts) == 0 {
+		return
+	}
+	r := readSet{models: []string{strconv.Quote(m.Name)}, text: strings.Join(texts, ", ")}
+	if set := d.set(ctx, m); set != nil {
+		r.columns, r.others = set.Describe()
+	}
+	for i, other := range d.read {
+		if other.text == r.text && slices.Equal(other.columns, r.columns) {
+			d.read[i].models = append(other.models, r.models...)
+			return
+		}
+	}
+	d.read = append(d.read, r)
+}
+
+// show prints what was read, each data set once.
+func (d *dataFiles) show() error {
+	page := &doc.Document{}
+	for _, r := range d.read {
+		page.Add(doc.Remark("%s %s: %s", map[bool]string{true: "model", false: "models"}[len(r.models) == 1], strings.Join(r.models, ", "), r.text))
+		if len(r.columns) == 0 {
+			continue
+		}
+		t := &doc.Table{Columns: doc.Columns("column", "type", "range", "missing", "first values")}
+		for _, c := range r.columns {
+			t.Row(cmp.Or(c.Name, "all values"), c.Type, c.Range, c.Missing, c.First)
+		}
+		if r.others > 0 {
+			t.Notes = append(t.Notes, fmt.Sprintf("and %s of values", numeral.Of(r.others, "other column")))
+		}
+		page.Add(t)
+	}
+	return d.cmd.Show(page, false)
 }
 
 // set returns the data set of a model, nil for one that is examined without reading all of it.
@@ -203,8 +248,8 @@ func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
 	if set.Test != nil {
 		text += ", " + numeral.Of(set.Test.Len(), "test "+show.NounOf(set.Shape))
 	}
-	if len(set.Classes) > 0 {
-		text += ", " + classesText(set.Classes)
+	if classes := set.DescribeClasses(); classes != "" {
+		text += ", " + classes
 	}
 	return text
 }

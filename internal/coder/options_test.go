@@ -21,6 +21,7 @@ import (
 
 	"tessera"
 	"tessera/apps/serve"
+	"tessera/apps/show"
 	"tessera/apps/show/comparison"
 	"tessera/apps/show/figures"
 	"tessera/apps/show/page"
@@ -122,6 +123,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
 		"evaluation.OnFitted":   func() error { evaluation.OnFitted(nil); evaluation.OnFitted(metrics.Selection{{}}); return nil },
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
+		"show.Also":             func() error { _, err := show.Also(nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
 		"metrics.ValuesOf":      func() error { metrics.ValuesOf(nil); metrics.ValuesOf(metrics.Selection{{}}); return nil },
 		"metrics.ColumnsOf":     func() error { metrics.ColumnsOf(nil); metrics.ColumnsOf(metrics.Selection{{}}); return nil },

@@ -30,6 +30,7 @@ var fitted = map[string]string{
 	"centres":    "kind = \"kmeans\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0\nrestarts = 2",
 	"kmeans":     "kind = \"kmeans\"\ncomponents = 8\niterations = 4\ntolerance = 0.0",
 	"nnsae":      "kind = \"nnsae\"\ncomponents = 8\niterations = 3",
+	"dictionary": "kind = \"dictionary\"\ncomponents = 8\niterations = 3\nbatch = 100\ntolerance = 0.0",
 	"pca":        "kind = \"pca\"\ncomponents = 8",
 }
 
@@ -182,15 +183,20 @@ func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 	if !errors.As(err, &refused) || !strings.Contains(err.Error(), "too large") {
 		t.Errorf("squares that overflow: got %v, want a *data.Error", err)
 	}
-	for _, first := range []float64{1e30, 3e37} {
+	for _, first := range []float64{1e30, 3e37} { // without penalties nmf computes in another unit
+		for name, sets := range map[string][]string{"nmf": nil, "mini-batch": {"init=random"}} {
+			if _, err = Run(context.Background(), npy(t, name, first, sets...), Options{Out: place(t)}); err != nil {
+				t.Errorf("%s of %v: %v", name, first, err)
+			}
+		}
 		refused = nil
-		if _, err = Run(context.Background(), npy(t, "nmf", first), Options{Out: place(t)}); !errors.As(err, &refused) {
+		if _, err = Run(context.Background(), npy(t, "nmf", first, "l1_codes=0.001", "l1_atoms=0.001"), Options{Out: place(t)}); !errors.As(err, &refused) {
 			t.Errorf("eigenvalues that overflow: got %v, want a *data.Error", err)
 		}
 	}
 	var diverged *Diverged
-	_, err = Run(context.Background(), npy(t, "mini-batch", 1e30, "init=random"), Options{Out: place(t)})
-	if !errors.As(err, &diverged) || diverged.Step != 1 || strings.Contains(err.Error(), "learning_rate") {
+	_, err = Run(context.Background(), npy(t, "dictionary", 1e30), Options{Out: place(t)})
+	if !errors.As(err, &diverged) || diverged.Step != 2 || strings.Contains(err.Error(), "learning_rate") {
 		t.Errorf("squares that overflow: got %v, want a *Diverged", err)
 	}
 }
