@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"tessera"
+	"tessera/data"
 	"tessera/internal/train/folder"
 )
 
@@ -30,14 +30,14 @@ type initCommand struct {
 func (f *initCommand) Help() Help {
 	return Help{
 		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a .csv table, or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
-			"a sweep of the number of units and a comparison; the names of samples and the labels are guessed from the table.\nAn existing file is never replaced.",
+			"a sweep of the number of units and a comparison; of a table of entries (row, column, value), a factorisation of the matrix.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
 		Examples: []string{"tessera init", "tessera init genes.csv", "tessera train my-bars"},
 	}
 }
 
 func (f *initCommand) Do(cmd *Call) error {
 	if isData(f.Dir) {
-		text, said, err := modelsOf(f.Dir)
+		text, said, err := modelsOf(cmd, f.Dir)
 		if err != nil {
 			return err
 		}
@@ -57,13 +57,11 @@ func (f *initCommand) Do(cmd *Call) error {
 func isData(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
-		return filepath.Ext(path) == ".csv"
+		return data.IsTable(path)
 	}
 	for _, below := range []string{"*", "*/*"} {
 		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
-		if slices.ContainsFunc(found, func(name string) bool {
-			return slices.Contains([]string{".png", ".jpg", ".jpeg", ".gif"}, strings.ToLower(filepath.Ext(name)))
-		}) && filepath.Clean(path) != "." {
+		if slices.ContainsFunc(found, data.IsPicture) && filepath.Clean(path) != "." {
 			return true
 		}
 	}

@@ -2,8 +2,9 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	_ "embed"
-	"encoding/csv"
 	"fmt"
 	"io"
 	"math"
@@ -14,8 +15,13 @@ import (
 	"strings"
 	"text/template"
 
+	"github.com/spf13/cobra"
+
+	"tessera"
+	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/numeral"
 )
 
 // ownModels is the template of the file that init writes for data of the user.
@@ -23,50 +29,96 @@ import (
 //go:embed init_table.toml
 var ownModels string
 
+// ownTriples is the template for a file of entries of a matrix.
+//
+//go:embed init_triples.toml
+var ownTriples string
+
 // foundData is what init guesses of a table or a folder of pictures.
 type foundData struct {
 	Path, Name string // file or folder, and the name of its model
+	Kind       string // keys of the method for entries of a matrix
 	Dataset    string // table of TOML
 	Units      int
-	Ladder     string
 	Rate       float64
+	template   string
 	said       []string // the guesses, for the user
 }
 
-// modelsOf returns a file of models for the data at a path, and the guesses.
-func modelsOf(path string) (text []byte, said []string, err error) {
-	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, Units: 10}
+// modelsOf returns a file of models for the data at a path that check accepts, and the guesses.
+func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
+	var guesses []*foundData // the first that check accepts is written
 	info, err := os.Stat(path)
 	switch {
 	case err != nil:
 		return nil, nil, &data.Error{Path: path, Problem: data.NotFound}
 	case info.IsDir():
-		own.Units, own.Rate = 20, 0.001 // where many values are above 0, larger steps leave dead units
-		own.Dataset = fmt.Sprintf("{ name = \"images\", images = %s, size = 32 }", table.StringText(path))
-		own.say("pictures are scaled to 32 x 32 pixels (size)")
-	case strings.EqualFold(filepath.Ext(path), ".csv"):
-		if err := own.read(); err != nil {
+		own, err := picturesIn(cmd.Context(), path)
+		if err != nil {
 			return nil, nil, err
 		}
+		guesses = append(guesses, own)
+	case data.IsTable(path):
+		s, err := data.SketchTable(cmd.Context(), path)
+		if err != nil {
+			return nil, nil, err
+		}
+		if own := entriesOf(path, s); own != nil {
+			guesses = append(guesses, own)
+		}
+		own, err := samplesOf(path, s)
+		if err != nil && guesses == nil {
+			return nil, nil, err
+		} else if err == nil {
+			guesses = append(guesses, own)
+		}
 	default:
-		return nil, nil, usagef("init: %s: got a file that is no .csv, want a table or a folder of pictures; docs/data.md has the tables of other formats", path)
+		return nil, nil, usagef("init: %s: got a file that is no table (.csv, .tsv, .parquet), want one or a folder of pictures; docs/data.md has the tables of other formats", path)
 	}
-	var ladder []string
-	for _, n := range ladderOf(own.Units) {
-		ladder = append(ladder, strconv.Itoa(n))
+	var wrong error
+	for _, own := range guesses {
+		var b bytes.Buffer
+		if err := template.Must(template.New("models").Parse(own.template)).Execute(&b, own); err != nil {
+			return nil, nil, err
+		}
+		err := sound(cmd, b.Bytes())
+		if err == nil {
+			return b.Bytes(), own.said, nil
+		}
+		wrong = cmp.Or(wrong, err)
 	}
-	own.Ladder = "[" + strings.Join(ladder, ", ") + "]"
-	var b bytes.Buffer
-	err = template.Must(template.New("models").Parse(ownModels)).Execute(&b, own)
-	return b.Bytes(), own.said, err
+	return nil, nil, fmt.Errorf("init: %s is not written, because tessera check would refuse it:\n%w", tessera.ModelsFile, wrong)
 }
 
-// ladderOf returns the numbers of units of the sweep.
-func ladderOf(units int) []int { return ladder(units, math.MaxInt) }
+// sound returns the errors that the command check reports of a text in place of the file of models.
+func sound(cmd *Call, text []byte) error {
+	models, err := config.Load(tessera.ModelsFile, text)
+	if err != nil {
+		return err
+	}
+	models.Extend(tessera.Shipped())
+	if err := searching(models, data.SearchDirs("")).Check(); err != nil {
+		return err
+	}
+	silent := &cobra.Command{}
+	silent.SetContext(cmd.Context())
+	silent.SetOut(io.Discard)
+	silent.SetErr(io.Discard)
+	return (&checkCommand{}).examine(&Call{silent}, models)
+}
+
+// Ladder returns the numbers of units of the sweep as a list of TOML.
+func (o *foundData) Ladder() string {
+	var texts []string
+	for _, n := range ladder(o.Units, math.MaxInt) {
+		texts = append(texts, strconv.Itoa(n))
+	}
+	return "[" + strings.Join(texts, ", ") + "]"
+}
 
 // modelName returns the name of a file or folder as the name of a model.
 func modelName(path string) string {
-	base := filepath.Base(filepath.Clean(path))
+	base := strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".gz")
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r < 128 && strings.ContainsRune("abcdefghijklmnopqrstuvwxyz0123456789-_", r) {
 			return r
@@ -83,108 +135,113 @@ func (o *foundData) say(format string, args ...any) {
 	o.said = append(o.said, fmt.Sprintf(format, args...))
 }
 
-// looked is the number of rows that init reads of a table.
-const looked = 1000
-
-// read guesses the columns of a table from its head and its first rows.
-func (o *foundData) read() error {
-	f, err := os.Open(o.Path)
+// picturesIn guesses the keys of a folder of pictures. Small pictures of one size keep it.
+func picturesIn(ctx context.Context, path string) (*foundData, error) {
+	s, err := data.SketchPictures(ctx, path)
 	if err != nil {
-		return &data.Error{Path: o.Path, Problem: err.Error()}
+		return nil, err
 	}
-	defer f.Close()
-	r := csv.NewReader(f)
-	r.FieldsPerRecord, r.LazyQuotes = -1, true
-	var rows [][]string
-	for len(rows) <= looked {
-		row, err := r.Read()
-		if err == io.EOF {
-			break
-		}
-		if err != nil {
-			return &data.Error{Path: o.Path, Problem: err.Error()}
-		}
-		rows = append(rows, row)
+	own := &foundData{Path: path, Name: modelName(path), Units: 20, Rate: 0.001, template: ownModels} // where many values are above 0, larger steps leave dead units
+	const scaled, most = 32, 64
+	size := s.Size
+	if size == (data.Size{}) || max(size.Height, size.Width) > most {
+		size = data.Size{Height: scaled, Width: scaled}
+		own.say("pictures are scaled to %s pixels (size)", numeral.Shape([]int{scaled, scaled}))
+	} else {
+		own.say("all pictures have %s pixels (size)", numeral.Shape([]int{size.Height, size.Width}))
 	}
-	if len(rows) < 2 {
-		return &data.Error{Path: o.Path, Problem: fmt.Sprintf("got %d lines, want a line of names and a line for each sample", len(rows))}
+	channels := ""
+	if s.Coloured {
+		channels = ", channels = 3"
+		own.say("the pictures are coloured: red, green and blue (channels)")
 	}
-	rows[0][0] = strings.TrimPrefix(rows[0][0], "\ufeff")
-	o.guess(rows[0], rows[1:])
-	return nil
+	own.Dataset = fmt.Sprintf("{ name = \"images\", images = %s, size = [%d, %d]%s }", table.StringText(path), size.Height, size.Width, channels)
+	return own, nil
 }
 
-// guess fills in the table of the data set: a column of texts that differ in every row has the names of samples, the first other column of
-// texts, or one with the name of a label, the labels. All columns of numbers are values.
-func (o *foundData) guess(head []string, rows [][]string) {
-	var names, labels string
+// entriesOf guesses whether a table has a line for each entry of a matrix: names or numbers of rows and of columns, which repeat, and a
+// number. It returns nil for another table.
+func entriesOf(path string, s *data.TableSketch) *foundData {
+	timed := len(s.Columns) == 4 && strings.Contains(strings.ToLower(s.Columns[3].Name), "time")
+	if len(s.Columns) != 3 && !timed || s.Decimal != "." || !s.Columns[2].Numeric || s.Columns[2].Missing {
+		return nil
+	}
+	least := s.Rows
+	for _, c := range s.Columns[:2] {
+		if c.Name == "" || c.Missing || !c.Repeats || c.Numeric && !c.Whole {
+			return nil
+		}
+		least = min(least, c.Different)
+	}
+	row, column, value := s.Columns[0].Name, s.Columns[1].Name, s.Columns[2]
+	own := &foundData{Path: path, Name: modelName(path), Units: max(1, min(10, least/4)), template: ownTriples}
+	own.say("entries of a matrix (triples): rows %q, columns %q, values %q", row, column, value.Name)
+	last := `, hide = 0.1`
+	own.Kind = `"matrix_factorisation"`
+	named := func(name string) bool { return strings.Contains(strings.ToLower(value.Name), name) }
+	if value.Whole && value.Low >= 0 && (strings.EqualFold(value.Name, "n") || slices.ContainsFunc([]string{"count", "freq", "number"}, named)) {
+		last, own.Kind = `, absent = "zero"`, "\"nmf\"\nsolver     = \"mu\"\nloss       = \"kl\""
+		own.say("the values are counts: other entries are 0 (absent)")
+	} else {
+		own.say("other entries are unknown; a tenth of the entries is hidden and measures the predictions (hide)")
+	}
+	own.Dataset = fmt.Sprintf(`{ name = "triples", file = %s, row = %s, column = %s, value = %s%s }`,
+		table.StringText(path), table.StringText(row), table.StringText(column), table.StringText(value.Name), last)
+	return own
+}
+
+// samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, the first other
+// column of texts, or one with the name of a label, the labels. All columns of numbers are values.
+func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
+	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
+	names, labels := -1, -1
 	var values, ignored []string
 	low, high, missing := math.Inf(1), math.Inf(-1), false
-	for i, name := range head {
-		c := columnOf(rows, i)
-		named := slices.Contains([]string{"label", "class", "target", "species", "type", "group"}, strings.ToLower(name)) && c.different <= 50
+	for i, c := range s.Columns {
+		is := func(list ...string) bool { return slices.Contains(list, strings.ToLower(c.Name)) }
+		named := is("label", "class", "target", "species", "type", "group") && c.Different <= 50 && (c.Whole || !c.Numeric)
 		switch {
-		case names == "" && c.different == len(rows) && (!c.numeric || name == "" || strings.EqualFold(name, "id") || strings.EqualFold(name, "index")):
-			names = name
-		case labels == "" && (named || !c.numeric && 2*c.different <= len(rows)):
-			labels = name
-		case !c.numeric:
-			ignored = append(ignored, name)
+		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is("", "id", "index")):
+			names = i
+		case labels < 0 && (named || !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows):
+			labels = i
+		case !c.Numeric || !c.Repeats && is("id", "index"):
+			ignored = append(ignored, c.Name)
 		default:
-			values = append(values, table.StringText(name))
-			low, high, missing = min(low, c.low), max(high, c.high), missing || c.missing
+			values = append(values, table.StringText(c.Name))
+			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		}
 	}
-	text := "{ name = \"csv\", file = " + table.StringText(o.Path)
-	for _, guessed := range []struct{ key, column string }{{"labels", labels}, {"names", names}} {
-		if guessed.column != "" {
-			text += fmt.Sprintf(", %s = %s", guessed.key, table.StringText(guessed.column))
-			o.say("%s: column %q", guessed.key, guessed.column)
+	if len(values) == 0 {
+		return nil, &data.Error{Path: path, Problem: fmt.Sprintf("has no column of numbers (got %s), want one for each value of a sample", strings.Join(ignored, ", "))}
+	}
+	text := "{ name = \"csv\", file = " + table.StringText(path)
+	for _, guessed := range []struct {
+		key string
+		at  int
+	}{{"labels", labels}, {"names", names}} {
+		if guessed.at >= 0 && s.Columns[guessed.at].Name != "" {
+			text += fmt.Sprintf(", %s = %s", guessed.key, table.StringText(s.Columns[guessed.at].Name))
+			own.say("%s: column %q", guessed.key, s.Columns[guessed.at].Name)
 		}
 	}
 	if ignored != nil {
 		text += ", columns = [" + strings.Join(values, ", ") + "]"
-		o.say("not read, because they are texts: %s", strings.Join(ignored, ", "))
+		own.say("not read, because they are no numbers or count the rows: %s", strings.Join(ignored, ", "))
+	}
+	if s.Decimal == "," {
+		text += `, decimal = ","`
+		own.say("numbers have a comma before their fraction (decimal)")
 	}
 	if missing {
 		text += ", missing = \"nan\""
-		o.say("empty cells are missing entries (missing)")
+		own.say("empty cells are missing entries (missing)")
 	}
 	if low < 0 || high > 2 { // parts that only add, and the rate of learning, suit values from 0 to 1
 		text += ", scale = \"minmax\""
-		o.say("values from %g to %g are scaled to [0,1] (scale)", low, high)
+		own.say("values from %s to %s are scaled to [0,1] (scale)", numeral.Float(low), numeral.Float(high))
 	}
-	o.Dataset, o.Units = text+" }", max(2, min(10, len(values)/4))
-	o.say("values: %d columns of numbers", len(values))
-}
-
-// column is what the first rows say of a column of a table.
-type column struct {
-	numeric, missing bool
-	different        int // number of different texts
-	low, high        float64
-}
-
-// columnOf reads one column of rows.
-func columnOf(rows [][]string, i int) column {
-	c := column{numeric: true, low: math.Inf(1), high: math.Inf(-1)}
-	seen := map[string]bool{}
-	for _, row := range rows {
-		text := ""
-		if i < len(row) {
-			text = strings.TrimSpace(row[i])
-		}
-		seen[text] = true
-		v, err := strconv.ParseFloat(text, 64)
-		switch {
-		case text == "" || text == "NA" || err == nil && math.IsNaN(v):
-			c.missing = true
-		case err != nil:
-			c.numeric = false
-		default:
-			c.low, c.high = min(c.low, v), max(c.high, v)
-		}
-	}
-	c.different = len(seen)
-	return c
+	own.Dataset, own.Units = text+" }", min(max(2, min(10, len(values)/4)), len(values), s.Rows)
+	own.say("values: %s of numbers", numeral.Of(len(values), "column"))
+	return own, nil
 }

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bytes"
+	"compress/gzip"
 	"fmt"
 	"image"
 	"image/color"
@@ -8,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/text/encoding/unicode"
 )
 
 // Of data of one's own, init writes models that check accepts and that can be trained.
@@ -24,7 +28,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	}
 	b.write("My genes.csv", strings.Replace(rows, ",3.1,", ",,", 1))
 	out := b.must(0, "init", "My genes.csv").stdout
-	b.contains("the guesses", out, "models.toml", `labels: column "kind"`, `names: column "cell"`, "not read, because they are texts: note", "empty cells are missing", "scaled to [0,1]", "values: 8 columns", "tessera train my-genes")
+	b.contains("the guesses", out, "models.toml", `labels: column "kind"`, `names: column "cell"`, "count the rows: note", "empty cells are missing", "scaled to [0,1]", "values: 8 columns", "tessera train my-genes")
 	b.contains("check", b.must(0, "check").stdout, "8 values", "2 models, 2 sweeps, no errors")
 	b.must(0, "train", "my-genes", "--epochs", "2")
 	b.must(0, "sweep", "units", "--epochs", "1", "--dry-run")
@@ -42,7 +46,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 		}
 		b.write(fmt.Sprintf("photos/%d.png", i), text.String())
 	}
-	b.contains("pictures", b.must(0, "init", "photos").stdout, "32 x 32 pixels", "tessera train photos")
+	b.contains("pictures", b.must(0, "init", "photos").stdout, "all pictures have 8x8 pixels", "tessera train photos")
 	b.must(0, "check")
 	b.must(0, "train", "photos", "--epochs", "1")
 	if b.exists("photos/models.toml") {
@@ -51,4 +55,116 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	b.must(exitData, "init", "none.csv")
 	b.write("notes.txt", "")
 	b.must(exitUsage, "init", "notes.txt")
+}
+
+// Whatever the separator, the encoding and the columns of a table are, check accepts what init writes.
+func TestInitWritesWhatCheckAccepts(t *testing.T) {
+	columns := func(head, separator, decimal string) string {
+		var b strings.Builder
+		b.WriteString(strings.ReplaceAll(head, ",", separator) + "\n")
+		for i := range 30 {
+			for k := range strings.Count(head, ",") + 1 {
+				if k > 0 {
+					b.WriteString(separator)
+				}
+				fmt.Fprintf(&b, "%d%s%d", i*(k+2)%7, decimal, i)
+			}
+			b.WriteString("\n")
+		}
+		return b.String()
+	}
+	entries := func(head, value string) string {
+		text := head + "\n"
+		for i := range 20 {
+			for k := range 12 {
+				if (i+k)%3 > 0 {
+					text += fmt.Sprintf("%d,m%d,"+value+"\n", 3*i+7, k, 1+(i*k)%5)
+				}
+			}
+		}
+		return text
+	}
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := w.Write([]byte(columns("a,b,c", ";", ",")))
+	if err == nil {
+		err = w.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(columns("a,b,c", "\t", "."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := strings.Repeat("1,2\n0.5,0.1\n", 600)
+	for _, c := range []struct {
+		file, text     string
+		says, declares []string
+	}{
+		{"semicolons.csv", columns("a,b,c", ";", "."), []string{"values: 3 columns", "values from 0 to 6.9 "}, []string{`{ name = "csv", file = "semicolons.csv", scale`}},
+		{"commas.csv", columns("a,b,c", ";", ","), []string{"comma before their fraction"}, []string{`decimal = ","`}},
+		{"tabs.tsv", columns("a,b,c", "\t", "."), []string{"values: 3 columns"}, nil},
+		{"packed.csv.gz", packed.String(), []string{"tessera train packed"}, []string{`decimal = ","`}},
+		{"wide.csv", wide, []string{"values: 3 columns"}, nil},
+		{"declared.csv", "sep=;\n" + columns("a,b", ";", "."), []string{"values: 2 columns"}, nil},
+		{"one.csv", columns("a", ",", "."), []string{"values: 1 column of numbers"}, []string{"components = 1"}},
+		{"large.csv", strings.Replace(columns("a,b", ",", "."), "0.0", "5400004.726", 1), []string{"values from 0 to 5,400,005 are scaled"}, nil},
+		{"late.csv", "a,b\n" + late + ",1\n", []string{"empty cells are missing"}, []string{`missing = "nan"`}},
+		{"texts.csv", "a,b,c\n" + strings.ReplaceAll(late, "\n", ",1\n") + "1,1,other\n", []string{"no numbers or count the rows: c"}, []string{`columns = ["a", "b"]`}},
+		{"id.csv", "who,a,b,id\n" + "ann,1,2,1\nbob,1,3,2\ncid,2,2,3\ndot,4,1,4\neve,1,1,5\nfay,0,1,6\n", []string{`names: column "who"`, "count the rows: id"}, nil},
+		{"ratings.csv", entries("userId,movieId,rating", "%d.0"), []string{`rows "userId", columns "movieId", values "rating"`, "(hide)"}, []string{`name = "triples"`, `"matrix_factorisation"`}},
+		{"counts.csv", entries("doc,word,count", "%d"), []string{"the values are counts"}, []string{`name = "triples"`, `absent = "zero"`, `"nmf"`}},
+	} {
+		t.Run(c.file, func(t *testing.T) {
+			b := newBench(t)
+			b.shipped()
+			b.write(c.file, c.text)
+			b.contains("the guesses", b.must(0, "init", c.file).stdout, c.says...)
+			b.contains("the file", b.read("models.toml"), c.declares...)
+			if r := b.must(0, "check"); r.stderr != "" {
+				t.Errorf("check warns: %s", r.stderr)
+			}
+		})
+	}
+	b := newBench(t)
+	b.shipped()
+	b.write("few.csv", "a,b\n1,2\n")
+	b.contains("one sample", b.must(exitConfig, "init", "few.csv").stderr, "models.toml is not written", "at least one must be held out")
+	b.write("words.csv", "a,b\nx,y\nz,y\n")
+	b.contains("no numbers", b.must(exitData, "init", "words.csv").stderr, "has no column of numbers")
+	if b.exists("models.toml") {
+		t.Error("init wrote a file that check refuses")
+	}
+}
+
+// Colours and the size of small pictures are kept; large ones are scaled.
+func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		width, height int
+		colour        color.Color
+		want          string
+	}{
+		{"coloured", 20, 16, color.RGBA{R: 200, A: 255}, "size = [16, 20], channels = 3 }"},
+		{"grey", 20, 16, color.RGBA{R: 9, G: 9, B: 9, A: 255}, "size = [16, 20] }"},
+		{"large", 65, 64, color.RGBA{G: 200, A: 255}, "size = [32, 32], channels = 3 }"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			b := newBench(t)
+			b.shipped()
+			for i := range 12 {
+				picture := image.NewRGBA(image.Rect(0, 0, c.width, c.height))
+				picture.Set(i, 1, c.colour)
+				var text strings.Builder
+				if err := png.Encode(&text, picture); err != nil {
+					t.Fatal(err)
+				}
+				b.write(fmt.Sprintf("photos/%d.png", i), text.String())
+			}
+			b.must(0, "init", "photos")
+			b.contains("the file", b.read("models.toml"), c.want)
+			b.must(0, "check")
+		})
+	}
 }

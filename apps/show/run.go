@@ -13,6 +13,7 @@ import (
 	"gonum.org/v1/gonum/stat"
 	"tessera"
 	"tessera/apps/show/doc"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/internal/numeral"
 	"tessera/internal/train"
@@ -248,6 +249,9 @@ func KindOf(m *config.Model, units int) string {
 	switch {
 	case m.Baseline != nil:
 		kind = m.Kind + ", a baseline"
+		if s, ok := m.Baseline.(*classical.MatrixFactorisation); ok && units > 0 {
+			units = s.Components // of the units, one may be the bias of the row
+		}
 		if units > 0 {
 			kind += " with " + numeral.Of(units, "component")
 		}

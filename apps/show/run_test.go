@@ -7,6 +7,7 @@ import (
 	"tessera"
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/layers"
@@ -42,5 +43,13 @@ func TestTheSpeedOfATrainingIsInEveryOutput(t *testing.T) {
 		if !strings.Contains(got, want) {
 			t.Errorf("got no %q in\n%s", want, got)
 		}
+	}
+}
+
+// The bias of a row is a value of the code of matrix_factorisation and no component.
+func TestKindCountsTheDeclaredComponents(t *testing.T) {
+	m := &config.Model{Kind: "matrix_factorisation", Baseline: &classical.MatrixFactorisation{Components: 3, Biases: true}}
+	if got, want := show.KindOf(m, m.Baseline.Describe().Units), "matrix_factorisation, a baseline with 3 components"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -1,0 +1,191 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"image"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// TableSketch says which columns a file has, for a first declaration of a data set. The file is read like that of [CSV].
+type TableSketch struct {
+	Rows    int
+	Decimal string // sign before the fraction of its numbers, "." or ","
+	Columns []ColumnSketch
+}
+
+// ColumnSketch says what the cells of a column are. Cells that mean a missing value have no part in Numeric, Whole, Low and High.
+type ColumnSketch struct {
+	Name           string
+	Numeric, Whole bool // all cells are numbers, or whole numbers; false without any
+	Missing        bool // some cells mean a missing value
+	Repeats        bool // two cells are equal
+	Different      int  // number of different cells; of numbers, among the first 1,000 rows
+	Low, High      float64
+}
+
+// columnReader collects a column for both signs before the fraction of a number.
+type columnReader struct {
+	seen            map[string]bool
+	cells           int // that are not missing
+	words           [2]bool
+	fraction        bool
+	missing         bool
+	repeats         bool
+	lowest, highest [2]float64
+}
+
+// decimals lists the signs before the fraction of a number.
+var decimals = [2]string{".", ","}
+
+// SketchTable reads all cells of a file of columns. The error is that of a training that reads the file, [*Error].
+func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
+	start, err := head(path, formatHead)
+	if err != nil {
+		return nil, badFile("csv", path, err)
+	}
+	open := openColumns
+	if other := detected(start, path); other != nil && other.dataset == "csv" {
+		open = other.open
+	}
+	o, _, err := open(ctx, path)
+	defer o.close()
+	if err != nil {
+		return nil, badFile("csv", path, err)
+	}
+	f, s := o.csv, &TableSketch{}
+	columns := make([]columnReader, len(f.header))
+	for i := range columns {
+		columns[i] = columnReader{seen: map[string]bool{}, lowest: [2]float64{math.Inf(1), math.Inf(1)}, highest: [2]float64{math.Inf(-1), math.Inf(-1)}}
+	}
+	lines := f.reader()
+	_, _ = lines.Read() // the names, which were read before
+	for ; ; s.Rows++ {
+		cells, err := lines.Read()
+		if err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, badFile("csv", path, csvError(err))
+		}
+		for i := range columns {
+			columns[i].add(strings.TrimSpace(cells[i]), s.Rows < 1000)
+		}
+	}
+	if s.Rows == 0 {
+		return nil, badFile("csv", path, errors.New("has no line after the first one"))
+	}
+	var numbers [2]int
+	for d := range decimals {
+		for i := range columns {
+			if columns[i].numeric(d) {
+				numbers[d]++
+			}
+		}
+	}
+	d := 0
+	if numbers[1] > numbers[0] {
+		d = 1
+	}
+	s.Decimal = decimals[d]
+	for i, c := range columns {
+		s.Columns = append(s.Columns, ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
+			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d]})
+	}
+	return s, nil
+}
+
+func (c *columnReader) numeric(decimal int) bool { return c.cells > 0 && !c.words[decimal] }
+
+// add reads one cell. Different cells of numbers are counted only in the first rows.
+func (c *columnReader) add(cell string, first bool) {
+	if first || c.words[0] && c.words[1] {
+		if c.seen[cell] {
+			c.repeats = true
+		} else {
+			c.seen[strings.Clone(cell)] = true
+		}
+	}
+	if isMissing(cell) {
+		c.missing = true
+		return
+	}
+	c.cells++
+	if _, err := strconv.ParseInt(cell, 10, 64); err != nil {
+		c.fraction = true
+	}
+	for d, decimal := range decimals {
+		if c.words[d] {
+			continue
+		}
+		v, ok := parseNumber(cell, decimal)
+		if c.words[d] = !ok; ok {
+			c.lowest[d], c.highest[d] = min(c.lowest[d], v), max(c.highest[d], v)
+		}
+	}
+}
+
+// PictureSketch says what the pictures in a folder are, for a first declaration of a data set.
+type PictureSketch struct {
+	Size     Size // of all pictures; the zero value if they differ
+	Coloured bool // a pixel is not grey; of many pictures, about 100 are read
+}
+
+// SketchPictures reads the headers of all pictures in a folder and its class folders, which are those of [ImageFolders].
+func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) {
+	l, err := (pictures{}).list(folder)
+	if err != nil {
+		return nil, badFile("images", folder, err)
+	}
+	sizes := make([]Size, len(l.paths))
+	err = eachImage(ctx, l.paths, func(i int) (err error) {
+		sizes[i], err = imageSize(l.paths[i])
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &PictureSketch{Size: sizes[0]}
+	for _, size := range sizes {
+		if size != s.Size {
+			s.Size = Size{}
+			break
+		}
+	}
+	step := max(1, len(l.paths)/100) // from all classes
+	for i := 0; i < len(l.paths) && !s.Coloured; i += step {
+		err := useImage(l.paths[i], func(m image.Image) error {
+			s.Coloured = coloured(m)
+			return ctx.Err()
+		})
+		if err != nil {
+			return nil, badFile("images", l.paths[i], err)
+		}
+	}
+	return s, nil
+}
+
+// coloured reports whether a pixel of an image is not grey.
+func coloured(m image.Image) bool {
+	switch m.(type) {
+	case *image.Gray, *image.Gray16:
+		return false
+	}
+	b := m.Bounds()
+	for y := b.Min.Y; y < b.Max.Y; y++ {
+		for x := b.Min.X; x < b.Max.X; x++ {
+			if red, green, blue, _ := m.At(x, y).RGBA(); red != green || green != blue {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// IsPicture reports whether a file has the extension of a picture that [ImageFolders] reads.
+func IsPicture(path string) bool { return (pictures{}).reads(path) }
+
+// IsTable reports whether a file is one that [CSV] reads, by its content or its extension.
+func IsTable(path string) bool { return reads(path) == "csv" }
