@@ -65,10 +65,10 @@ func (s *Score) Perturb(t *Task, x []float32) error {
 	if s.Estimator == Coordinates {
 		n = t.Pixels
 	}
-	if s.Estimator == Coordinates && s.Queries < 2*n+1 {
-		return fmt.Errorf("one estimate of %s takes %d queries, more than %d: raise queries or take another estimator", s.Estimator, 2*n+1, s.Queries)
+	if s.Queries < 2*n+1 {
+		return fmt.Errorf("one estimate of %s takes %d queries, more than %d: raise queries, lower samples or take another estimator", s.Estimator, 2*n+1, s.Queries)
 	}
-	steps := max(1, s.Queries/(2*n+1))
+	steps := s.Queries / (2*n + 1)
 	return t.EachRight(x, func(i int, x []float32, r *rand.Rand) (int, error) {
 		for step := range steps {
 			gradient, err := s.estimate(t, x, i, n, r)

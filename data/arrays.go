@@ -348,6 +348,9 @@ func (h arrayHeader) values(b []byte) (array, error) {
 		a.texts = npyTexts(b, width, h.kind[0], h.order, n)
 	default:
 		a.ints = integers(b, width, h.order, n, h.kind[0] == 'i')
+		if i := slices.IndexFunc(a.ints, func(v int) bool { return v < 0 }); h.kind == "u8" && i >= 0 {
+			return a, fmt.Errorf("value %d: got %d, want at most %d", i, uint64(a.ints[i]), math.MaxInt64)
+		}
 	}
 	if h.fortran {
 		a.rowMajor()
@@ -373,7 +376,7 @@ func (a *array) reserve(h arrayHeader, n int) {
 
 // numbers converts integers to floats.
 func (a *array) numbers(exact bool) {
-	if a.ints == nil {
+	if a.ints == nil || len(a.dims) == 0 {
 		return
 	}
 	size := len(a.ints) / max(1, a.dims[0])

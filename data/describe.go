@@ -53,8 +53,11 @@ func (s *Set) DescribeClasses() string {
 	if m == nil || m.labels == nil {
 		return ""
 	}
-	classes := slices.Clone(s.Classes)
-	for k := len(classes); k < classesOf(m.labels); k++ {
+	classes, n := slices.Clone(s.Classes), classesOf(m.labels)
+	if n > mostCounted && len(classes) == 0 {
+		return fmt.Sprintf("labels from %d to %d", slices.Min(m.labels), n-1)
+	}
+	for k := len(classes); k < n && k <= mostCounted; k++ {
 		classes = append(classes, strconv.Itoa(k))
 	}
 	return classText(classes, m.Labels())

@@ -46,7 +46,7 @@ var imageFormats = []imageFormat{
 	{"GIF", []string{".gif"}, begins("GIF8"), gif.DecodeConfig, firstFrame},
 	{"BMP", []string{".bmp"}, isBMP, bmp.DecodeConfig, bmp.Decode},
 	{"TIFF", []string{".tif", ".tiff"}, isTIFF, tiff.DecodeConfig, tiff.Decode},
-	{"WebP", []string{".webp"}, isWebP, webp.DecodeConfig, webp.Decode},
+	{"WebP", []string{".webp"}, isWebP, webpHeader, webp.Decode},
 }
 
 func begins(magic string) func([]byte) bool {
@@ -107,6 +107,7 @@ const imageHead = 1 << 18
 // imageFile is an open image file.
 type imageFile struct {
 	*os.File
+	length      int64 // of the file
 	format      *imageFormat
 	orientation int
 	size        Size  // size from the header, after rotation by the orientation
@@ -129,7 +130,7 @@ func openImage(path string) (f *imageFile, err error) {
 	if _, err := file.ReadAt(start, 0); err != nil && err != io.EOF {
 		return nil, err
 	}
-	f = &imageFile{File: file, format: formatOf(start), orientation: 1}
+	f = &imageFile{File: file, length: length, format: formatOf(start), orientation: 1}
 	if f.format == nil {
 		if len(start) == 0 {
 			return nil, io.ErrUnexpectedEOF
@@ -137,7 +138,7 @@ func openImage(path string) (f *imageFile, err error) {
 		return nil, errors.New("is no PNG, JPEG, GIF, BMP, TIFF or WebP image, whatever its name")
 	}
 	f.orientation = f.format.orientation(start)
-	config, err := f.format.header(bufio.NewReader(file))
+	config, err := f.format.header(f.reader(length))
 	if err != nil {
 		return nil, cut(err)
 	}
@@ -148,8 +149,16 @@ func openImage(path string) (f *imageFile, err error) {
 	if f.orientation >= 5 {
 		f.size = Size{config.Width, config.Height}
 	}
-	_, err = file.Seek(0, io.SeekStart)
-	return f, err
+	return f, nil
+}
+
+// reader returns a reader of the file from its beginning. A TIFF file has offsets, which its decoder follows in a reader with random
+// access: of any other reader it would buffer everything before an offset, however large.
+func (f *imageFile) reader(length int64) io.Reader {
+	if f.format.name == "TIFF" {
+		return io.NewSectionReader(f.File, 0, length)
+	}
+	return bufio.NewReader(io.NewSectionReader(f.File, 0, length))
 }
 
 // bounded returns an error for sizes for which the decoder would need too much memory.
@@ -198,7 +207,7 @@ func useImage(path string, do func(image.Image) error) error {
 	defer f.Close()
 	decoding.take(f.decoded)
 	defer decoding.give(f.decoded)
-	decoded, err := f.format.decode(bufio.NewReader(f))
+	decoded, err := f.format.decode(f.reader(f.length))
 	if err != nil {
 		return cut(err)
 	}

@@ -40,10 +40,18 @@ func openParquet(ctx context.Context, path string) (o opened, file File, err err
 		}
 	}
 	o.csv = f
-	switch cells, size := float64(p.NumRows())*float64(len(f.header)), float64(o.contents.info.Size()); {
+	cells, size, unpacked := float64(p.NumRows())*float64(len(f.header)), float64(o.contents.info.Size()), 0.0
+	for _, group := range p.Metadata().RowGroups {
+		for _, chunk := range group.Columns {
+			unpacked += max(float64(chunk.MetaData.TotalUncompressedSize), 0)
+		}
+	}
+	switch most := max(textFrom, bestRatio*size); {
 	case len(f.header) == 0:
 		err = errors.New("has no columns of single values")
-	case 4*cells > max(textFrom, bestRatio*size):
+	case unpacked > most:
+		err = fmt.Errorf("claims %.0f bytes of uncompressed values, more than a file of %.0f bytes can hold", unpacked, size)
+	case 4*cells > most:
 		err = fmt.Errorf("claims %d rows of %d columns, more than a file of %.0f bytes can hold", p.NumRows(), len(f.header), size)
 	}
 	return o, file, err
@@ -89,15 +97,24 @@ func (r *parquetRows) Read() (cells []string, err error) {
 			return nil, err
 		}
 	}
+	if int64(r.read) >= r.file.NumRows() {
+		return nil, fmt.Errorf("is damaged: it has more rows than its footer says, %d", r.file.NumRows())
+	}
+	found := 0
 	for _, v := range r.block[r.next] {
-		if i, ok := r.at[v.Column()]; ok && !v.IsNull() {
+		i, ok := r.at[v.Column()]
+		if ok {
+			found++
+		}
+		if ok && !v.IsNull() {
 			if r.cells[i], err = cellOf(r.columns[i], v); err != nil {
 				return nil, fmt.Errorf("column %.60q: %w", r.columns[i].Name(), err)
 			}
 		}
 	}
-	r.next++
-	r.read++
+	if r.next, r.read = r.next+1, r.read+1; found < len(r.columns) {
+		return nil, fmt.Errorf("row %d: is damaged: a column has fewer rows than the others", r.read)
+	}
 	return r.cells, nil
 }
 
@@ -108,6 +125,9 @@ func (r *parquetRows) fill() error {
 	}
 	if r.rows == nil {
 		if r.group == len(r.file.RowGroups()) {
+			if int64(r.read) != r.file.NumRows() {
+				return fmt.Errorf("is damaged: it has %d rows, its footer says %d", r.read, r.file.NumRows())
+			}
 			return io.EOF
 		}
 		r.rows = r.file.RowGroups()[r.group].Rows()

@@ -317,7 +317,9 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	if t.texts == nil && t.classes == nil && t.labels != nil && (first && areScattered(t.labels) || !first && AreNumbers(classes)) {
 		t.texts = make([]string, len(t.labels))
 		for i, label := range t.labels {
-			t.texts[i] = strconv.Itoa(label)
+			if label >= 0 { // the others are unknown
+				t.texts[i] = strconv.Itoa(label)
+			}
 		}
 	}
 	numbers := t.labels != nil && (first && !t.signs() && !areScattered(t.labels) || !first && classes == nil)

@@ -40,6 +40,7 @@ type packedImages struct {
 	Shape   []int
 	N       int
 	Floats  bool        // four bytes per value, little-endian; otherwise one byte
+	Wide    bool        `json:",omitempty"` // eight bytes per value
 	Sparse  bool        `json:",omitempty"` // entries of a sparse matrix in place of values, as packedRow writes them
 	Parts   [][]float32 `json:",omitempty"`
 	Labels  []int       `json:",omitempty"`
@@ -86,7 +87,7 @@ func (m *Images) header() *packedImages {
 	if m == nil {
 		return nil
 	}
-	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil && !m.Sparse(), Sparse: m.Sparse(), Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling,
+	return &packedImages{Shape: m.Shape, N: m.n, Floats: m.bytes == nil && !m.Sparse(), Wide: m.wide != nil, Sparse: m.Sparse(), Parts: m.Parts, Labels: m.Labels(), Scaling: m.scaling,
 		Missing: m.missing, Zeros: m.entries != nil && m.entries.zeros, Columns: m.Columns(), RowNames: m.RowNames(), ValueNames: m.ValueNames()}
 }
 
@@ -105,6 +106,13 @@ func (m *Images) pack(w *bufio.Writer) {
 		if m.Sparse() {
 			columns, values := m.Entries(i)
 			w.Write(packedRow(b, columns, values))
+			continue
+		}
+		if m.wide != nil {
+			for _, v := range m.wide[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels] {
+				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+			}
+			w.Write(b)
 			continue
 		}
 		for _, v := range m.floats[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels] {
@@ -260,7 +268,7 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 	}
 	m.Parts, m.columns = p.Parts, p.ValueNames
 	if s := p.Scaling; s != nil {
-		if len(s.Shift) != pixels || len(s.Factor) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
+		if len(s.Shift) != pixels || len(s.Factor) != pixels || s.Rest != nil && len(s.Rest) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
 			return nil, nil, errPacked
 		}
 		m.scaling = s
@@ -279,7 +287,10 @@ func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
 // unpackValues reads the values of images that are not sparse from b, and returns the rest of b.
 func (p *packedImages) unpackValues(b []byte) (*Images, []byte, error) {
 	width := 1
-	if p.Floats {
+	switch {
+	case p.Wide:
+		width = 8
+	case p.Floats:
 		width = 4
 	}
 	pixels, err := product(p.Shape)
@@ -288,12 +299,19 @@ func (p *packedImages) unpackValues(b []byte) (*Images, []byte, error) {
 	}
 	values := p.N * pixels
 	m := &Images{Shape: p.Shape, labels: p.Labels}
-	if p.Floats {
+	switch {
+	case p.Wide:
+		m.floats, m.wide = make([]float32, values), make([]float64, values)
+		for i := range m.wide {
+			m.wide[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
+			m.floats[i] = float32(m.wide[i])
+		}
+	case p.Floats:
 		m.floats = make([]float32, values)
 		for i := range m.floats {
 			m.floats[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
 		}
-	} else {
+	default:
 		m.bytes = slices.Clip(b[:values])
 	}
 	if m, err = newImages(m, values); err != nil {

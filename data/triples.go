@@ -170,8 +170,14 @@ func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) 
 			}
 			return nil
 		})
-		return nil, file, cmp.Or(err, fmt.Errorf("row %d, column %d is given twice, by the entries %d and %d: add them up first, with sum_duplicates() of SciPy",
-			rows.number(i), columns.number(j), places[0], places[1]))
+		if err != nil {
+			return nil, file, err
+		}
+		if len(places) < 2 {
+			return nil, file, errChanged
+		}
+		return nil, file, fmt.Errorf("row %d, column %d is given twice, by the entries %d and %d: add them up first, with sum_duplicates() of SciPy",
+			rows.number(i), columns.number(j), places[0], places[1])
 	}
 	e.rowNames, e.zeros = rows.names(), s.Absent == absentZero
 	return newEntryImages(e, columns.n, columns.names()), file, nil
@@ -321,10 +327,13 @@ func (s *Triples) twice(ctx context.Context, path, row, column string) error {
 		}
 		return nil
 	})
-	if err == nil && len(at) < 2 {
-		err = errChanged
+	if err != nil {
+		return err
 	}
-	return cmp.Or(err, fmt.Errorf("line %d: row %.60q, column %.60q is given a second time, first in line %d: keep one of them, or their mean", at[1], row, column, at[0]))
+	if len(at) < 2 {
+		return errChanged
+	}
+	return fmt.Errorf("line %d: row %.60q, column %.60q is given a second time, first in line %d: keep one of them, or their mean", at[1], row, column, at[0])
 }
 
 // named contains the rows, or the columns, of a matrix by name.

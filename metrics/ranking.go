@@ -27,7 +27,7 @@ func init() {
 // K. Järvelin, J. Kekäläinen, Cumulated gain-based evaluation of IR techniques, 2002.
 type Ranking struct {
 	K     int     `toml:"k" want:"> 0" doc:"number of first ranks that count; 0 means 10"`
-	Least float64 `toml:"least" doc:"smallest value of a hidden entry that is relevant, such as a good rating"`
+	Least float64 `toml:"least" doc:"smallest value of a hidden entry that is relevant, before scale, such as a good rating; 0 for all"`
 }
 
 func (*Ranking) Describe() Description {
@@ -44,14 +44,16 @@ func (*Ranking) Describe() Description {
 }
 
 func (m *Ranking) Start(s *Subject) (Meter, error) {
-	return &rankingMeter{k: cmp.Or(m.K, 10), least: m.Least, width: volume.Of(s.Shape)}, nil
+	return &rankingMeter{k: cmp.Or(m.K, 10), least: m.Least, width: volume.Of(s.Shape), scaling: s.Scaling}, nil
 }
 
 type rankingMeter struct {
 	k, width int
 	least    float64
+	scaling  *data.Scaling
 	sums     [4]float64
 	n        int
+	others   bool // there are entries that are not known and not hidden
 }
 
 func (m *rankingMeter) Add(b *Batch) error {
@@ -63,9 +65,14 @@ func (m *rankingMeter) Add(b *Batch) error {
 	for from, width := 0, m.width; from < len(b.Outputs); from += width {
 		places = places[:0]
 		relevant := 0
+		if m.scaling != nil && m.least != 0 { // the key least is in the unit of the file
+			complete = slices.Clone(complete)
+			m.scaling.Undo(complete[from : from+width])
+		}
 		for j := from; j < from+width; j++ {
 			if observed[j] == 0 {
 				places = append(places, j)
+				m.others = m.others || held[j] == 0
 			}
 			if m.relevant(held[j], complete[j]) {
 				relevant++
@@ -81,7 +88,7 @@ func (m *rankingMeter) Add(b *Batch) error {
 }
 
 func (m *rankingMeter) relevant(held, value float32) bool {
-	return held != 0 && float64(value) >= m.least
+	return held != 0 && (m.least == 0 || float64(value) >= m.least)
 }
 
 // add adds a sample, by its first ranks.
@@ -108,6 +115,8 @@ func (m *rankingMeter) Values(context.Context) ([]Value, error) {
 	for i, sum := range m.sums {
 		if values[i] = Number(sum / float64(m.n)); m.n == 0 {
 			values[i] = NotApplicable("no sample has such an entry")
+		} else if !m.others {
+			values[i] = NotApplicable("every other entry is known, so that only hidden entries could be ranked")
 		}
 	}
 	return values, nil

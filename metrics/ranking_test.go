@@ -85,3 +85,16 @@ func TestRankingEqualsPlainLoops(t *testing.T) {
 		}
 	}
 }
+
+// Where every other entry is known, only the hidden ones can be ranked, and any model would be right.
+func TestARankingNeedsOtherEntries(t *testing.T) {
+	b := &Batch{Outputs: []float32{1, 2}, Columns: map[string][]float32{data.ObservedColumn: {1, 0}, data.HeldOutColumn: {0, 1}, data.CompleteColumn: {1, 1}}}
+	m := &rankingMeter{k: 1, width: 2}
+	if err := m.Add(b); err != nil {
+		t.Fatal(err)
+	}
+	values, err := m.Values(t.Context())
+	if err != nil || values[0].Missing == "" {
+		t.Errorf("got %+v, %v", values, err)
+	}
+}

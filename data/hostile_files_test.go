@@ -1,0 +1,96 @@
+package data
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// A WebP file may declare a canvas of another size than its frame; the memory of the decoder follows from the frame.
+func TestAWebPFrameOfAnotherSizeIsRefused(t *testing.T) {
+	file := peerFiles(t)["rgb.webp"].File
+	frame := file[12:]
+	extended := func(width, height int) []byte {
+		chunk := append([]byte("VP8X\x0a\x00\x00\x00\x00\x00\x00\x00"), byte(width-1), 0, 0, byte(height-1), 0, 0)
+		body := append(append([]byte("WEBP"), chunk...), frame...)
+		return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
+	}
+	config, err := webpHeader(bytes.NewReader(file))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shape := []int{config.Height, config.Width, 3}
+	if _, err := DecodePicture(extended(config.Width, config.Height), shape); err != nil {
+		t.Errorf("a canvas of the size of its frame: %v", err)
+	}
+	if _, err := DecodePicture(extended(28, 28), []int{28, 28, 3}); err == nil || !strings.Contains(err.Error(), "its canvas is 28x28") {
+		t.Errorf("another canvas: got %v", err)
+	}
+	path := filepath.Join(t.TempDir(), "a.webp")
+	if err := os.WriteFile(path, extended(28, 28), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadRows(t.Context(), path, nil, nil); err == nil {
+		t.Error("another canvas in a folder: got no error")
+	}
+	for n := range len(file) { // and no panic
+		_, _ = webpHeader(bytes.NewReader(file[:n]))
+	}
+}
+
+func TestOddArraysOfWholeNumbersAreErrors(t *testing.T) {
+	for name, file := range map[string][]byte{
+		"a number":              npyBytes("<i8", "False", "()", binary.LittleEndian, []int64{5}),
+		"more than 2^63":        npyBytes("<u8", "False", "(2, 2)", binary.LittleEndian, []uint64{1, 2, 3, math.MaxUint64}),
+		"a number in one place": npyBytes("<i8", "False", "(1,)", binary.LittleEndian, []int64{5}),
+	} {
+		path := filepath.Join(t.TempDir(), "x.npy")
+		if err := os.WriteFile(path, file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Load(t.Context(), &NPY{Arrays: Arrays{Images: path}}, Dirs{}, Both); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+}
+
+// Numbers of classes that are scattered are names; a number below 0 is unknown.
+func TestNegativeLabelsAreNoClasses(t *testing.T) {
+	read := &table{labels: []int{-2, 1000, 5000, 1000}}
+	classes, err := read.resolve(nil, true)
+	if err != nil || !slices.Equal(classes, []string{"1000", "5000"}) || !slices.Equal(read.labels, []int{-1, 0, 1, 0}) {
+		t.Errorf("got classes %v, labels %v, %v", classes, read.labels, err)
+	}
+}
+
+func TestManyNumberedClassesAreNotListed(t *testing.T) {
+	s := &Set{Train: &Images{n: 2, labels: []int{3, 20240101}}}
+	if got := s.DescribeClasses(); got != "labels from 3 to 20240101" {
+		t.Errorf("got %s", got)
+	}
+}
+
+// Workers get the numbers of a file in float64 where these are needed.
+func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
+	source := &CSV{Tables: Tables{File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n")}, Scale: Scale{Method: scaleStandardise}}
+	set, err := Load(t.Context(), source, Dirs{}, Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := set.Pack(&b); err != nil {
+		t.Fatal(err)
+	}
+	other, err := Unpack(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if set.Train.wide == nil || !slices.Equal(set.Train.wide, other.Train.wide) {
+		t.Errorf("got %v, want %v", other.Train.wide, set.Train.wide)
+	}
+}
