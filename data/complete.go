@@ -11,7 +11,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"tessera/internal/atomicfile"
@@ -44,7 +43,7 @@ func (a allowing) pictures() pictures { return a.p }
 // empty cells), and writes the result in the same format. fill returns the values of all samples, row by row; only those of
 // missing entries are used. All other cells, entries and arrays keep their bytes. completed is the number of replaced entries.
 // It returns an *Error for a file without missing entries, and if out has another format.
-func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float32, error)) (completed int, err error) {
+func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (completed int, err error) {
 	if f := formatNamed(in); f == nil || f.fill == nil || formatNamed(out) != f {
 		return 0, &Error{Path: in, Problem: fmt.Sprintf("a file whose name ends in one of %s is completed as a file of the same kind, not as %s",
 			strings.Join(endings(func(f *format) bool { return f.fill != nil }), ", "), inLine(out))}
@@ -88,8 +87,9 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 
 // holes contains the missing entries of samples and their replacements.
 type holes struct {
-	raw, values []float32
-	reading     reading
+	raw     []float32
+	values  []float64
+	reading reading
 }
 
 // filled returns the bytes of a file with the holes filled.
@@ -141,10 +141,10 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		} else if err != nil {
 			return nil, csvError(err)
 		}
-		fill := map[int]float32{}
+		fill := map[int]float64{}
 		for k, i := range c.values {
 			if at := row*len(c.values) + k; h.raw[at] != h.raw[at] {
-				fill[i] = h.factor() * h.values[at]
+				fill[i] = h.value(at)
 			}
 		}
 		for i := range f.header {
@@ -155,7 +155,7 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 			line, column := r.FieldPos(i)
 			from := lines[line-1] + column - 1
 			out = append(out, f.rest[done:from]...)
-			out = strconv.AppendFloat(out, float64(v), 'g', -1, 32)
+			out = append(out, numberText(v)...)
 			done = from + cellLength(f.rest[from:], f.comma)
 		}
 	}
@@ -255,9 +255,12 @@ func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byt
 	return nil, fmt.Errorf("has no tensor %q", samples.name)
 }
 
-// factor returns the factor of values in the file, which are divided when they are read if the data set has scale = "bytes" or "uint16".
-func (h holes) factor() float32 {
-	return max(1, h.reading.layout.Scale.divisor())
+// value returns value i as it is in the file: values are divided when they are read if the data set has scale = "bytes" or "uint16".
+func (h holes) value(i int) float64 {
+	if divisor := h.reading.layout.Scale.divisor(); divisor != 0 {
+		return float64(divisor * float32(h.values[i]))
+	}
+	return h.values[i]
 }
 
 // array replaces values in the bytes of an array.
@@ -280,16 +283,16 @@ func (h holes) array(b []byte, head arrayHeader) error {
 		if v == v {
 			continue
 		}
-		at, v := b[places[i]*width:], h.factor()*h.values[i]
+		at, v := b[places[i]*width:], h.value(i)
 		switch {
 		case head.kind == "b2":
-			head.order.PutUint16(at, toBrain(v))
+			head.order.PutUint16(at, toBrain(float32(v)))
 		case width == 2:
-			head.order.PutUint16(at, toHalf(v))
+			head.order.PutUint16(at, toHalf(float32(v)))
 		case width == 4:
-			head.order.PutUint32(at, math.Float32bits(v))
+			head.order.PutUint32(at, math.Float32bits(float32(v)))
 		default:
-			head.order.PutUint64(at, math.Float64bits(float64(v)))
+			head.order.PutUint64(at, math.Float64bits(v))
 		}
 	}
 	return nil

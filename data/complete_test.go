@@ -12,16 +12,18 @@ import (
 	"testing"
 
 	"tessera/internal/safetensors"
+
+	"tessera/internal/vectors"
 )
 
 // nines returns 9 + i/16 for a missing entry with index i, and -1 for other entries, which must not be used.
-func nines(rows *Rows) ([]float32, error) {
-	values := rows.Raw()
+func nines(rows *Rows) ([]float64, error) {
+	values := vectors.Wide(rows.Raw())
 	for i, v := range values {
 		if v == v {
 			values[i] = -1 // must not be used
 		} else {
-			values[i] = 9 + float32(i)/16
+			values[i] = 9 + float64(i)/16
 		}
 	}
 	return values, nil
@@ -47,7 +49,7 @@ func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
 	in := writeText(t, "in.csv", "a,b\n255,\n51,102\n")
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &CSV{Tables: Tables{File: in}, Scale: Scale{Method: scaleBytes}}
-	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float32, error) { return []float32{0, 0.4, 0, 0}, nil })
+	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float64, error) { return []float64{0, float64(float32(0.4)), 0, 0}, nil })
 	if err != nil {
 		t.Fatal(err)
 	}

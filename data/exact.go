@@ -3,6 +3,7 @@ package data
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -216,6 +217,63 @@ func (s *Scaling) ApplyCentred(samples []float32) {
 	mixed(samples, s.Mix, n)
 }
 
+// Split returns an exact scaling as two: the first subtracts the shift, in float64, the second scales the differences, which float32
+// represents well. Any other scaling is the second; the first is nil.
+func (s *Scaling) Split() (shift, rest *Scaling) {
+	if !s.IsExact() {
+		return nil, s
+	}
+	shift = &Scaling{Shift: s.Shift, Rest: s.Rest, Factor: slices.Repeat([]float32{1}, len(s.Shift))}
+	return shift, s.After(shift)
+}
+
+// After returns the scaling of samples from which the first part of a [Scaling.Split] has subtracted its shift; s if shift is nil.
+func (s *Scaling) After(shift *Scaling) *Scaling {
+	if shift == nil {
+		return s
+	}
+	rest := Scaling{Factor: shift.Factor}
+	if s != nil {
+		rest = *s
+	}
+	rest.Shift, rest.Rest = make([]float32, len(shift.Shift)), nil
+	for i := range rest.Shift {
+		if rest.Shift[i] = float32(-shift.ShiftOf(i)); s != nil {
+			rest.Shift[i] = float32(s.ShiftOf(i) - shift.ShiftOf(i))
+		}
+	}
+	return &rest
+}
+
+// Restore returns samples minus the shift of an exact scaling as numbers of the data set, computed in float64 and rounded to the decimal
+// places that float32 has for the differences.
+func (s *Scaling) Restore(centred []float32) []float64 {
+	all := make([]float64, len(centred))
+	for k, v := range centred {
+		i := k % len(s.Shift)
+		size := math.Max(math.Abs(float64(v)), 1/math.Abs(float64(s.Factor[i])))
+		unit := math.Pow(10, math.Floor(-math.Log10(spacing(size))))
+		all[k] = float64(v) + s.ShiftOf(i)
+		if rounded := math.Round(all[k]*unit) / unit; !math.IsInf(rounded, 0) && rounded == rounded {
+			all[k] = rounded
+		}
+	}
+	return all
+}
+
+// Coarse lists the values of a sample whose differences float32 hardly represents before an exact scaling; none for another scaling.
+func (s *Scaling) Coarse() (list []int) {
+	if !s.IsExact() {
+		return nil
+	}
+	for i := range s.Shift {
+		if coarsest*spacing(s.ShiftOf(i)) > 1/math.Abs(float64(s.Factor[i])) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
 // wideRow writes the values of sample i to dst: before scaling as they are in the file, in float64. row is memory for a sample.
 func (m *Images) wideRow(dst []float64, row []float32, i int) {
 	if m.wide != nil && m.scaling == nil {
@@ -233,9 +291,9 @@ func (m *Images) wideRow(dst []float64, row []float32, i int) {
 const CentredColumn = "images.centred"
 
 // Centred returns all samples minus the shift of an exact scaling, computed in float64 from the numbers in the file; NaN for missing and
-// hidden entries. It returns nil for another scaling, and for samples that are not floats.
+// hidden entries. It returns nil for another scaling.
 func (m *Images) Centred(s *Scaling) []float32 {
-	if !s.IsExact() || m.floats == nil {
+	if !s.IsExact() {
 		return nil
 	}
 	m = m.Scaled(nil)

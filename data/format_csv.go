@@ -525,7 +525,8 @@ func (t *table) statistics(column int) columnStatistics {
 }
 
 // csv writes rows of values. The first line contains the column names: name and label if they are known, then the names of
-// the values, by default their numbers. A value has as many digits as a float32 requires.
+// the values, by default their numbers. A value has as many digits as a float32 requires, and more only if
+// it is no float32.
 func (out written) csv(w io.Writer) error {
 	table, labels, size := csv.NewWriter(w), out.rows.labelTexts(), len(out.values)/out.dims[0]
 	var header []string
@@ -547,8 +548,12 @@ func (out written) csv(w io.Writer) error {
 		if labels != nil {
 			cells = append(cells, labels[row])
 		}
-		for _, v := range out.values[row*size : (row+1)*size] {
-			cells = append(cells, strconv.FormatFloat(float64(v), 'g', -1, 32))
+		for i, v := range out.values[row*size : (row+1)*size] {
+			wide := float64(v)
+			if out.rows.Wide != nil {
+				wide = out.rows.Wide[row*size+i]
+			}
+			cells = append(cells, numberText(wide))
 		}
 		if err := table.Write(cells); err != nil {
 			return err
@@ -556,6 +561,17 @@ func (out written) csv(w io.Writer) error {
 	}
 	table.Flush()
 	return table.Error()
+}
+
+// numberText returns a value as text.
+func numberText(v float64) string {
+	if float64(float32(v)) == v || v-v != 0 {
+		return strconv.FormatFloat(v, 'g', -1, 32)
+	}
+	if math.Abs(v) < 1e15 { // float64 has digits after the point, which an exponent would hide
+		return strconv.FormatFloat(v, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
 // headed returns the first line of a .csv file: the columns before the values, then the names of the values. The values are

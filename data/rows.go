@@ -17,10 +17,11 @@ import (
 // Rows contains the samples, or the codes, of a file with their names and labels.
 type Rows struct {
 	*Images
-	Names   []string // one per row, such as the relative path of an image; nil for none
-	Classes []string // names of the classes; nil if unknown
-	Columns []string // names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil for numbers
-	Notes   []string // warnings, such as skipped files
+	Names   []string  // one per row, such as the relative path of an image; nil for none
+	Classes []string  // names of the classes; nil if unknown
+	Columns []string  // names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil for numbers
+	Notes   []string  // warnings, such as skipped files
+	Wide    []float64 // the values that WriteRows writes to .csv files, if float32 does not represent them; nil for none
 }
 
 // reader is implemented by sources whose keys also apply to other files of the same kind.
@@ -290,7 +291,7 @@ func (r Rows) labelTexts() []string {
 //	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
 //	extension
 //
-// Of about, only names, labels, classes and columns are used. Vectors are written as .npy, .npz or .csv. Files are written
+// Of about, only names, labels, classes, columns and Wide are used. Vectors are written as .npy, .npz or .csv. Files are written
 // atomically. An existing file is replaced; a folder that is not empty is an error.
 func WriteRows(path, name string, shape []int, values []float32, about Rows) error {
 	size, err := product(shape)
@@ -310,6 +311,9 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 	}
 	if about.Columns != nil && len(about.Columns) != size {
 		return fmt.Errorf("got %d names of values, want %d", len(about.Columns), size)
+	}
+	if about.Wide != nil && len(about.Wide) != len(values) {
+		return fmt.Errorf("got %d values in float64, want %d", len(about.Wide), len(values))
 	}
 	out := written{path: path, name: name, dims: append([]int{n}, shape...), values: values, rows: about}
 	f := formatNamed(path)

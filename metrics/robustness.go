@@ -66,16 +66,23 @@ func (m *Robustness) Part() any {
 func (m *Robustness) Start(s *Subject) (Meter, error) {
 	by, _ := m.Part().(attack.Attack)
 	trial := attack.Trial{Attack: by, Ball: m.Ball, Objective: m.Objective, Seed: m.Seed}
-	if s.Range[0] < 0 || s.Range[1] > 1 {
+	shift, scaling := s.Scaling.Split()
+	unscaled := s.Unscaled.Scaled(shift)
+	switch width := s.Range[1] - s.Range[0]; {
+	case shift != nil && unscaled != nil:
+		trial.Range[0], trial.Range[1] = unscaled.Range()
+	case shift != nil:
+		trial.Range = [2]float32{-width, width}
+	case s.Range[0] < 0 || s.Range[1] > 1:
 		trial.Range = s.Range
 	}
 	if err := cmp.Or(trial.Check(), trial.Suits(s.Shape)); err != nil {
 		return nil, err
 	}
-	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: s.Scaling, unscaled: s.Unscaled}
+	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: scaling, unscaled: unscaled}
 	if c, ok := s.Coder.(HeadAttacker); !ok {
 		meter.missing = "the model gives no gradients"
-	} else if head, err := c.Attacked(s.Head, s.Scaling); err != nil {
+	} else if head, err := c.Attacked(s.Head, scaling); err != nil {
 		meter.missing = err.Error()
 	} else {
 		meter.head = head
@@ -89,11 +96,11 @@ type robustnessMeter struct {
 	head    attack.WhiteBox
 	missing string // why the metric is not applicable; "" if it is
 
-	scaling  *data.Scaling
+	scaling  *data.Scaling // second part of [data.Scaling.Split]
 	unscaled *data.Images
 	seen     int // images of earlier batches
 
-	images []float32 // images of a known class, before scaling
+	images []float32 // images of a known class, before scaling, or minus the shift of an exact scaling
 	labels []int
 }
 

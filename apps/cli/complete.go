@@ -9,6 +9,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/vectors"
 	"tessera/losses"
 )
 
@@ -50,16 +51,21 @@ func (f *completeCommand) Do(cmd *Call) error {
 	defer r.Close()
 	columns := r.Columns(losses.Output)
 	like := data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...)
-	completed, err := data.Complete(cmd.Context(), f.In, f.Out, r.Shape(), like, func(rows *data.Rows) ([]float32, error) {
+	completed, err := data.Complete(cmd.Context(), f.In, f.Out, r.Shape(), like, func(rows *data.Rows) ([]float64, error) {
 		warn(cmd, rows.Notes...)
 		if err := f.someKnown(rows); err != nil {
 			return nil, err
 		}
-		all, err := given(cmd, r, rows, columns)
+		coder := r.Centred()
+		all, err := given(cmd, r, coder, rows, columns)
 		if err != nil {
 			return nil, err
 		}
-		return r.Complete(all)
+		filled, err := coder.Complete(all)
+		if err == nil && r.Scaling().IsExact() {
+			return r.Scaling().Restore(filled), nil
+		}
+		return vectors.Wide(filled), err
 	})
 	if errors.Is(err, tessera.ErrNoOutput) {
 		return usageError{err}

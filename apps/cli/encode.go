@@ -13,9 +13,11 @@ import (
 	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/train/folder"
+	"tessera/internal/vectors"
 	"tessera/losses"
 )
 
@@ -72,9 +74,17 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.Value) {
 		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, known))
 	}
-	values, err := encoded(cmd, r, f.Value, rows, columns)
+	coder := r.Coder
+	if f.Value == losses.Output {
+		coder = r.Centred()
+	}
+	values, err := encoded(cmd, r, coder, f.Value, rows, columns)
 	if err != nil {
 		return err
+	}
+	if f.Value == losses.Output {
+		values = restored(r, values, rows)
+		f.warnCoarse(cmd, r, format, rows)
 	}
 	name, shape := f.Value, r.ShapeOf(f.Value)
 	if name == losses.Code {
@@ -87,7 +97,7 @@ func (f *encodeCommand) Do(cmd *Call) error {
 
 // encoded returns a value of the model for the samples of a file. Rows of a sparse matrix are encoded in blocks, so that their
 // other entries are never all in memory.
-func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []data.Column) (values []float32, err error) {
+func encoded(cmd *Call, r *tessera.Run, coder *tessera.Coder, name string, rows *data.Rows, columns []data.Column) (values []float32, err error) {
 	const together, most = 256, 1 << 21 // samples that a baseline encodes together; values of a block
 	block := rows.Len()
 	if rows.Sparse() && !slices.ContainsFunc(columns, func(c data.Column) bool { return c.Drawn }) {
@@ -102,11 +112,11 @@ func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []
 			}
 			part.Images = rows.Subset(indices)
 		}
-		all, err := given(cmd, r, &part, columns)
+		all, err := given(cmd, r, coder, &part, columns)
 		if err != nil {
 			return nil, err
 		}
-		some, err := r.ValueOf(name, all)
+		some, err := coder.ValueOf(name, all)
 		if err != nil {
 			return nil, err
 		}
@@ -116,7 +126,7 @@ func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []
 }
 
 // given returns the values of the columns for the samples of a file. It prints a note that names the columns drawn at random.
-func given(cmd *Call, r *tessera.Run, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
+func given(cmd *Call, r *tessera.Run, coder *tessera.Coder, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
 	var drawn []string
 	for _, c := range columns {
 		if c.Drawn {
@@ -126,7 +136,7 @@ func given(cmd *Call, r *tessera.Run, rows *data.Rows, columns []data.Column) (m
 	if len(drawn) > 0 {
 		cmd.say("note: drawn by the seed of the run (%d) and the place of each sample: %s", r.Model.Train.Seed, strings.Join(drawn, ", "))
 	}
-	return r.Given(rows.Images, columns)
+	return coder.Given(rows.Images, columns)
 }
 
 // decodeCommand is the command decode.
@@ -158,16 +168,42 @@ func (f *decodeCommand) Do(cmd *Call) error {
 		return err
 	}
 	warn(cmd, rows.Notes...)
-	values, err := r.Decode(rows.Float32())
+	values, err := r.Centred().Decode(rows.Float32())
 	if err != nil {
 		return err
 	}
-	return f.writeImages(cmd, r, format, values, rows)
+	return f.writeImages(cmd, r, format, restored(r, values, rows), rows)
+}
+
+// restored returns values of the coder [tessera.Coder.Centred] as numbers of the data set. For an exact scaling, the rows keep the digits that float32 rounds off.
+func restored(r *tessera.Run, values []float32, rows *data.Rows) []float32 {
+	if !r.Scaling().IsExact() {
+		return values
+	}
+	rows.Wide = r.Scaling().Restore(values)
+	return vectors.Narrow(rows.Wide)
+}
+
+// warnCoarse warns if values that the run restored lose their digits in the output.
+func (f *codeFlags) warnCoarse(cmd *Call, r *tessera.Run, format string, rows *data.Rows) {
+	coarse := r.Scaling().Coarse()
+	if len(coarse) == 0 || format == "csv" && rows.Wide != nil {
+		return
+	}
+	name, hint := fmt.Sprintf("value %d", coarse[0]), ""
+	if names := show.ValueNames(cmd.Context(), r); names != nil {
+		name = fmt.Sprintf("column %q", names[coarse[0]])
+	}
+	if rows.Wide != nil {
+		hint = "; a name that ends in .csv keeps their digits"
+	}
+	warn(cmd, fmt.Sprintf("%s: float32 rounds the numbers of %s, which lie close together near %.9g%s", f.Out, name, r.Scaling().ShiftOf(coarse[0]), hint))
 }
 
 // writeImages writes images, or vectors, in the units of the training.
 func (f *codeFlags) writeImages(cmd *Call, r *tessera.Run, format string, values []float32, rows *data.Rows) (err error) {
 	low, high := r.Range()
+	f.warnCoarse(cmd, r, format, rows)
 	switch format {
 	case "csv":
 		if rows.Columns, err = columnNames(cmd, r, f.Out); err != nil {

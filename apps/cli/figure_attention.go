@@ -24,14 +24,14 @@ func drawAttention(w *figureCommand) (*figures.Figure, error) {
 				return err
 			}
 			first := all.First(figures.MostAttended)
-			images, caption = first.Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, strings.Trim(strings.ReplaceAll(fmt.Sprint(w.Atoms), " ", ", "), "[]"))
+			images, caption = first.Scaled(d.shift).Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, strings.Trim(strings.ReplaceAll(fmt.Sprint(w.Atoms), " ", ", "), "[]"))
 		}
-		a, err := figures.AttentionOf(d.run, names[len(names)-1], images)
+		a, err := figures.AttentionOf(d.coder, names[len(names)-1], images)
 		if err != nil {
 			return err
 		}
 		if len(w.Atoms) > 0 {
-			if a, err = ofUnits(d.run, a, w.Atoms); err != nil {
+			if a, err = ofUnits(d.coder, a, w.Atoms); err != nil {
 				return err
 			}
 		}
@@ -45,7 +45,7 @@ func drawAttention(w *figureCommand) (*figures.Figure, error) {
 }
 
 // ofUnits returns the attention in the images that use units.
-func ofUnits(r *tessera.Run, a *figures.Attention, units []int) (*figures.Attention, error) {
+func ofUnits(r *tessera.Coder, a *figures.Attention, units []int) (*figures.Attention, error) {
 	for _, u := range units {
 		if u < 0 || u >= r.Units() {
 			return nil, usagef("--atoms: got %d, want 0 to %d", u, r.Units()-1)

@@ -106,13 +106,16 @@ func drawRows(rows []figures.ImageRow, vectors func(...figures.ImageRow) (*figur
 type display struct {
 	label    string
 	run      *tessera.Run
-	images   []float32
-	given    []float32    // the same images with NaN for missing and hidden entries
-	samples  *data.Images // the same images with their columns
-	names    []string     // names of the images: their indices
-	labels   []int        // their classes, negative if unknown; nil without any
+	coder    *tessera.Coder // computes with images
+	images   []float32      // before scaling, or minus the shift of an exact scaling
+	raw      []float32      // before scaling
+	given    []float32      // the same images with NaN for missing and hidden entries
+	samples  *data.Images   // the same images with their columns
+	names    []string       // names of the images: their indices
+	labels   []int          // their classes, negative if unknown; nil without any
 	measured *metrics.Result
-	scaling  *data.Scaling
+	shift    *data.Scaling // see [data.Scaling.Split]
+	scaling  *data.Scaling // of images
 }
 
 // scale scales vectors like the inputs of the model, so that one axis can show all values. It returns images unchanged.
@@ -141,18 +144,22 @@ func (w *figureCommand) displays(do func(display) error) error {
 		if i := slices.IndexFunc(indices, func(i int) bool { return i < 0 || i >= all.Len() }); i >= 0 {
 			return usagef("--images: got %d, want 0 to %d, the images of %s", indices[i], all.Len()-1, label)
 		}
-		d := display{label: label, run: r, scaling: sample.Images.Scaling(), images: make([]float32, len(indices)*all.Pixels())}
-		all.Batch(d.images, indices)
+		d := display{label: label, run: r, coder: r.Centred(), raw: make([]float32, len(indices)*all.Pixels())}
+		all.Batch(d.raw, indices)
+		d.samples = all.Subset(indices)
+		shift, scaling := sample.Images.Scaling().Split()
+		d.shift, d.scaling, d.images = shift, scaling, d.samples.Scaled(shift).Float32()
 		if first == nil {
 			first = &d
-		} else if !slices.Equal(d.images, first.images) {
+		} else if !slices.Equal(d.raw, first.raw) {
 			return usagef("%s: it has other images than %s (data sets %s and %s); runs of one figure need the same images: draw them one by one",
 				label, first.label, r.Model.Dataset.Name, first.run.Model.Dataset.Name)
 		}
 		if d.given = d.images; all.Holed() {
-			d.given = all.Subset(indices).Raw()
+			if d.given = d.samples.Centred(shift); d.given == nil {
+				d.given = d.samples.Raw()
+			}
 		}
-		d.samples = all.Subset(indices)
 		d.labels = d.samples.Labels()
 		named := all.RowNames()
 		for _, i := range indices {
@@ -185,7 +192,7 @@ func drawReconstructions(w *figureCommand) (*figures.Figure, error) {
 				rows[0].Caption += ", scaled"
 			}
 		}
-		row, err := study.Reconstructions(d.run, d.given, study.Caption(d.label, "mse", d.measured.Values, "mse"))
+		row, err := study.Reconstructions(d.coder, d.given, study.Caption(d.label, "mse", d.measured.Values, "mse"))
 		if err == nil {
 			rows = append(rows, d.scale(row))
 		}
@@ -213,7 +220,7 @@ func drawMaxApproximations(w *figureCommand) (*figures.Figure, error) {
 		if _, ok := d.measured.Number("max_approx"); !ok {
 			return usagef("%s has no atoms that can be dilated", d.label)
 		}
-		row, err := study.MaxApproximations(d.run, d.given, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
+		row, err := study.MaxApproximations(d.coder, d.given, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
 		rows = append(rows, row)
 		return err
 	})

@@ -10,7 +10,7 @@ import (
 // drawMixture draws the components of a mixture on the samples on which it is measured.
 func drawMixture(w *figureCommand) (f *figures.Figure, err error) {
 	err = w.each(func(label string, r *tessera.Run) error {
-		m := figures.Mixed{Components: r.Components(), Shape: r.Shape()}
+		m := figures.Mixed{Components: r.Centred().Components(), Shape: r.Shape()}
 		if m.Components == nil {
 			return usagef("figure mixture: %s is no mixture: want a run of kind \"gmm\" or \"bmm\"", label)
 		}
@@ -20,8 +20,11 @@ func drawMixture(w *figureCommand) (f *figures.Figure, err error) {
 		}
 		m.Split = string(sample.Split)
 		w.measures(label, r)
-		m.Samples = sample.Images.Raw()
-		if m.Codes, err = r.Encode(m.Samples); err != nil {
+		shift, _ := sample.Images.Scaling().Split()
+		if m.Samples = sample.Images.Centred(shift); m.Samples == nil {
+			m.Samples = sample.Images.Raw()
+		}
+		if m.Codes, err = r.Centred().Encode(m.Samples); err != nil {
 			return err
 		}
 		if m.Names, err = r.ValueNames(w.ctx); err != nil {

@@ -83,7 +83,7 @@ func (f *predictCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	all, err := given(cmd, r, rows, columns)
+	all, err := given(cmd, r, r.Coder, rows, columns)
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,8 @@ func (a HeadAttack) source(head string) (string, error) {
 // Judge measures the effect of attacks on a head that predicts classes. Adversarial examples are computed from the images
 // on which the run is evaluated, before `scale` is applied, except images of unknown class. Perturbations and their norms
 // refer to the values before scaling. Perturbed values stay within [0,1], or within the range of the fitted samples
-// (Range of the run) if that is larger. Equal seeds give equal results. The error is [tessera.ErrNoClasses] for a model without such a
+// (Range of the run) if that is larger. With an exact scaling, see [data.Scaling.IsExact], images are those minus its shift, and their range
+// is that of the measured images. Equal seeds give equal results. The error is [tessera.ErrNoClasses] for a model without such a
 // head, and [ErrNoGradients] for a baseline.
 func Judge(ctx context.Context, r *tessera.Run, a HeadAttack) (j *attack.Judgement, err error) {
 	if err := attacked(r, func(attack.Target) error { return nil }); err != nil {
@@ -98,27 +99,33 @@ func Judge(ctx context.Context, r *tessera.Run, a HeadAttack) (j *attack.Judgeme
 	if err != nil {
 		return nil, err
 	}
+	shift, _ := r.Scaling().Split() // without it, float32 does not represent the images
 	images, labels, err := labelled(ctx, r, head, a.Limit)
 	if err != nil {
 		return nil, err
 	}
 	trials := slices.Clone(a.Trials)
 	for i := range trials {
-		if low, high := r.Range(); low < 0 || high > 1 {
+		low, high := r.Range()
+		if shift != nil {
+			low, high = images.Range()
+		}
+		if low < 0 || high > 1 {
 			trials[i].Range = [2]float32{low, high}
 		}
 	}
-	err = withHead(r, head, func(model attack.WhiteBox) error {
+	values := images.Float32()
+	err = withHead(r, head, shift, func(model attack.WhiteBox) error {
 		if a.From == nil || a.From == r {
-			j, err = attack.Judge(ctx, model, nil, images, labels, trials)
+			j, err = attack.Judge(ctx, model, nil, values, labels, trials)
 			return err
 		}
 		other, err := a.source(head)
 		if err != nil {
 			return err
 		}
-		return withHead(a.From, other, func(source attack.WhiteBox) error {
-			j, err = attack.Judge(ctx, model, source, images, labels, trials)
+		return withHead(a.From, other, shift, func(source attack.WhiteBox) error {
+			j, err = attack.Judge(ctx, model, source, values, labels, trials)
 			return err
 		})
 	})
@@ -134,7 +141,8 @@ func Judge(ctx context.Context, r *tessera.Run, a HeadAttack) (j *attack.Judgeme
 	return j, nil
 }
 
-// Gradients returns the gradient of the cross entropy -log p_c of a head with respect to images, before `scale` is applied. labels
+// Gradients returns the gradient of the cross entropy -log p_c of a head with respect to images, before `scale` is applied, or minus
+// the shift of an exact scaling, see [data.Scaling.Split]. labels
 // are the classes c of the images; "" names the only head of ClassHeads. The errors are those of [Judge].
 func Gradients(r *tessera.Run, head string, images []float32, labels []int) (gradient []float32, err error) {
 	if err := attacked(r, func(attack.Target) error { return nil }); err != nil {
@@ -143,15 +151,17 @@ func Gradients(r *tessera.Run, head string, images []float32, labels []int) (gra
 	if head, err = r.ClassHead(head); err != nil {
 		return nil, err
 	}
-	err = withHead(r, head, func(model attack.WhiteBox) error {
+	shift, _ := r.Scaling().Split()
+	err = withHead(r, head, shift, func(model attack.WhiteBox) error {
 		gradient, err = attack.Gradients(model, images, labels)
 		return err
 	})
 	return gradient, err
 }
 
-// labelled returns the images of known class, in the column that the head predicts, on which the run is evaluated, before scaling.
-func labelled(ctx context.Context, r *tessera.Run, head string, limit int) ([]float32, []int, error) {
+// labelled returns the images of known class, in the column that the head predicts, on which the run is evaluated, before scaling, or
+// minus the shift of an exact scaling.
+func labelled(ctx context.Context, r *tessera.Run, head string, limit int) (*data.Images, []int, error) {
 	if limit < 0 {
 		return nil, nil, fmt.Errorf("tessera: limit: got %d, want >= 0", limit)
 	}
@@ -170,17 +180,18 @@ func labelled(ctx context.Context, r *tessera.Run, head string, limit int) ([]fl
 	if len(known) == 0 {
 		return nil, nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "the class of no image is known: there is no prediction to attack"}
 	}
-	return sample.Images.Scaled(nil).Subset(known).Float32(), labels, nil
+	shift, _ := r.Scaling().Split()
+	return sample.Images.Scaled(shift).Subset(known), labels, nil
 }
 
-// withHead calls f with a classifier for a head of the run. Its inputs are images before scaling.
-func withHead(r *tessera.Run, head string, f func(attack.WhiteBox) error) error {
+// withHead calls f with a classifier for a head of the run. Its inputs are images before scaling, from which shift has been subtracted.
+func withHead(r *tessera.Run, head string, shift *data.Scaling, f func(attack.WhiteBox) error) error {
 	return r.Do(func(c metrics.Coder) error {
 		coder, ok := c.(metrics.HeadAttacker)
 		if !ok {
 			return errors.New("tessera: the run has no heads")
 		}
-		model, err := coder.Attacked(head, r.Scaling())
+		model, err := coder.Attacked(head, r.Scaling().After(shift))
 		if err != nil {
 			return err
 		}

@@ -65,13 +65,36 @@ type Coder struct {
 
 	path    string
 	trained *train.Trained
-	inner   metrics.Coder                           // of scaled samples, without what was fitted to the heads
-	heads   atomic.Pointer[map[string]posthoc.Head] // what was fitted to the heads; the map does not change
-	raw     bool                                    // what the folder of the run says about heads is not read
-	backend string                                  // name of the back end
-	mu      Turns                                   // locked during computations
+	inner   metrics.Coder // of scaled samples, without what was fitted to the heads
+	raw     bool          // what the folder of the run says about heads is not read
+	backend string        // name of the back end
 	team    *team.Team
-	closed  bool
+	shift   *data.Scaling // what has been subtracted from samples, see [Coder.Centred]; nil for nothing
+	*state
+}
+
+// state is what a coder and its [Coder.Centred] share.
+type state struct {
+	heads  atomic.Pointer[map[string]posthoc.Head] // what was fitted to the heads; the map does not change
+	mu     Turns                                   // locked during computations
+	closed bool
+}
+
+// Centred returns the coder, if its scaling is exact, of samples minus the shift of the scaling: see [data.Scaling.Split]. float32 does not
+// represent the samples themselves. Inputs, outputs and components are differences from the shift, of which Scaling is the scaling and Range
+// is [0,0]. Given takes samples before scaling. Both coders share programs, heads and lock, and are closed together. Another coder is returned itself.
+func (c *Coder) Centred() *Coder {
+	if c == nil || c.trained == nil {
+		return c
+	}
+	shift, rest := c.Scaling().Split()
+	if shift == nil {
+		return c
+	}
+	trained, other := *c.trained, *c
+	trained.Scaling, trained.Range = rest, [2]float32{}
+	other.trained, other.shift = &trained, shift
+	return &other
 }
 
 // Options are the options of a [Coder].
@@ -85,7 +108,7 @@ type Options struct {
 
 // New returns the coder of a trained model. Without a model (nil) its methods return an error.
 func New(t *train.Trained, o Options) *Coder {
-	c := &Coder{path: o.Path, trained: t, raw: o.Raw, backend: o.BackendName, team: o.Team}
+	c := &Coder{path: o.Path, trained: t, raw: o.Raw, backend: o.BackendName, team: o.Team, state: &state{}}
 	switch {
 	case t == nil:
 		c.trained, c.described = &train.Trained{Spec: &config.Model{}}, graph.NewCoder(nil, nil)
@@ -218,7 +241,7 @@ func (c *Coder) Digest() string { return c.trained.Digest }
 // Close waits until no goroutine computes and frees the compiled programs and goroutines. Afterwards every method that returns an error
 // returns [ErrClosed]; a second Close does nothing. Encoders remain open.
 func (c *Coder) Close() error {
-	if c == nil {
+	if c == nil || c.state == nil {
 		return nil
 	}
 	c.mu.Lock()

@@ -11,7 +11,7 @@ import (
 
 // Heads returns the calibrations and thresholds of the heads. The map does not change.
 func (c *Coder) Heads() map[string]posthoc.Head {
-	if c == nil || c.heads.Load() == nil {
+	if c == nil || c.state == nil || c.heads.Load() == nil {
 		return nil
 	}
 	return *c.heads.Load()

@@ -62,7 +62,9 @@ func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][
 		all = map[string][]float32{}
 	}
 	all[data.ImagesColumn] = samples.Raw() // NaN are missing entries
-	if centred := samples.Centred(c.Scaling()); centred != nil {
+	if c.shift != nil {
+		all[data.ImagesColumn] = samples.Centred(c.shift)
+	} else if centred := samples.Centred(c.Scaling()); centred != nil {
 		all[data.CentredColumn] = centred
 	}
 	spec := c.trained.Spec
@@ -76,6 +78,11 @@ func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][
 		}
 	}
 	drawn, err := samples.DrawnAsRead(spec.Train.Seed, needed...)
+	for _, column := range columns {
+		if values, ok := drawn[column.Name]; ok && column.AsImages {
+			drawn[column.Name] = c.shift.Applied(values)
+		}
+	}
 	maps.Copy(all, drawn)
 	return all, err
 }

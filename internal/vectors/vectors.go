@@ -16,6 +16,15 @@ func Wide(v []float32) []float64 {
 	return w
 }
 
+// Narrow returns the float32 values nearest to v.
+func Narrow(v []float64) []float32 {
+	out := make([]float32, len(v))
+	for i, x := range v {
+		out[i] = float32(x)
+	}
+	return out
+}
+
 // Dot returns the sum over i of a[i] b[i]; b has at least the length of a.
 func Dot[T Float](a, b []T) (sum float64) {
 	for i, v := range a {

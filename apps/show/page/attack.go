@@ -123,7 +123,7 @@ func overQueries(r attack.TrialResult, images int, noun string) *doc.Curves {
 
 // examples draws the first images with their worst examples.
 func (v *view) examples(head string, j *attack.Judgement, worst []float32) (*doc.Figure, error) {
-	logits, err := v.run.Value(head, worst)
+	logits, err := v.coder.Value(head, worst)
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (v *view) attention() ([]doc.Block, error) {
 	}
 	pixels := volume.Of(v.run.Shape())
 	n := min(v.n, figures.MostAttended)
-	a, err := figures.AttentionOf(v.run, names[len(names)-1], v.images[:n*pixels])
+	a, err := figures.AttentionOf(v.coder, names[len(names)-1], v.images[:n*pixels])
 	if err != nil {
 		return nil, err
 	}

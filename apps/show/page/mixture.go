@@ -12,7 +12,7 @@ import (
 
 // mixture draws the components of a mixture; nil for another model, and for samples of one value.
 func (v *view) mixture(path string) ([]doc.Block, error) {
-	m := figures.Mixed{Samples: v.images, Codes: v.codes32, Shape: v.run.Shape(), Components: v.run.Components(), Split: string(v.sample.Split)}
+	m := figures.Mixed{Samples: v.images, Codes: v.codes32, Shape: v.run.Shape(), Components: v.coder.Components(), Split: string(v.sample.Split)}
 	if m.Components == nil || volume.Of(m.Shape) < 2 {
 		return nil, nil
 	}

@@ -218,13 +218,15 @@ func measured(ctx context.Context, opened *tessera.Run, sample *evaluation.Sampl
 // view is an opened run with the images on which it is measured, at most [mostImages] evenly spaced ones, and their codes.
 type view struct {
 	run     *tessera.Run
+	coder   *tessera.Coder // computes with images
 	sample  *evaluation.Sample
 	painter painter
-	tone    figures.Tone // tone of images
-	data    *data.Images // the shown images
-	images  []float32    // images, n x pixels, unscaled: the run scales its inputs
-	scaling *data.Scaling
-	codes32 []float32 // codes, n x units
+	tone    figures.Tone  // tone of images
+	data    *data.Images  // the shown images
+	images  []float32     // images, n x pixels, unscaled, or minus the shift of an exact scaling: the coder scales its inputs
+	shift   *data.Scaling // see [data.Scaling.Split]
+	scaling *data.Scaling // of images
+	codes32 []float32     // codes, n x units
 	n       int
 	labels  []int    // labels; nil if there are none
 	classes []string // names of the classes
@@ -237,24 +239,28 @@ type view struct {
 
 func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	images := evaluation.Spread(sample.Images, min(mostImages, max(1, mostValues/sample.Images.Pixels())))
-	v := &view{run: run, sample: sample, data: images, painter: newPainter(run.Shape()), images: images.Scaled(nil).Float32(),
-		scaling: images.Scaling(), n: images.Len(), atoms: run.Atoms()}
+	shift, scaling := images.Scaling().Split()
+	v := &view{run: run, coder: run.Centred(), shift: shift, sample: sample, data: images, painter: newPainter(run.Shape()), images: images.Scaled(shift).Float32(),
+		scaling: scaling, n: images.Len(), atoms: run.Atoms()}
 	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
 		v.tone = figures.Unit
 	}
 	given := v.images
 	if images.Holed() {
-		v.observed, given = images.All()[data.ObservedColumn], images.Raw()
+		v.observed = images.All()[data.ObservedColumn]
+		if given = images.Centred(shift); given == nil {
+			given = images.Raw()
+		}
 	}
 	v.labels, v.classes = images.Labels(), classNames(images.Labels(), sample.Classes)
 	v.direct = v.atoms != nil && v.atoms.Indirect == "" && v.atoms.Count == run.Units()
 	var err error
 	if read := run.Columns(metrics.CodeName); len(read) != 1 || read[0].Name != data.ImagesColumn { // other columns, too or alone
-		columns := images.Scaled(nil).All() // the run scales columns of images itself
+		columns := images.Scaled(shift).All() // the coder scales columns of images itself
 		columns[data.ImagesColumn] = given
-		v.codes32, err = run.ValueOf(metrics.CodeName, columns)
+		v.codes32, err = v.coder.ValueOf(metrics.CodeName, columns)
 	} else {
-		v.codes32, err = run.Encode(given)
+		v.codes32, err = v.coder.Encode(given)
 	}
 	if err != nil {
 		return nil, err

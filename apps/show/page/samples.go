@@ -57,11 +57,11 @@ func (v *view) samples() (*Samples, error) {
 	var err error
 	switch reconstructs, fromCodes := metrics.Decodes(v.run); {
 	case fromCodes:
-		if outputs, err = v.run.Decode(codes); err != nil {
+		if outputs, err = v.coder.Decode(codes); err != nil {
 			return nil, err
 		}
 	case reconstructs:
-		if outputs, err = metrics.Reconstruct(v.run, images); err != nil {
+		if outputs, err = metrics.Reconstruct(v.coder, images); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +157,7 @@ func (v *view) chosen() []int {
 // approximate returns the dilated images, and the images decoded from their codes with dilated atoms.
 func (v *view) approximate(images, codes []float32) (dilated, approximated []float32, err error) {
 	m := metrics.Dilation()
-	coder, err := m.Coder(v.run, false)
+	coder, err := m.Coder(v.coder, false)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -212,12 +212,12 @@ func (v *view) heads() (list []doc.Block, err error) {
 		if slices.IndexFunc(labels, func(class int) bool { return class >= 0 }) < 0 {
 			continue
 		}
-		columns := v.data.Scaled(nil).All()
+		columns := v.data.Scaled(v.shift).All()
 		if columns == nil {
 			columns = map[string][]float32{}
 		}
 		columns[data.ImagesColumn] = v.images
-		logits, err := v.run.ValueOf(name, columns)
+		logits, err := v.coder.ValueOf(name, columns)
 		if err != nil {
 			return nil, err
 		}

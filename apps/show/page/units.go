@@ -359,7 +359,7 @@ func (v *view) drawings(u *Units) ([]float32, error) {
 	for j := range k {
 		codes[j*units+j] = float32(v.usage.each[j].max)
 	}
-	images, err := v.run.Decode(codes)
+	images, err := v.coder.Decode(codes)
 	if err != nil {
 		return nil, err
 	}
