@@ -9,6 +9,7 @@ import (
 func TestOtherLanguagesGetTheirTOML(t *testing.T) {
 	for text, want := range map[string]string{
 		"[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\ntrain.shuffle = True\n": "write true",
+		"[model.m]\ntrain = { shuffle = True, epochs = 3 }\n":                            "write true",
 		"[model.m]\nhead = None\n":                                    "leave the key out",
 		"[model.m]\nextends = null\n":                                 "leave the key out",
 		"// my model\n[model.m]\n":                                    "a comment begins with #",

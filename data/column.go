@@ -408,7 +408,7 @@ func (c *ColumnNames) FromTOML(value any) error {
 	}
 	all, ok := value.(map[string]any)
 	if !ok {
-		return fmt.Errorf("got %v, %s", value, want)
+		return fmt.Errorf("got %s, %s", valueText(value), want)
 	}
 	for name, held := range all {
 		if name == "" || strings.ContainsAny(name, `./*?[]\ `) {
@@ -421,7 +421,7 @@ func (c *ColumnNames) FromTOML(value any) error {
 		for _, one := range list {
 			text, ok := one.(string)
 			if !ok || text == "" {
-				return fmt.Errorf("%s: got %v, %s", name, one, want)
+				return fmt.Errorf("%s: got %s, %s", name, valueText(one), want)
 			}
 			if _, err := path.Match(text, ""); err != nil {
 				return fmt.Errorf("%s: malformed glob %q", name, text)

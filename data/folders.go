@@ -424,7 +424,7 @@ func (s *Size) FromTOML(value any) error {
 	if list, ok := value.([]any); ok {
 		sides = list
 	}
-	wrong := fmt.Errorf("got %v, want a number of pixels, or [height, width], from 1 to %d; 0 keeps the size of the files", value, mostSide)
+	wrong := fmt.Errorf("got %s, want a number of pixels, or [height, width], from 1 to %d; 0 keeps the size of the files", valueText(value), mostSide)
 	if value == int64(0) {
 		*s = Size{}
 		return nil
@@ -440,6 +440,21 @@ func (s *Size) FromTOML(value any) error {
 		*into = int(n)
 	}
 	return nil
+}
+
+// valueText writes a value of TOML for a message, texts in quotes.
+func valueText(value any) string {
+	switch x := value.(type) {
+	case string:
+		return fmt.Sprintf("%q", x)
+	case []any:
+		texts := make([]string, len(x))
+		for i, one := range x {
+			texts[i] = valueText(one)
+		}
+		return "[" + strings.Join(texts, ", ") + "]"
+	}
+	return fmt.Sprint(value)
 }
 
 // TOML returns the value that [Size.FromTOML] reads.

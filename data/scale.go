@@ -106,7 +106,7 @@ func (s *Scale) FromTOML(value any) error {
 	case float64:
 		factor = x
 	default:
-		return fmt.Errorf("got %v, want %s", value, wantedScales())
+		return fmt.Errorf("got %s, want %s", valueText(value), wantedScales())
 	}
 	if f := float32(factor); f == 0 || math.IsInf(float64(f), 0) || f != f || math.IsInf(float64(1/f), 0) {
 		return fmt.Errorf("got %s, want a factor that float32 can multiply and divide by", strconv.FormatFloat(factor, 'g', -1, 64))

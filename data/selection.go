@@ -64,7 +64,7 @@ func (v *Validation) FromTOML(value any) error {
 	case float64:
 		fraction = x
 	default:
-		return fmt.Errorf("got %v, want \"test\" or a fraction in [0,1)", value)
+		return fmt.Errorf("got %s, want \"test\" or a fraction in [0,1)", valueText(value))
 	}
 	if !(fraction >= 0 && fraction < 1) {
 		return fmt.Errorf("got %s, want \"test\" or a fraction in [0,1)", strconv.FormatFloat(fraction, 'g', -1, 64))

@@ -173,3 +173,20 @@ func TestASetOfImagesOfAnotherShapeIsAnError(t *testing.T) {
 		t.Errorf("evaluation: got %v", err)
 	}
 }
+
+// Messages about values of TOML have texts in quotes: "32" is not 32.
+func TestMessagesQuoteTexts(t *testing.T) {
+	for want, wrong := range map[string]error{
+		`got "32", want a number of pixels`: new(Size).FromTOML("32"),
+		`got ["3", 4], want`:                new(Size).FromTOML([]any{"3", int64(4)}),
+		`got "w", want a table of names`:    new(ColumnNames).FromTOML("w"),
+		`got ["a"], want "test"`:            new(Validation).FromTOML([]any{"a"}),
+	} {
+		if wrong == nil || !strings.Contains(wrong.Error(), want) {
+			t.Errorf("got %v, want %s", wrong, want)
+		}
+	}
+	if _, err := findColumns([]string{"doc", "word"}, []string{"user"}, 1); err == nil || !strings.Contains(err.Error(), `only "doc", "word"`) {
+		t.Errorf("got %v, want the names of the columns", err)
+	}
+}

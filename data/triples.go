@@ -508,7 +508,7 @@ func (s *Triples) matched(path string) (like *Triples, note string) {
 		}
 		return &other, ""
 	}
-	return s, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200q, are read as rows and columns", inLine(path), strings.Join(absent, " and "), header[:min(2, len(header))])
+	return s, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200s, are read as rows and columns", inLine(path), strings.Join(absent, " and "), (&csvFile{header: header[:min(2, len(header))]}).columnList())
 }
 
 // findColumns returns the index of each named column, -1 for a missing column that is not needed.
@@ -533,7 +533,7 @@ func findColumns(header, names []string, needed int) ([]int, error) {
 			if name == "" {
 				return nil, fmt.Errorf("has %d columns, want one of rows, one of columns and one of values", len(header))
 			}
-			return nil, fmt.Errorf("has no column %.60q, only %.200q", name, header)
+			return nil, fmt.Errorf("has no column %.60q, only %s", name, (&csvFile{header: header}).columnList())
 		}
 		if k := slices.Index(at[:i], at[i]); at[i] >= 0 && k >= 0 {
 			return nil, fmt.Errorf("column %.60q is read twice: name all three in the keys row, column and value", header[at[i]])

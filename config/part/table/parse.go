@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -98,14 +99,24 @@ func typo(text string, at int) string {
 		return `put a name with a space in quotes, as in [model."my model"], or write - in place of the space`
 	case !set && yaml.MatchString(line):
 		return "this is YAML: in TOML a table begins with its header, [model.NAME], and keys are set by =: key = value"
-	case foreign[strings.TrimRight(value, " ,]}")] != "":
-		return foreign[strings.TrimRight(value, " ,]}")]
+	case foreignWord(text, at, value) != "":
+		return foreignWord(text, at, value)
 	case decimalComma.MatchString(value):
 		return "numbers have a decimal point"
 	case bareWord.MatchString(value):
 		return "put text in quotes"
 	}
 	return ""
+}
+
+// foreignWord returns the TOML for a word of another language: the value of a key, or the word at a position, as in a table within a line.
+func foreignWord(text string, at int, value string) string {
+	isEnd := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
+	word := text[strings.LastIndexFunc(text[:at], isEnd)+1:]
+	if end := strings.IndexFunc(word, isEnd); end >= 0 {
+		word = word[:end]
+	}
+	return cmp.Or(foreign[strings.TrimRight(value, " ,]}")], foreign[word])
 }
 
 // index matches the index of an element, also with leading zeros.
