@@ -243,6 +243,9 @@ var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the o
 
 // parseArrayHeader reads a header from the first bytes of a file.
 func parseArrayHeader(b []byte) (arrayHeader, error) {
+	if len(b) == 0 {
+		return arrayHeader{}, errors.New("is empty")
+	}
 	if f := detected(b, ""); f != nil && f.header != nil {
 		return f.header(b)
 	}

@@ -1,9 +1,11 @@
 package data
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -40,5 +42,53 @@ func TestOneHotLeavesOutClassesBeyondTheRow(t *testing.T) {
 	images.OneHot(got, LabelsColumn, []int{0, 1, 2})
 	if want := []float32{1, 0, 0, 0, 0, 0}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// A name or a glob of columns that matches nothing is an error, which names the nearest column and the others.
+func TestEveryNameOfColumnsMatchesOne(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "f.csv")
+	if err := os.WriteFile(file, []byte("width,height,kind\n1,2,1\n3,4,0\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const all = `want "width", "height", "kind"`
+	for name, want := range map[string]string{"widht": all + `; did you mean "width"?`, "zzz": all, "z*": all} {
+		for _, columns := range []ColumnNames{{ImagesColumn: {"width", name}}, {ImagesColumn: {name}}, {"target": {name}}} {
+			s := &CSV{Tables: Tables{File: file}, Columns: columns}
+			if _, err := s.Load(t.Context(), nil, Need{Train: true}); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("has no column %q, %s", name, want)) {
+				t.Errorf("%v: got %v", columns, err)
+			}
+		}
+	}
+}
+
+// A file for a trained model with a renamed column is an error that names both.
+func TestARenamedColumnIsNamed(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "f.csv", []byte("a,b,c\n1,2,3\n"))
+	write(t, dir, "renamed.csv", []byte("a,B,c\n1,2,3\n"))
+	s := &CSV{Tables: Tables{File: filepath.Join(dir, "f.csv")}, Columns: ColumnNames{ImagesColumn: {"a", "b", "c"}}}
+	_, err := ReadRows(t.Context(), filepath.Join(dir, "renamed.csv"), []int{3}, InOrder(s, []string{"a", "b", "c"}))
+	if want := `each row has 2 values, want 3: it lacks "b"; the training has no "B"`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// A file without a byte is still of the kind that its name says, and the error says that it is empty.
+func TestAnEmptyFileIsSaidToBeEmpty(t *testing.T) {
+	for kind, load := range map[string]func(file string) Source{
+		"npz":         func(file string) Source { return &NPZ{Tables: Tables{File: file}} },
+		"safetensors": func(file string) Source { return &Safetensors{Tables: Tables{File: file}} },
+		"npy":         func(file string) Source { return &NPY{Arrays{Images: file}} },
+		"idx":         func(file string) Source { return &IDX{Arrays{Images: file}} },
+		"csv":         func(file string) Source { return &CSV{Tables: Tables{File: file}} },
+	} {
+		file := write(t, t.TempDir(), "f."+kind, nil)
+		if got := KindOf(file); got != kind {
+			t.Errorf("%s: the kind is %q", file, got)
+		}
+		if _, err := load(file).Load(t.Context(), nil, Both); err == nil || !strings.Contains(err.Error(), "is empty") {
+			t.Errorf("%s: got %v", kind, err)
+		}
 	}
 }

@@ -101,12 +101,12 @@ func (i *ImageFolders) Load(ctx context.Context, _ Dirs, need Need) (*Set, error
 	return i.load(ctx, "images", i.pictures(), need)
 }
 
-// Inspect implements [Inspector] by the headers of all files.
+// Inspect implements [Inspector]: see [pictures.decodable].
 func (p *PNG) Inspect(ctx context.Context) ([]string, error) {
 	return p.inspect(ctx, "png", p.pictures())
 }
 
-// Inspect implements [Inspector] by the headers of all files.
+// Inspect implements [Inspector]: see [pictures.decodable].
 func (i *ImageFolders) Inspect(ctx context.Context) ([]string, error) {
 	return i.inspect(ctx, "images", i.pictures())
 }
@@ -152,8 +152,37 @@ func (f *Folders) inspect(ctx context.Context, name string, p pictures) (notes [
 		if err := p.sameSizes(ctx, l.paths, shape); err != nil {
 			return notes, badFile(name, path, err)
 		}
+		note, err := p.decodable(ctx, path, l.paths, shape)
+		if err != nil {
+			return notes, badFile(name, path, err)
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
 	}
 	return notes, nil
+}
+
+// mostInspected is the maximum number of files that an inspection decodes.
+const mostInspected = 2000
+
+// decodable decodes all files of a folder and returns the error of a training. Of a large folder it reads the headers of all files, decodes
+// some that are spread evenly, and returns a warning that says so.
+func (p pictures) decodable(ctx context.Context, folder string, paths []string, shape []int) (note string, err error) {
+	if n := len(paths); n > mostInspected {
+		if err := eachImage(ctx, paths, func(i int) error { _, err := imageSize(paths[i]); return err }); err != nil {
+			return "", err
+		}
+		some := make([]string, mostInspected)
+		for i := range some {
+			some[i] = paths[i*(n-1)/(mostInspected-1)]
+		}
+		note = fmt.Sprintf("%s: %d of %d images were decoded; of the others only the headers were read", folder, len(some), n)
+		paths = some
+	}
+	return note, eachImage(ctx, paths, func(i int) error {
+		return p.decode(paths[i], shape, func(image.Image) error { return nil })
+	})
 }
 
 func (f *Folders) shape(p pictures) ([]int, bool) {

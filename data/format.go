@@ -138,7 +138,7 @@ func KindOf(path string) string {
 	case strings.HasSuffix(path, "/"), err == nil && info.IsDir():
 		return "images"
 	case err == nil:
-		return reads(path)
+		return cmp.Or(reads(path), ReaderOf(path)) // of a damaged or empty file only the name is known
 	}
 	return ReaderOf(path)
 }

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	declared "tessera/config/part/table"
 )
 
 // csvFile is a text file of columns: a line of column names, then one line per sample.
@@ -147,7 +148,7 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 			return i, nil
 		}
 		if name != "" && r.shape == nil {
-			return -1, fmt.Errorf("has no column %q, want %s", name, f.columnList())
+			return -1, f.missing(name)
 		}
 		return slices.Index(first, written), nil
 	}
@@ -160,10 +161,51 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 	if c.further, err = f.further(r); err != nil {
 		return c, err
 	}
+	for _, key := range r.columns {
+		if r.shape == nil && !slices.ContainsFunc(f.header, func(column string) bool { return r.namedBy([]string{key}, column) }) {
+			return c, f.missing(key)
+		}
+	}
 	if c.values = f.values(r, c); len(c.values) == 0 {
 		return c, fmt.Errorf("has no columns of values, got %s", f.columnList())
 	}
-	return c, nil
+	return c, f.renamed(r, c)
+}
+
+// missing returns the error for a name or a glob that matches no column of the file.
+func (f *csvFile) missing(name string) error {
+	hint := ""
+	if near, ok := declared.Nearest(name, f.header); ok {
+		hint = fmt.Sprintf("; did you mean %q?", near)
+	}
+	return fmt.Errorf("has no column %q, want %s%s", name, f.columnList(), hint)
+}
+
+// renamed returns an error that names the columns of values of the training that the file lacks, and those that the training does not
+// know, if the file has another number of values than the model.
+func (f *csvFile) renamed(r reading, c csvColumns) error {
+	without := func(names, other []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(other, name) })
+	}
+	lost := without(r.order, f.header)
+	if size := r.size(); len(lost) == 0 || size == 0 || size == len(c.values) {
+		return nil
+	}
+	text := "it lacks " + nameList(lost)
+	taken := []int{c.labels, c.names}
+	for _, one := range c.further {
+		taken = append(taken, one.at...)
+	}
+	var others []string
+	for i, name := range f.header {
+		if !slices.Contains(taken, i) {
+			others = append(others, name)
+		}
+	}
+	if unknown := without(others, r.order); len(unknown) > 0 {
+		text += "; the training has no " + nameList(unknown)
+	}
+	return fmt.Errorf("each row has %d values, want %d: %s", len(c.values), r.size(), text)
 }
 
 // size returns the required number of values per sample; 0 for any.
@@ -203,7 +245,7 @@ func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 				}
 			}
 			if len(c.at) == before && r.shape == nil {
-				return nil, fmt.Errorf("column %q: has no column %q, want %s", name, wanted, f.columnList())
+				return nil, fmt.Errorf("column %q: %w", name, f.missing(wanted))
 			}
 		}
 		list = append(list, c)
@@ -292,14 +334,17 @@ func (t *table) otherColumns(path string, known []string) []string {
 }
 
 // columnList lists the first 12 column names for a message, and the number of all columns if there are more.
-func (f *csvFile) columnList() string {
+func (f *csvFile) columnList() string { return nameList(f.header) }
+
+// nameList lists the first 12 names for a message, and their number if there are more.
+func nameList(names []string) string {
 	const most = 12
 	texts := make([]string, 0, most+1)
-	for _, name := range f.header[:min(most, len(f.header))] {
+	for _, name := range names[:min(most, len(names))] {
 		texts = append(texts, fmt.Sprintf("%.60q", name))
 	}
-	if len(f.header) > most {
-		texts = append(texts, fmt.Sprintf("... (%d in all)", len(f.header)))
+	if len(names) > most {
+		texts = append(texts, fmt.Sprintf("... (%d in all)", len(names)))
 	}
 	return strings.Join(texts, ", ")
 }

@@ -93,7 +93,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		b    []byte
 		want string
 	}{
-		"empty":            {nil, "neither"},
+		"empty":            {nil, "is empty"},
 		"text":             {[]byte("hello, world"), "neither"},
 		"idx cut":          {good[:len(good)-1], "the header says 6 bytes follow it, the file has 5"},
 		"idx too long":     {append(slices.Clone(good), 0), "6 bytes follow it, the file has 7"},

@@ -17,6 +17,7 @@ import (
 	"strings"
 
 	"tessera/config/part"
+	declared "tessera/config/part/table"
 )
 
 // Source is a declared data set; the tagged fields of its struct are keys of the dataset table.
@@ -64,6 +65,27 @@ type Inspector interface {
 	// Inspect returns warnings, such as skipped files, and the error that Load would return, if it is detectable without
 	// reading values. A missing file is an [*Error] with the problem [NotFound].
 	Inspect(ctx context.Context) (notes []string, err error)
+}
+
+// Paths lists the texts of a declaration that may name files or folders, also of the data set that it reads the samples of.
+func Paths(s Source) (paths []string) {
+	for _, f := range declared.Fields(s) {
+		switch v := f.Value.Interface().(type) {
+		case string:
+			paths = append(paths, v)
+		case ColumnNames:
+			for _, list := range v {
+				paths = append(paths, list...)
+			}
+		}
+	}
+	if o, ok := s.(Outer); ok {
+		o.WithInner(func(inner Source) Source {
+			paths = append(paths, Paths(inner)...)
+			return inner
+		})
+	}
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
 // HasTest reports whether s, with its current keys, has a test split.

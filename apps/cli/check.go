@@ -114,7 +114,7 @@ func soundText(models, sweeps int) string {
 // examine reads the data files and builds the graphs of the models that a file declares. It holds one model at a time.
 func (f *checkCommand) examine(cmd *Call, models *config.File) error {
 	dirs := data.SearchDirs(f.Data)
-	files := dataFiles{cmd: cmd, seen: map[string]bool{}, options: train.Options{Load: loadOnce(dirs)}}
+	files := dataFiles{cmd: cmd, dirs: dirs, seen: map[string]bool{}, options: train.Options{Load: loadOnce(dirs)}}
 	var wrong error
 	built := 0
 	for _, name := range models.Names() {
@@ -144,6 +144,7 @@ func (f *checkCommand) examine(cmd *Call, models *config.File) error {
 // dataFiles collects what was read of the data files of models, and their notes and errors.
 type dataFiles struct {
 	cmd     *Call
+	dirs    data.Dirs
 	seen    map[string]bool // notes that are printed
 	options train.Options
 	read    []readSet
@@ -153,6 +154,7 @@ type dataFiles struct {
 // examine reads the data files of a model. A missing or invalid file is an error, as in a training. The error is that of the context.
 func (d *dataFiles) examine(m *config.Model) error {
 	if !data.IsOwn(m.Dataset.Source) {
+		d.downloaded(m)
 		return nil
 	}
 	ctx := d.cmd.Context()
@@ -221,6 +223,16 @@ func (d *dataFiles) show() error {
 		page.Add(t)
 	}
 	return d.cmd.Show(page, false)
+}
+
+// downloaded warns of a downloaded data set that is not on this machine.
+func (d *dataFiles) downloaded(m *config.Model) {
+	for _, s := range data.List(d.dirs) {
+		if note := fmt.Sprintf("the data set %s is not on this machine: `tessera data get %s` downloads it", s.Name, s.Name); s.Name == m.Dataset.Name && s.Problem() != nil && !d.seen[note] {
+			warn(d.cmd, note)
+			d.seen[note] = true
+		}
+	}
 }
 
 // set returns the data set of a model, nil for one that is examined without reading all of it.

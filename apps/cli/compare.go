@@ -16,7 +16,7 @@ func init() {
 type compareCommand struct {
 	pageFlags
 	jsonFlag
-	Out string `flag:"out,o" is:"file" doc:"write an HTML file with the matched atoms in pairs, instead of printing"`
+	Out string `flag:"out,o" is:"output" doc:"write an HTML file with the matched atoms in pairs, instead of printing"`
 }
 
 func (f *compareCommand) Help() Help {

@@ -22,7 +22,7 @@ type completeCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
 	In    string `flag:"in" required:"true" is:"file" doc:"file with missing entries"`
-	Out   string `flag:"out,o" required:"true" is:"file" doc:"file to write, of the same kind"`
+	Out   string `flag:"out,o" required:"true" is:"output" doc:"file to write, of the same kind"`
 	Empty bool   `flag:"empty-rows" doc:"also fill samples of which nothing is known"`
 }
 
@@ -41,7 +41,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	if given, want := filepath.Ext(f.Out), strings.ToLower(filepath.Ext(f.In)); slices.Contains(whole, want) && !strings.EqualFold(given, want) {
 		return usagef("--out: got %q, want a name that ends in %s, like --in", f.Out, want)
 	}
-	if err := outputFile(f.Out, f.In); err != nil {
+	if err := outputFile(f, f.Out, f.In); err != nil {
 		return err
 	}
 	r, err := f.open(f.Folder)

@@ -30,7 +30,7 @@ func init() {
 type codeFlags struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
-	Out string `flag:"out,o" required:"true" is:"file" doc:"output file or folder; its name selects the format"`
+	Out string `flag:"out,o" required:"true" is:"output" doc:"output file or folder; its name selects the format"`
 }
 
 // forCodes returns the defaults.
@@ -221,7 +221,7 @@ func (f *codeFlags) writeImages(cmd *Call, r *tessera.Run, format string, values
 
 // open checks the output before anything is computed, and opens the run. in is the input, "" for none.
 func (f *codeFlags) open(in string) (*tessera.Run, error) {
-	err := outputFile(f.Out, in)
+	err := outputFile(f, f.Out, in)
 	if format, _ := data.FormatOf(f.Out); format == "folder" {
 		err = outputFolder(f.Out)
 	}

@@ -28,7 +28,7 @@ type exportCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	To     format `flag:"to" required:"true" doc:"format"`
 	Part   string `flag:"part" doc:"part of the run; onnx: model, encoder, decoder, heads or the name of a head; csv: training, atoms"`
-	Out    string `flag:"out,o" is:"file" doc:"file to write, replaced if there is one" default:"a new file in the current folder, named after the run"`
+	Out    string `flag:"out,o" is:"output" doc:"file to write, replaced if there is one" default:"a new file in the current folder, named after the run"`
 	rawFlag
 }
 
@@ -46,7 +46,7 @@ func (f *exportCommand) Help() Help {
 }
 
 func (f *exportCommand) Do(cmd *Call) error {
-	path, err := exported(f.Folder, string(f.To), f.Part, f.Out, f.Raw)
+	path, err := f.export(f.Out)
 	if err == nil {
 		fmt.Fprintln(cmd.OutOrStdout(), path)
 	}
@@ -56,16 +56,17 @@ func (f *exportCommand) Do(cmd *Call) error {
 // otherNames maps the names of programs to the formats that they read.
 var otherNames = map[string]string{"pytorch": "safetensors", "torch": "safetensors", "numpy": "npz"}
 
-// exported writes the file of a run and returns its path.
-func exported(run, to, part, out string, raw bool) (string, error) {
+// export writes the file of the run and returns its path.
+func (f *exportCommand) export(out string) (string, error) {
+	to := string(f.To)
 	if name, ok := otherNames[to]; ok {
 		to = name
 	}
 	open := export.Open
-	if raw {
+	if f.Raw {
 		open = export.OpenRaw
 	}
-	r, err := open(run)
+	r, err := open(f.Folder)
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +77,7 @@ func exported(run, to, part, out string, raw bool) (string, error) {
 		}
 		return f.Image(), nil
 	}
-	format, part, err := export.Choose(r, to, part)
+	format, part, err := export.Choose(r, to, f.Part)
 	if err != nil {
 		return "", usagef("--part: %w", err)
 	}
@@ -85,7 +86,7 @@ func exported(run, to, part, out string, raw bool) (string, error) {
 			return "", usagef("export: %s exists already and is not replaced; name the file with -o", out)
 		}
 	}
-	if err := outputFile(out); err != nil {
+	if err := outputFile(f, out); err != nil {
 		return "", err
 	}
 	var b bytes.Buffer

@@ -98,7 +98,7 @@ type figureCommand struct {
 	Kind figureName `arg:"KIND" doc:"a kind of figure"`
 	Runs []string   `arg:"RUN" optional:"true" is:"folder" doc:"folders of runs, or of sweeps"`
 	runFlags
-	Out       string        `flag:"out,o" is:"file" doc:"output file, .png, .svg or .pdf" default:"KIND.png"`
+	Out       string        `flag:"out,o" is:"output" doc:"output file, .png, .svg or .pdf" default:"KIND.png"`
 	Images    []int         `flag:"images" want:">= 0" doc:"indices of the images to show, test images where the set has them" default:"the images of the study, or ten evenly spread ones"`
 	Atoms     []int         `flag:"atoms" only:"atoms attention" want:">= 0" doc:"numbers of the atoms that the figure atoms shows, or of the units of the figure attention" default:"all, or the first 20 of several runs"`
 	Title     string        `flag:"title" doc:"title above the figure"`
@@ -195,7 +195,7 @@ func (w *figureCommand) check(cmd *Call) (*figureKind, error) {
 	if err := figures.CheckPath(w.Out); err != nil {
 		return nil, usageError{err}
 	}
-	if err := outputFile(w.Out); err != nil {
+	if err := outputFile(w, w.Out); err != nil {
 		return nil, err
 	}
 	var err error

@@ -120,6 +120,8 @@ func kindOf(f table.Field) string {
 	switch is := f.Tag.Get("is"); {
 	case is == "place":
 		return "folder" + several
+	case is == "output":
+		return "file" + several
 	case is != "":
 		return is + several
 	case f.Choices() != nil:
@@ -203,6 +205,7 @@ var meanings = map[string]meaning{
 	"folder":  {check: func(text string) error { return findFolder(text) }, directive: cobra.ShellCompDirectiveFilterDirs},
 	"place":   {directive: cobra.ShellCompDirectiveFilterDirs},
 	"file":    {},
+	"output":  {}, // a file that is written
 	"model":   {complete: declaredNames((*config.File).Names), directive: cobra.ShellCompDirectiveNoFileComp},
 	"sweep":   {complete: declaredNames((*config.File).SweepNames), directive: cobra.ShellCompDirectiveNoFileComp},
 	"kind":    {complete: func(any, []string, string) []string { return listTitles() }, directive: cobra.ShellCompDirectiveNoFileComp},

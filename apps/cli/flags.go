@@ -19,6 +19,7 @@ import (
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sweep"
+	"tessera/internal/train"
 	"tessera/internal/train/folder"
 )
 
@@ -195,9 +196,10 @@ func isModel(name string) bool {
 	return err == nil && models.FileOf(name) != ""
 }
 
-// outputFile returns an error for an output file whose path is a folder, one of the inputs or a file of a run. All commands that write a
-// file to a path of the user call it before they compute anything.
-func outputFile(out string, inputs ...string) error {
+// outputFile returns an error for an output file of a command whose path is a folder, the file of models, one of the inputs, a file of a
+// run, or one of the data that the runs and the models of the command were trained on. All commands that write a file to a path of the
+// user call it before they compute anything.
+func outputFile(command any, out string, inputs ...string) error {
 	if run := folder.Owned(out); run != "" {
 		return usagef("--out: %s is a file of the run %s and would be replaced; give another name", out, run)
 	}
@@ -216,7 +218,90 @@ func outputFile(out string, inputs ...string) error {
 	if is.IsDir() {
 		return usagef("--out: %s is a folder; give a file name", out)
 	}
+	for _, r := range readBy(command) {
+		if r.has(out, is) {
+			return usagef("--out: %s is %s and would be replaced; give another name", out, r.what)
+		}
+	}
 	return nil
+}
+
+// readFile is a file or a folder that a command reads.
+type readFile struct{ path, what string }
+
+// has reports whether an existing file is the one that is read, or a picture in the folder that is read.
+func (r readFile) has(path string, is os.FileInfo) bool {
+	info, err := os.Stat(r.path)
+	if err != nil || !info.IsDir() {
+		return err == nil && os.SameFile(is, info)
+	}
+	if path, err = filepath.EvalSymlinks(path); err == nil {
+		path, err = filepath.Abs(path)
+	}
+	for dir := filepath.Dir(path); err == nil; dir = filepath.Dir(dir) {
+		if above, err := os.Stat(dir); err == nil && os.SameFile(above, info) {
+			return data.IsPicture(path)
+		}
+		if dir == filepath.Dir(dir) {
+			break
+		}
+	}
+	return false
+}
+
+// readBy lists the file of models, the files that the flags of a command name, and the data of its runs and models.
+func readBy(command any) []readFile {
+	list := []readFile{{tessera.ModelsFile, "the file of models"}}
+	flags, args := fieldsOf(command)
+	for _, f := range slices.Concat(args, flags) {
+		for _, text := range texts(f) {
+			switch f.Tag.Get("is") {
+			case "file":
+				list = append(list, readFile{text, "read by the command (" + flagName(f) + ")"})
+			case "folder":
+				list = append(list, dataOf(text)...)
+			case "model":
+				if reads, ok := command.(interface {
+					model(string, ...string) (*config.Model, error)
+				}); ok {
+					if m, err := reads.model(text); err == nil { // another error is that of the command
+						list = append(list, declaredBy(m, "", "model "+text)...)
+					}
+				}
+			}
+		}
+	}
+	return list
+}
+
+// dataOf lists the data of a run, or of all trials of a sweep: the files that its training recorded and those that its model declares.
+func dataOf(path string) (list []readFile) {
+	runs := []string{path}
+	trials, _ := os.ReadDir(sweep.TrialPath(path, "")) // a run has none
+	for _, trial := range trials {
+		runs = append(runs, sweep.TrialPath(path, trial.Name()))
+	}
+	for _, run := range runs {
+		record := train.Origin(run, nil, nil)
+		for _, file := range record.Data {
+			list = append(list, readFile{file.Path, "in the data set of " + run})
+		}
+		if m, err := train.ConfigOf(run); err == nil { // a damaged run is an error of the command
+			list = append(list, declaredBy(m, record.Folder, run)...)
+		}
+	}
+	return list
+}
+
+// declaredBy lists the files and folders of the data set of a model. Relative paths begin in a folder.
+func declaredBy(m *config.Model, folder, of string) (list []readFile) {
+	for _, path := range data.Paths(m.Dataset.Source) {
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(folder, path)
+		}
+		list = append(list, readFile{path, "in the data set of " + of})
+	}
+	return list
 }
 
 // outputFolder returns an error for an output folder that is not new or empty.

@@ -137,6 +137,9 @@ func TestColumnsAreRecommendedToARow(t *testing.T) {
 	if len(got.Columns) != 30 {
 		t.Errorf("--known lists %d columns, want all 30", len(got.Columns))
 	}
+	if got.Known != seen-2 {
+		t.Errorf("--known counts %d known entries, want %d", got.Known, seen-2)
+	}
 	recommend("--row", "u52", "--given", "new.csv")
 	if len(got.Columns) != min(10, 30-got.Known) || got.Known != strings.Count(b.read("new.csv"), "\nu52;") {
 		t.Errorf("a new row: got %+v", got)

@@ -25,7 +25,7 @@ type predictCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
 	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
-	Out   string `flag:"out,o" is:"file" doc:"file to write, .csv" default:"standard output"`
+	Out   string `flag:"out,o" is:"output" doc:"file to write, .csv" default:"standard output"`
 	Head  string `flag:"head" doc:"head that predicts, for models with several heads that are compared with classes or numbers"`
 	Given string `flag:"given" is:"file" doc:"file with entries of new rows, for a matrix_factorisation"`
 	All   bool   `flag:"probabilities" doc:"add a column with the probability of each class"`
@@ -50,7 +50,7 @@ func (f *predictCommand) Do(cmd *Call) error {
 	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
 		return usagef("--out: %q: predictions are a table: give a name that ends in .csv", f.Out)
 	}
-	if err := outputFile(f.Out, f.In, f.Given); err != nil {
+	if err := outputFile(f, f.Out, f.In, f.Given); err != nil {
 		return err
 	}
 	r, err := f.open(run)

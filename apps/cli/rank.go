@@ -27,7 +27,7 @@ type rankCommand struct {
 	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs of an auto-encoder; short for --set train.epochs=N"`
 	Ranks  []int  `flag:"ranks" want:"> 0" doc:"numbers of components to compare" default:"from a quarter of the declared number to twice as many"`
 	Folds  int    `flag:"folds" want:">= 2" doc:"folds of the images, and of the pixels or entries"`
-	Figure string `flag:"figure" is:"file" doc:"also draw the numbers: a .png, .svg or .pdf file"`
+	Figure string `flag:"figure" is:"output" doc:"also draw the numbers: a .png, .svg or .pdf file"`
 }
 
 func (f *rankCommand) Help() Help {
@@ -47,7 +47,7 @@ func (f *rankCommand) Help() Help {
 
 func (f *rankCommand) Do(cmd *Call) error {
 	if f.Figure != "" {
-		if err := errors.Join(figures.CheckPath(f.Figure), outputFile(f.Figure)); err != nil {
+		if err := errors.Join(figures.CheckPath(f.Figure), outputFile(f, f.Figure)); err != nil {
 			return usagef("--figure: %v", err)
 		}
 	}

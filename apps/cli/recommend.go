@@ -75,13 +75,18 @@ func (f *recommendCommand) Do(cmd *Call) error {
 	for _, j := range best[:min(f.Count, len(best))] {
 		t.Row(columns[j], values[j])
 	}
+	facts := &doc.Facts{Facts: []doc.Fact{{Key: "row", Title: "row", Value: f.Row}}}
+	if known != nil {
+		facts.Facts = append(facts.Facts, doc.Fact{Key: "known", Title: "known entries", Value: len(known)})
+	}
 	d := &doc.Document{}
-	d.Add(&doc.Facts{Facts: []doc.Fact{{Key: "row", Title: "row", Value: f.Row}, {Key: "known", Title: "known entries", Value: len(known)}}})
+	d.Add(facts)
 	d.Add(t)
 	return cmd.Show(d, f.JSON)
 }
 
-// known returns the columns of which the row has an entry: those in the given file, or those that the model saw in its training.
+// known returns the columns of which the row has an entry: those in the given file, or those that the model saw in its training. With
+// --known it is nil if the file of the training is missing.
 func (f *recommendCommand) known(cmd *Call, r *tessera.Run, further *data.Images) (map[string]bool, error) {
 	known := map[string]bool{}
 	if further != nil {
@@ -103,10 +108,10 @@ func (f *recommendCommand) known(cmd *Call, r *tessera.Run, further *data.Images
 	if i < 0 {
 		return nil, usagef("--row: the model was not fitted to a row %q: %s; or give its entries: --given", f.Row, table.Suggest(f.Row, rows))
 	}
-	if f.Known {
-		return known, nil
-	}
 	sample, err := r.Sample(cmd.Context(), data.TrainSplit)
+	if err != nil && f.Known && cmd.Context().Err() == nil { // predictions do not need the file of the training
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -35,7 +35,7 @@ func forPages() pageFlags { return pageFlags{runFlags: forRuns()} }
 // reportCommand is the command report.
 type reportCommand struct {
 	pageFlags
-	Out    string      `flag:"out,o" is:"file" doc:"file that is written"`
+	Out    string      `flag:"out,o" is:"output" doc:"file that is written"`
 	Attack attack.Norm `flag:"attack" doc:"attack the heads of classifiers in balls of this norm, and show it"`
 	Radii  []float64   `flag:"epsilon" want:"> 0" needs:"attack" doc:"radii of the balls of --attack" default:"0.02,0.05,0.1,0.2,0.3 for linf; 0.25,0.5,1,2,3 for l2"`
 }
@@ -119,7 +119,7 @@ func pageFile(out string) error {
 	if ending := strings.ToLower(filepath.Ext(out)); out != "" && ending != ".html" && ending != ".htm" {
 		return usagef("--out: got %q, want a name that ends in .html", out)
 	}
-	return outputFile(out)
+	return outputFile(nil, out) // no data set has such a name
 }
 
 // writePage writes a page to a file and prints its path to to.
