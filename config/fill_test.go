@@ -239,8 +239,6 @@ func randomString(r *rand.Rand) string {
 	return string(text)
 }
 
-func attackOf(m *Model) *hooks.Adversarial { return m.Hooks["adversarial"].(*hooks.Adversarial) }
-
 // A declaration that has the keys of the attack in the table of the hook, as older runs do, means the same as one with a table of the
 // attack; a change by either spelling replaces the other. fgsm has no keys of pgd. Naming the attack that is there keeps its settings.
 func TestAFormerSpellingOfAnAttackMeansTheSame(t *testing.T) {

@@ -169,7 +169,7 @@ func (s *summary) addBaseline() error {
 		s.Parameters += l.Parameters
 	}
 	s.Trainable = s.Parameters
-	if method, ok := s.spec.Baseline.(classical.Method); ok {
+	if method := s.spec.Baseline; method != nil {
 		model, err := method.New(s.input, s.spec.Train.Seed)
 		if err != nil {
 			return err
