@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/internal/fit"
 	"tessera/internal/tools/internal/module"
-	"tessera/metrics"
 )
 
 // baselineContests returns the contests of matrix factorisation and of the linear SVM between scikit-learn and Tessera on the
