@@ -198,7 +198,7 @@ func (b *Ball) settleL2(x, clean []float32) {
 	}
 	for shrink := 1 - 1e-7; ; shrink -= 1e-7 {
 		d := distance(x, clean)
-		if d <= b.Epsilon {
+		if !(d > b.Epsilon) { // NaN, which [Ball.largest] reports
 			break
 		}
 		factor := shrink * b.Epsilon / d

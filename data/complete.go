@@ -11,6 +11,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera/internal/atomicfile"
@@ -155,11 +156,22 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 			line, column := r.FieldPos(i)
 			from := lines[line-1] + column - 1
 			out = append(out, f.rest[done:from]...)
-			out = append(out, numberText(v)...)
+			out = append(out, f.cell(numberText(v), h.reading.layout)...)
 			done = from + cellLength(f.rest[from:], f.comma)
 		}
 	}
 	return append(out, f.rest[done:]...), nil
+}
+
+// cell returns the text of a number in the notation of the file.
+func (f *csvFile) cell(number string, l Layout) string {
+	if l.decimal != "," {
+		return number
+	}
+	if number = strings.Replace(number, ".", ",", 1); f.comma == ',' {
+		number = strconv.Quote(number)
+	}
+	return number
 }
 
 // cellLength returns the length of the first cell of b, which contains no quotes.

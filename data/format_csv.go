@@ -15,7 +15,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
 	declared "tessera/config/part/table"
+	"tessera/internal/numeral"
 )
 
 // csvFile is a text file of columns: a line of column names, then one line per sample.
@@ -361,11 +363,14 @@ func (f *csvFile) describe(c csvColumns) string {
 		}
 		return cmp.Or(f.header[i], `""`)
 	}
-	return inLine(fmt.Sprintf("%d values (%s), labels %s, names %s", len(c.values), strings.Join(names, ", "), column(c.labels), column(c.names)))
+	return inLine(fmt.Sprintf("%s (%s), labels %s, names %s", numeral.Of(len(c.values), "value"), strings.Join(names, ", "), column(c.labels), column(c.names)))
 }
 
 // table reads the samples.
 func (f *csvFile) table(r reading) (t table, err error) {
+	if f.rows != nil { // numbers that are no texts
+		r.layout.decimal = ""
+	}
 	c, err := f.columns(r)
 	if err != nil {
 		return t, err

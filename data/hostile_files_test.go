@@ -94,3 +94,19 @@ func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
 		t.Errorf("got %v, want %v", other.Train.wide, set.Train.wide)
 	}
 }
+
+// What complete writes can be read with the keys that read its input.
+func TestCompletedCellsHaveTheDecimalCommaOfTheirFile(t *testing.T) {
+	for name, text := range map[string]string{"semicolons": "a;b\n1,5;2,5\n;3,5\n", "commas": "a,b\n\"1,5\",\"2,5\"\n,\"3,5\"\n"} {
+		in := textFile(t, "in.csv", text)
+		out := filepath.Join(t.TempDir(), "out.csv")
+		like := &CSV{Tables: Tables{File: in}, Decimal: ","}
+		if _, err := Complete(t.Context(), in, out, []int{2}, like, func(r *Rows) ([]float64, error) { return []float64{0, 0, 0.25, 0}, nil }); err != nil {
+			t.Fatal(err)
+		}
+		got, err := ReadRows(t.Context(), out, nil, like)
+		if err != nil || !slices.Equal(got.Float32(), []float32{1.5, 2.5, 0.25, 3.5}) {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}

@@ -21,7 +21,7 @@ type centre struct {
 }
 
 func (c *centre) Describe() classical.Fitting {
-	return classical.Fitting{Name: "centre", Units: 1, Iterations: 3, Signed: true, Absolute: c.Mistake != "unit"} // it decodes squares
+	return classical.Fitting{Name: "centre", Units: 1, Iterations: 3, Signed: true, Absolute: c.Mistake != "unit"} // codes are decoded by their squares
 }
 
 func (c *centre) New(shape []int, _ uint64) (classical.Model, error) {

@@ -9,6 +9,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/vectors"
 	"tessera/losses"
 )
@@ -77,7 +78,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	if err != nil {
 		return writing(f.Out, err)
 	}
-	return cmd.tell(fmt.Sprintf("%s: %d entries completed", f.Out, completed))
+	return cmd.tell(fmt.Sprintf("%s: %s completed", f.Out, numeral.Of(completed, "entry")))
 }
 
 // someKnown returns an error for samples without any observed entry.

@@ -187,10 +187,10 @@ func TestAKilledMatrixFactorisationResumesToTheSameBytes(t *testing.T) {
 	}
 }
 
-// Counts whose absent entries are zero are trained, measured and encoded; more rows than one block have the codes of their own.
+// Counts whose absent entries are zero are trained, measured and encoded; rows of a second block too.
 func TestAMatrixOfCountsIsFactorisedByItsEntries(t *testing.T) {
 	t.Parallel()
-	const rows, each = 300, 30 // blocks have 256 rows of so many columns
+	const rows, each = 300, 30 // more rows than a block of 256
 	b := newBench(t)
 	text, last := "cell,gene,count\n", "cell,gene,count\n"
 	for i := range rows {

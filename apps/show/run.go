@@ -56,7 +56,7 @@ var runFacts = []runFact{
 	{"epochs", "", false, func(s *subject) any { return s.status.Epochs }},
 	{"best_epoch", "", false, func(s *subject) any { return s.best() }},
 	{"seconds", "trained for", false, func(s *subject) any { return s.seconds() }},
-	{"samples_per_second", "samples per second", false, func(s *subject) any { return s.mean("images_per_second") }},
+	{"samples_per_second", "samples per second", false, func(s *subject) any { return stat.HarmonicMean(s.values("images_per_second"), nil) }},
 	{"loss", "loss", true, func(s *subject) any { return s.lossText() }},
 	{"players", "losses of players", false, func(s *subject) any { return s.players() }},
 	{"post_hoc", "post-hoc", false, func(s *subject) any { return s.postHoc() }},

@@ -80,7 +80,7 @@ func (p *Labelled) Row(i int) []float64 { return p.Rows[i*p.Width : (i+1)*p.Widt
 // Code returns row i without the constant.
 func (p *Labelled) Code(i int) []float64 { return p.Rows[i*p.Width : (i+1)*p.Width-1] }
 
-// Clone returns a copy with rows of its own.
+// Clone returns a deep copy of the rows; labels and classes are shared.
 func (p *Labelled) Clone() *Labelled {
 	other := *p
 	other.Rows = slices.Clone(p.Rows)

@@ -53,7 +53,9 @@ func Count(n int) string {
 
 // Of writes a number with its noun: "1 image", "10,000 images".
 func Of(n int, noun string) string {
-	if n != 1 {
+	if stem, ok := strings.CutSuffix(noun, "ry"); ok && n != 1 { // entry
+		noun = stem + "ries"
+	} else if n != 1 {
 		noun += "s"
 	}
 	return Count(n) + " " + noun

@@ -15,6 +15,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/parallel/team"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
@@ -47,7 +48,7 @@ type Failed struct {
 func (e *Failed) Error() string {
 	var b strings.Builder
 	if len(e.Trials) > 0 {
-		fmt.Fprintf(&b, "sweep %q: %d of %d trials failed", e.Sweep, len(e.Trials), e.Total)
+		fmt.Fprintf(&b, "sweep %q: %d of %s failed", e.Sweep, len(e.Trials), numeral.Of(e.Total, "trial"))
 	} else {
 		fmt.Fprintf(&b, "sweep %q: no trial failed, but a model or setting has no trial", e.Sweep)
 	}

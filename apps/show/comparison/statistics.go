@@ -358,6 +358,9 @@ func (t *Table) Words() string {
 	if len(t.Models) == 0 {
 		return ""
 	}
+	if !slices.ContainsFunc(t.Models, func(m *Model) bool { return len(m.members) > 1 }) {
+		return "No difference is tested: intervals come from several seeds, so compare sweeps or runs of the same models with two seeds or more."
+	}
 	others := ""
 	for i, m := range t.Models {
 		if i != t.reference && m.Against == "" {
