@@ -56,7 +56,7 @@ var runFacts = []runFact{
 	{"epochs", "", false, func(s *subject) any { return s.status.Epochs }},
 	{"best_epoch", "", false, func(s *subject) any { return s.best() }},
 	{"seconds", "trained for", false, func(s *subject) any { return s.seconds() }},
-	{"samples_per_second", "samples per second", false, func(s *subject) any { return stat.HarmonicMean(s.values("images_per_second"), nil) }},
+	{"samples_per_second", "samples per second", false, func(s *subject) any { return s.speed() }},
 	{"loss", "loss", true, func(s *subject) any { return s.lossText() }},
 	{"players", "losses of players", false, func(s *subject) any { return s.players() }},
 	{"post_hoc", "post-hoc", false, func(s *subject) any { return s.postHoc() }},
@@ -141,6 +141,15 @@ func (s *subject) values(metric string) (list []float64) {
 
 // mean returns the mean of a metric over the epochs, NaN if none has it.
 func (s *subject) mean(metric string) float64 { return stat.Mean(s.values(metric), nil) }
+
+// speed returns the harmonic mean of the samples per second of the epochs, which are equally long; nil before the first epoch.
+func (s *subject) speed() any {
+	values := s.values("images_per_second")
+	if len(values) == 0 {
+		return nil // gonum panics without values
+	}
+	return stat.HarmonicMean(values, nil)
+}
 
 // lossText says how the loss changed.
 func (s *subject) lossText() any {
