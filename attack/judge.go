@@ -93,8 +93,9 @@ type Effect struct {
 
 // Judgement is the effect of several attacks on a classifier.
 type Judgement struct {
-	Model    string        `json:"model"`
-	Dataset  string        `json:"dataset"`
+	Model   string `json:"model"`
+	Dataset string `json:"dataset"`
+	Place
 	Head     string        `json:"head"`
 	From     string        `json:"from,omitempty"` // model for which the examples were computed, if it is another one
 	Images   int           `json:"images"`

@@ -28,11 +28,18 @@ type Change struct {
 
 // Report is the effect of several attacks on a model.
 type Report struct {
-	Model   string   `json:"model"`
-	Dataset string   `json:"dataset"`
+	Model   string `json:"model"`
+	Dataset string `json:"dataset"`
+	Place
 	Images  int      `json:"images"`
 	MSE     float64  `json:"mse"` // mean squared error of the output for clean images
 	Attacks []Result `json:"attacks"`
+}
+
+// Place says which samples of a data set were attacked.
+type Place struct {
+	Split string `json:"split"`
+	Note  string `json:"note,omitempty"` // whether they were fitted
 }
 
 // Measure runs each attack on the images. Black-box attacks are those of classifiers. The result is deterministic.

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tessera/internal/numeral"
 )
 
 // mostDescribed is the largest number of columns of a table that are described one by one.
@@ -66,7 +68,7 @@ func (s *Set) DescribeClasses() string {
 // describe describes a column.
 func (m *Images) describe(column, kind string) Described {
 	low, high, missing := m.span(column)
-	return Described{Name: column, Type: kind, Range: short(low) + " to " + short(high), Missing: missing, First: m.firstValues(column)}
+	return Described{Name: column, Type: kind, Range: numeral.Float(low) + " to " + numeral.Float(high), Missing: missing, First: m.firstValues(column)}
 }
 
 // classText lists classes with their numbers of samples, and the number of samples without one.
@@ -131,11 +133,11 @@ func (m *Images) describeValue(i int, name string) Described {
 		}
 		low, high, whole = min(low, v), max(high, v), whole && v == math.Trunc(v)
 		if len(first) < most {
-			first = append(first, short(v))
+			first = append(first, numeral.Float(v))
 		}
 	}
 	return Described{Name: inLine(fmt.Sprintf("%.60s", name)), Type: map[bool]string{true: "whole numbers", false: "numbers"}[whole],
-		Range: short(low) + " to " + short(high), Missing: missing, First: strings.Join(first, " ")}
+		Range: numeral.Float(low) + " to " + numeral.Float(high), Missing: missing, First: strings.Join(first, " ")}
 }
 
 // firstValues returns the first values of a column.
@@ -150,15 +152,12 @@ func (m *Images) firstValues(column string) string {
 			if k := int(v); c.Names != nil && k >= 0 && k < len(c.Names) {
 				texts = append(texts, fmt.Sprintf("%.40s", c.Names[k]))
 			} else {
-				texts = append(texts, short(float64(v)))
+				texts = append(texts, numeral.Float(float64(v)))
 			}
 		}
 	}
 	return strings.Join(texts, " ")
 }
-
-// short returns a number with four digits.
-func short(v float64) string { return strconv.FormatFloat(v, 'g', 4, 64) }
 
 // allEqual returns a warning if all samples have the same values, "" otherwise.
 func (m *Images) allEqual() string {
@@ -174,7 +173,7 @@ func (m *Images) allEqual() string {
 	}
 	text := fmt.Sprintf("all %d samples are equal", m.n)
 	if low, high := slices.Min(first), slices.Max(first); low == high {
-		text += fmt.Sprintf(": every value is %s", short(float64(low)))
+		text += fmt.Sprintf(": every value is %s", numeral.Float(float64(low)))
 	}
 	return text + "; nothing can be learned from them"
 }

@@ -21,13 +21,24 @@ func Attacked(r *attack.Report) *doc.Document {
 	}
 	d := &doc.Document{Data: r}
 	d.Add(t)
+	d.Add(attackedOn(r.Images, r.Dataset, r.Place))
 	return d
+}
+
+// attackedOn says which samples were attacked.
+func attackedOn(n int, dataset string, p attack.Place) *doc.Note {
+	text := fmt.Sprintf("attacked: %s of split %s of %s", numeral.Of(n, "sample"), p.Split, dataset)
+	if p.Note != "" {
+		text += " (" + p.Note + ")"
+	}
+	return doc.Remark("%s", text)
 }
 
 // Judged returns the document about attacks on a head.
 func Judged(j *attack.Judgement) *doc.Document {
 	d := &doc.Document{Data: j}
 	d.Add(JudgedTable(j, ""))
+	d.Add(attackedOn(j.Images, j.Dataset, j.Place))
 	for _, r := range j.Trials {
 		if len(r.Curve) > 0 {
 			text := fmt.Sprintf("%s %s %s, accuracy after queries:", r.Method, r.Norm, numeral.Exact(r.Epsilon))

@@ -10,6 +10,7 @@ import (
 	"tessera"
 	"tessera/attack"
 	"tessera/data"
+	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
 
@@ -53,8 +54,14 @@ func Measure(ctx context.Context, r *tessera.Run, attacks []attack.Trial, limit 
 	if err != nil {
 		return nil, err
 	}
-	report.Model, report.Dataset = r.Model.Name, r.Model.Dataset.Name
+	report.Model, report.Dataset, report.Place = r.Model.Name, r.Model.Dataset.Name, placeOf(r, s)
 	return report, nil
+}
+
+// placeOf says which samples of a run were attacked.
+func placeOf(r *tessera.Run, s *evaluation.Sample) attack.Place {
+	split := string(s.Split)
+	return attack.Place{Split: split, Note: evaluation.ReportOf(r.Model, &metrics.Result{Split: split}).Note}
 }
 
 // attacked calls f with the gradients of the model.
@@ -100,7 +107,7 @@ func Judge(ctx context.Context, r *tessera.Run, a HeadAttack) (j *attack.Judgeme
 		return nil, err
 	}
 	shift, _ := r.Scaling().Split() // without it, float32 does not represent the images
-	images, labels, err := labelled(ctx, r, head, a.Limit)
+	sample, images, labels, err := labelled(ctx, r, head, a.Limit)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +139,7 @@ func Judge(ctx context.Context, r *tessera.Run, a HeadAttack) (j *attack.Judgeme
 	if err != nil {
 		return nil, err
 	}
-	j.Model, j.Dataset, j.Head = r.Model.Name, r.Model.Dataset.Name, head
+	j.Model, j.Dataset, j.Place, j.Head = r.Model.Name, r.Model.Dataset.Name, placeOf(r, sample), head
 	if a.From != nil && a.From != r {
 		if j.From = a.From.Path; a.FromHead != "" {
 			j.From += ", head " + a.FromHead
@@ -159,16 +166,16 @@ func Gradients(r *tessera.Run, head string, images []float32, labels []int) (gra
 	return gradient, err
 }
 
-// labelled returns the images of known class, in the column that the head predicts, on which the run is evaluated, before scaling, or
+// labelled returns the samples on which the run is evaluated, and those of them of known class, in the column that the head predicts, before scaling, or
 // minus the shift of an exact scaling.
-func labelled(ctx context.Context, r *tessera.Run, head string, limit int) (*data.Images, []int, error) {
+func labelled(ctx context.Context, r *tessera.Run, head string, limit int) (*evaluation.Sample, *data.Images, []int, error) {
 	if limit < 0 {
-		return nil, nil, fmt.Errorf("tessera: limit: got %d, want >= 0", limit)
+		return nil, nil, nil, fmt.Errorf("tessera: limit: got %d, want >= 0", limit)
 	}
 	column := r.ClassColumn(head)
 	sample, err := r.Sample(ctx, data.TestSplit, slices.DeleteFunc([]string{column}, func(name string) bool { return name == data.LabelsColumn })...)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	all := sample.Images.Classes(column)
 	var known, labels []int
@@ -178,10 +185,10 @@ func labelled(ctx context.Context, r *tessera.Run, head string, limit int) (*dat
 		}
 	}
 	if len(known) == 0 {
-		return nil, nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "the class of no image is known: there is no prediction to attack"}
+		return nil, nil, nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "the class of no image is known: there is no prediction to attack"}
 	}
 	shift, _ := r.Scaling().Split()
-	return sample.Images.Scaled(shift).Subset(known), labels, nil
+	return sample, sample.Images.Scaled(shift).Subset(known), labels, nil
 }
 
 // withHead calls f with a classifier for a head of the run. Its inputs are images before scaling, from which shift has been subtracted.
