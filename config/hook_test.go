@@ -181,7 +181,7 @@ augment = ["flip"]
 	const none = "no loss compares the output with the images"
 	for name, c := range map[string]struct{ text, table, want string }{
 		"a classifier":        {classes, "hook.adversarial", ""},
-		"an unknown head":     {classes, "hook.adversarial]\non = \"nose\"", "hook.adversarial: on: got \"nose\", want a head that a loss compares with the labels: [\"class\"]"},
+		"an unknown head":     {classes, "hook.adversarial]\non = \"nose\"", "hook.adversarial: on: got \"nose\", want a head that a loss compares with the labels: one of \"class\""},
 		"kl from the image":   {classes, "hook.adversarial]\nobjective = \"kl\"", "hook.adversarial: attack: random_start: "},
 		"an unread output":    {strings.Replace(plain, `{ kind = "mse" }, `, "", 1), "hook.adversarial", none},
 		"views alone":         {views, "hook.adversarial", "model \"m\": hook.adversarial: no loss reads the images, only their views"},

@@ -297,7 +297,7 @@ func (w *walk) attackedHead(h Hook, a *hooks.Adversarial) {
 	case a.On == "" && !reconstructs && len(heads) > 0:
 		a.On = heads[0]
 	case a.On != "" && !slices.Contains(heads, a.On):
-		w.report(h.part(), "", "on", fmt.Sprintf("on: got %q, want a head that a loss compares with the labels: %q", a.On, heads),
+		w.report(h.part(), "", "on", fmt.Sprintf("on: got %q, want a head that a loss compares with the labels: one of %s", a.On, table.Quoted(heads)),
 			"add a loss cross_entropy on it, or leave the key out to attack the output")
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/attack"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph/ops"
 	"tessera/losses"
@@ -85,7 +86,7 @@ func (c *Coder) Head(name string) (*Head, error) {
 		return nil, ErrNoModel
 	}
 	if !slices.Contains(c.Values(), name) || name == losses.Code || name == losses.Output {
-		return nil, fmt.Errorf("model %q: got %q, want one of its heads: %q", c.model.Spec.Name, name, c.ClassHeads())
+		return nil, fmt.Errorf("model %q: got %q, want one of its heads: %s", c.model.Spec.Name, name, table.Quoted(c.ClassHeads()))
 	}
 	if sources := c.model.Layout.Sources(name); !slices.Equal(sources, []string{losses.Images}) {
 		return nil, fmt.Errorf("model %q: %q is computed from the columns %q: only images can be attacked", c.model.Spec.Name, name, sources)

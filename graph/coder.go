@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/internal/engine/ir"
@@ -217,7 +218,7 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 		return nil, ErrNoModel
 	}
 	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
-		return nil, fmt.Errorf("model %q: got value %q, want one of %q or a value of a layer: one of %q", c.model.Spec.Name, name, c.Values(), c.Named())
+		return nil, fmt.Errorf("model %q: got value %q, want one of %s or a value of a layer: one of %s", c.model.Spec.Name, name, table.Quoted(c.Values()), table.Quoted(c.Named()))
 	}
 	values, err := c.run(Request{Want: []string{name}}, columns)
 	if err != nil {

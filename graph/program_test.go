@@ -139,7 +139,7 @@ func TestACoderRefusesUnknownValues(t *testing.T) {
 	c := graph.NewCoder(model(t, viewed, "viewed", 4, 4), tape.Backend{})
 	for _, name := range []string{graph.Loss, graph.InputGradient, "nothing", ""} {
 		_, err := c.Value(name, make([]float32, 32))
-		if want := fmt.Sprintf(`got value %q, want one of ["code" "output" "h"]`, name); err == nil || !strings.Contains(err.Error(), want) {
+		if want := fmt.Sprintf(`got value %q, want one of "code", "output", "h"`, name); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", name, err, want)
 		}
 	}

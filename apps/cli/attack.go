@@ -205,7 +205,7 @@ func decodes(r *tessera.Run) bool { return slices.Contains(r.Values(), losses.Ou
 // attackHead measures attacks on a head of a run.
 func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Options, trials []attack.Trial) (err error) {
 	if heads := r.ClassHeads(); !slices.Contains(heads, f.On) {
-		return usagef("--on: got %q, want a head that a loss of %s compares with labels: one of %q", f.On, r.Path, heads)
+		return usagef("--on: got %q, want a head that a loss of %s compares with labels: one of %s", f.On, r.Path, table.Quoted(heads))
 	}
 	a := runs.HeadAttack{Head: f.On, Trials: trials, Limit: f.Limit, FromHead: f.FromHead}
 	if f.From != "" {
@@ -214,7 +214,7 @@ func (f *attackCommand) attackHead(cmd *Call, r *tessera.Run, options tessera.Op
 		}
 		defer a.From.Close()
 		if heads := a.From.ClassHeads(); len(heads) > 0 && !slices.Contains(heads, f.FromHead) && (f.FromHead != "" || len(heads) > 1 && !slices.Contains(heads, f.On)) {
-			return usagef("--from-head: got %q, want a head of %s: one of %q", f.FromHead, f.From, heads)
+			return usagef("--from-head: got %q, want a head of %s: one of %s", f.FromHead, f.From, table.Quoted(heads))
 		}
 	}
 	j, err := runs.Judge(cmd.Context(), r, a)

@@ -5,6 +5,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show"
+	"tessera/config/part/table"
 	"tessera/posthoc"
 	"tessera/posthoc/refit"
 )
@@ -63,7 +64,7 @@ func (f *calibrateCommand) Do(cmd *Call) error {
 		return refit.Remove(r)
 	}
 	if heads := r.ClassHeads(); f.Head != "" && len(heads) > 0 && !slices.Contains(heads, f.Head) || f.Head == "" && len(heads) > 1 {
-		return usagef("--head: got %q, want one of %q", f.Head, heads)
+		return usagef("--head: got %q, want one of %s", f.Head, table.Quoted(heads))
 	}
 	done, err := refit.Calibrate(cmd.Context(), r, f.Head, string(f.Method))
 	if err != nil {

@@ -215,9 +215,9 @@ func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error 
 		}
 		return fmt.Errorf("%s: unknown command %q: %s", pathOf(cmd), all[0], table.Suggest(all[0], names))
 	case len(args) == 0:
-		return fmt.Errorf("%s: got %q, want no argument", pathOf(cmd), all)
+		return fmt.Errorf("%s: got %s, want no argument", pathOf(cmd), table.Quoted(all))
 	}
-	return fmt.Errorf("%s: got %q, want one %s", pathOf(cmd), all, noun(args[len(args)-1]))
+	return fmt.Errorf("%s: got %s, want one %s", pathOf(cmd), table.Quoted(all), noun(args[len(args)-1]))
 }
 
 // missingFlag returns an error if a required flag is missing.

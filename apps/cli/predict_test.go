@@ -111,7 +111,7 @@ func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 	b.flowers()
 	b.must(0, "train", "flowers", "--epochs", "1")
 	for _, c := range []struct{ args, says string }{
-		{"attack runs/flowers --on nose", `--on: got "nose", want a head that a loss of runs/flowers compares with labels: one of ["class"]`},
+		{"attack runs/flowers --on nose", `--on: got "nose", want a head that a loss of runs/flowers compares with labels: one of "class"`},
 		{"attack runs/small --on class", "--on: "},
 		{"attack runs/flowers --on class --from runs/small", "--from: "},
 		{"attack runs/small --objective margin", "--objective: only attacks on heads have it; add --on HEAD"},

@@ -11,6 +11,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/classical/generate"
 	"tessera/config/part"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/numeral"
 	"tessera/internal/train/folder"
@@ -71,7 +72,7 @@ func (f *sampleCommand) Do(cmd *Call) error {
 		}
 		defer features.Close()
 		if all := slices.Concat(features.Values(), features.Named()); !slices.Contains(all, f.Value) {
-			return usagef("--value: got %q, want a value of %s: one of %q", f.Value, f.Features, all)
+			return usagef("--value: got %q, want a value of %s: one of %s", f.Value, f.Features, table.Quoted(all))
 		}
 	}
 	if err := f.drawable(r, features); err != nil {

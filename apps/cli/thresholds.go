@@ -8,6 +8,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show"
+	"tessera/config/part/table"
 	"tessera/posthoc"
 	"tessera/posthoc/refit"
 )
@@ -65,7 +66,7 @@ func (f *thresholdsCommand) Do(cmd *Call) error {
 	case f.Head == "" && len(heads) == 1:
 		f.Head = heads[0]
 	case !slices.Contains(heads, f.Head):
-		return usagef("--head: got %q, want one of %q", f.Head, heads)
+		return usagef("--head: got %q, want one of %s", f.Head, table.Quoted(heads))
 	}
 	names := r.HeadClasses(f.Head)
 	positive := slices.Index(names, f.Positive)

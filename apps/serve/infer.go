@@ -19,6 +19,7 @@ import (
 	"unsafe"
 
 	"tessera"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/vectors"
 	"tessera/losses"
@@ -251,7 +252,7 @@ func (s *Server) find(r *http.Request) (*model, *loaded, error) {
 	name := r.PathValue("model")
 	m := s.byName[name]
 	if m == nil {
-		return nil, nil, problemf(http.StatusNotFound, "model: got %q, want one of %q", cut(name), s.Models())
+		return nil, nil, problemf(http.StatusNotFound, "model: got %q, want one of %s", cut(name), table.Quoted(s.Models()))
 	}
 	l := m.acquire()
 	if l == nil {

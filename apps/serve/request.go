@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/volume"
@@ -456,7 +457,7 @@ func (r *request) addAll(l *loaded, binary bool) (err error) {
 func (r *request) add(l *loaded, name string, binary bool) error {
 	o := l.output(name)
 	if o == nil {
-		return fmt.Errorf("got %q, want one of %q", cut(name), l.outputNames())
+		return fmt.Errorf("got %q, want one of %s", cut(name), table.Quoted(l.outputNames()))
 	}
 	if slices.ContainsFunc(r.wanted, func(w wanted) bool { return w.output == o }) {
 		return fmt.Errorf("got %q twice", name)
@@ -480,7 +481,7 @@ func (r *request) lacks(o *output) error {
 			if f.drawn {
 				how = " (drawn in training, so that a request chooses its values)"
 			}
-			return fmt.Errorf("%q is computed from the input %q%s, which was not sent: got %q", o.name, f.name, how, names)
+			return fmt.Errorf("%q is computed from the input %q%s, which was not sent: got %s", o.name, f.name, how, table.Quoted(names))
 		}
 	}
 	return nil

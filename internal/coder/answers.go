@@ -175,7 +175,7 @@ func (s *Answers) wanted(run *Coder) error {
 		if value == "" || slices.Contains(of, value) {
 			return nil
 		}
-		return &data.Error{Dataset: answersName, Path: s.Run, Problem: fmt.Sprintf("%s: got %q, want one of %q", key, value, of)}
+		return &data.Error{Dataset: answersName, Path: s.Run, Problem: fmt.Sprintf("%s: got %q, want one of %s", key, value, table.Quoted(of))}
 	}
 	err := errors.Join(lacks("value", s.Value, known))
 	if heads := run.ClassHeads(); err == nil {

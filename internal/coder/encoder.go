@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/batches"
@@ -129,8 +130,8 @@ func (c *Coder) length(value string) (int, error) {
 	case value == "" || value == losses.Code:
 		return c.Units(), nil
 	case !slices.Contains(names, value) && !slices.Contains(c.Named(), value):
-		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %q, or the path of a layer or of a value that it publishes: one of %q",
-			c.path, value, names, c.Named())
+		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %s, or the path of a layer or of a value that it publishes: one of %s",
+			c.path, value, table.Quoted(names), table.Quoted(c.Named()))
 	case value == losses.Output:
 		return volume.Of(c.Shape()), nil
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/config/part/table"
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
@@ -29,7 +30,7 @@ const MostThreads = 1024
 // means one per CPU.
 func Backend(name string, threads int) (ir.Backend, *team.Team, error) {
 	if name != "" && !slices.Contains(Backends(), name) {
-		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %q", name, Backends())
+		return nil, nil, fmt.Errorf("tessera: unknown back end %q, want one of %s", name, table.Quoted(Backends()))
 	}
 	if threads < 0 || threads > MostThreads {
 		return nil, nil, fmt.Errorf("tessera: Threads: got %d, want from 1 to %d, or 0 for one per CPU", threads, MostThreads)

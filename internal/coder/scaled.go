@@ -7,6 +7,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"tessera/classical"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/vectors"
 	"tessera/losses"
@@ -191,7 +192,7 @@ func (p plain) Value(name string, images []float32) ([]float32, error) {
 // ValueOf returns the code or the output of images.
 func (p plain) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
 	if name != losses.Code && name != losses.Output {
-		return nil, fmt.Errorf("a model of this kind has no value %q, want one of %q", name, p.Values())
+		return nil, fmt.Errorf("a model of this kind has no value %q, want one of %s", name, table.Quoted(p.Values()))
 	}
 	values, err := p.Encode(columns[losses.Images])
 	if err == nil && name == losses.Output {

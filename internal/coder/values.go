@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/vectors"
 	"tessera/losses"
@@ -146,7 +147,7 @@ func (c *Coder) ClassHead(head string) (string, error) {
 	case head == "" && len(heads) == 1:
 		return heads[0], nil
 	case !slices.Contains(heads, head):
-		return "", fmt.Errorf("%s: head: got %q, want one of %q", c.path, head, heads)
+		return "", fmt.Errorf("%s: head: got %q, want one of %s", c.path, head, table.Quoted(heads))
 	}
 	return head, nil
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/sealed"
 )
@@ -150,7 +151,7 @@ func (t *Trainer) Gradient(path string) ([]float32, error) {
 	}
 	at := slices.IndexFunc(n.stepper.trainable, func(one *trainable) bool { return one.Path == path })
 	if at < 0 {
-		return nil, fmt.Errorf("train: gradient: got %q, want the path of a trainable parameter: one of %q", path, t.Parameters())
+		return nil, fmt.Errorf("train: gradient: got %q, want the path of a trainable parameter: one of %s", path, table.Quoted(t.Parameters()))
 	}
 	return slices.Clone(n.last.Gradients()[at]), nil
 }
