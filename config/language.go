@@ -53,6 +53,9 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 			}
 		}
 	}
+	if _, is := classical.Registry.Lookup(kind); is && slices.Contains([]string{"encoder", "decoder", "head", "view", "player", "optimizer", "hook"}, key) {
+		return fmt.Sprintf("a model of kind %q has none: leave it out, or leave kind out for a network", kind)
+	}
 	text, _ := n.Child(key).Text()
 	_, isLayer := layers.Registry.Lookup(text)
 	if _, in := layers.Registry.Lookup(kind); !in || !isLayer || near || key != "activation" {
@@ -277,7 +280,7 @@ func nameless(n *table.Node) *table.Diagnostic {
 				reader = "images"
 			}
 			if reader != "" && slices.Contains(data.Registry.Names(), reader) {
-				d.Suggestion = fmt.Sprintf("%s is read by name = %q", table.StringText(file), reader)
+				d.Suggestion = fmt.Sprintf("write dataset = %s, or in the table file = %s", table.StringText(file), table.StringText(file))
 			}
 			break
 		}

@@ -77,7 +77,7 @@ func (e *UnknownSweep) Error() string {
 	if len(e.Names) == 0 {
 		return text + ", which declares none"
 	}
-	return text + ": " + table.Suggest(e.Name, e.Names)
+	return text + ": " + table.SuggestOf(e.Name, e.Names, "`tessera list sweeps`")
 }
 
 // Sweep returns one checked sweep. The --set arguments change every trial and replace the sweep's values of the same

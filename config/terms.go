@@ -395,6 +395,8 @@ func (w *walk) unread(sound bool) {
 		problem, hint := uncompared, "add one of "+table.Quoted(reconstructions())
 		if len(m.Decoder) == 0 {
 			problem, hint = "there is no loss", "valid: "+table.Quoted(losses.Registry.Names())
+		} else if len(m.Heads) > 0 {
+			hint += ", or write decoder = [] for a model without a decoder"
 		}
 		w.report("", "", "loss", problem, hint)
 	} else if sound && !slices.ContainsFunc(m.Losses, func(l Loss) bool { return len(w.layout.ValuesOf(l)) > 0 }) {

@@ -341,7 +341,7 @@ func build(m *config.Model, dirs data.Dirs, built *int) error {
 	return nil
 }
 
-// loadOnce returns a loader that loads a data set only once for consecutive models that use it.
+// loadOnce returns a loader that loads a data set, its test samples too, only once for consecutive models that use it.
 func loadOnce(dirs data.Dirs) train.LoadData {
 	var last *config.Dataset
 	var set *data.Set
@@ -349,7 +349,9 @@ func loadOnce(dirs data.Dirs) train.LoadData {
 		if last != nil && last.Need().Equal(d.Need()) && reflect.DeepEqual(last.Source, d.Source) {
 			return set, nil
 		}
-		loaded, err := data.Load(ctx, d.Source, dirs, d.Need())
+		need := d.Need()
+		need.Test = need.Test || data.HasTest(d.Source)
+		loaded, err := data.Load(ctx, d.Source, dirs, need)
 		if err == nil {
 			last, set = d, loaded
 		}

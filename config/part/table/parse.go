@@ -103,7 +103,9 @@ func typo(text string, at int) string {
 		return foreignWord(text, at, value)
 	case decimalComma.MatchString(value):
 		return "numbers have a decimal point"
-	case bareWord.MatchString(value):
+	case set && strings.Count(line, `"`)%2 == 1:
+		return "the closing quote is missing"
+	case bareWord.MatchString(value), strings.HasSuffix(strings.TrimRight(text[:at], " "), "=") && bareWord.MatchString(wordAt(text, at)):
 		return "put text in quotes"
 	}
 	return ""
@@ -111,12 +113,17 @@ func typo(text string, at int) string {
 
 // foreignWord returns the TOML for a word of another language: the value of a key, or the word at a position, as in a table within a line.
 func foreignWord(text string, at int, value string) string {
+	return cmp.Or(foreign[strings.TrimRight(value, " ,]}")], foreign[wordAt(text, at)])
+}
+
+// wordAt returns the word at a position.
+func wordAt(text string, at int) string {
 	isEnd := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	word := text[strings.LastIndexFunc(text[:at], isEnd)+1:]
 	if end := strings.IndexFunc(word, isEnd); end >= 0 {
 		word = word[:end]
 	}
-	return cmp.Or(foreign[strings.TrimRight(value, " ,]}")], foreign[word])
+	return word
 }
 
 // index matches the index of an element, also with leading zeros.

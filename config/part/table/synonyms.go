@@ -85,7 +85,7 @@ var synonyms = map[string]string{
 	"stride":        "strides",
 	"filters":       "nfilters outchannels numfilters",
 	"units":         "nunits hiddenunits hidden outfeatures latentdim neurons outputs outputdim",
-	"components":    "ncomponents rank nclusters clusters",
+	"components":    "units ncomponents rank nclusters clusters",
 	"activation":    "activationfunction nonlinearity",
 	"bias":          "usebias",
 	"init":          "kernelinitializer initializer initialization",
