@@ -20,6 +20,8 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "1")
 	b.write("file", "text")
 	b.write("empty.toml", "")
+	b.write("few.csv", "a,b\n1,2\n2,1\n")
+	b.write("untested.toml", "[model.m]\ndataset = { file = \"few.csv\", test = \"none.csv\" }\nencoder = [{ kind = \"dense\", units = 2 }]\n")
 	b.write("mine/note.txt", "")
 	b.write("runs/small-2/config.toml", "")
 	if err := errors.Join(os.MkdirAll(b.path("folder.npy"), 0o700), os.MkdirAll(b.path("folder.png"), 0o700),
@@ -55,6 +57,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		{"train shalow -f shipped", exitUsage, []string{`in the shipped models: did you mean "shallow"?`}},
 		{"train xyz", exitUsage, []string{`unknown model "xyz" in models.toml and the shipped models`, "`tessera list models` shows all"}},
 		{"list lossess", exitUsage, []string{`unknown "lossess": did you mean "losses"?`}},
+		{"check untested.toml", exitData, []string{"csv: none.csv: not found"}},
 		{"check empty.toml", 0, []string{"tessera: empty.toml declares nothing: a model begins with [model.NAME]"}},
 	} {
 		args := strings.Fields(c.args)
