@@ -287,9 +287,6 @@ func (m *Images) wideRow(dst []float64, row []float32, i int) {
 	}
 }
 
-// CentredColumn is the name under which programs pass samples minus the shift of an exact scaling, beside the images; see [Images.Centred].
-const CentredColumn = "images.centred"
-
 // Centred returns all samples minus the shift of an exact scaling, computed in float64 from the numbers in the file; NaN for missing and
 // hidden entries. It returns nil for another scaling.
 func (m *Images) Centred(s *Scaling) []float32 {

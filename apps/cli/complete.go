@@ -57,12 +57,11 @@ func (f *completeCommand) Do(cmd *Call) error {
 		if err := f.someKnown(rows); err != nil {
 			return nil, err
 		}
-		coder := r.Centred()
-		all, err := given(cmd, r, coder, rows, columns)
+		all, err := given(cmd, r, rows, columns)
 		if err != nil {
 			return nil, err
 		}
-		filled, err := coder.Complete(all)
+		filled, err := r.Centred().Complete(all)
 		if err == nil && r.Scaling().IsExact() {
 			return r.Scaling().Restore(filled), nil
 		}

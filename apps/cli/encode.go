@@ -74,11 +74,7 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.Value) {
 		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, known))
 	}
-	coder := r.Coder
-	if f.Value == losses.Output {
-		coder = r.Centred()
-	}
-	values, err := encoded(cmd, r, coder, f.Value, rows, columns)
+	values, err := encoded(cmd, r, f.Value, rows, columns)
 	if err != nil {
 		return err
 	}
@@ -97,7 +93,7 @@ func (f *encodeCommand) Do(cmd *Call) error {
 
 // encoded returns a value of the model for the samples of a file. Rows of a sparse matrix are encoded in blocks, so that their
 // other entries are never all in memory.
-func encoded(cmd *Call, r *tessera.Run, coder *tessera.Coder, name string, rows *data.Rows, columns []data.Column) (values []float32, err error) {
+func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []data.Column) (values []float32, err error) {
 	const together, most = 256, 1 << 21 // samples that a baseline encodes together; values of a block
 	block := rows.Len()
 	if rows.Sparse() && !slices.ContainsFunc(columns, func(c data.Column) bool { return c.Drawn }) {
@@ -112,11 +108,11 @@ func encoded(cmd *Call, r *tessera.Run, coder *tessera.Coder, name string, rows 
 			}
 			part.Images = rows.Subset(indices)
 		}
-		all, err := given(cmd, r, coder, &part, columns)
+		all, err := given(cmd, r, &part, columns)
 		if err != nil {
 			return nil, err
 		}
-		some, err := coder.ValueOf(name, all)
+		some, err := r.Centred().ValueOf(name, all)
 		if err != nil {
 			return nil, err
 		}
@@ -125,8 +121,8 @@ func encoded(cmd *Call, r *tessera.Run, coder *tessera.Coder, name string, rows 
 	return values, nil
 }
 
-// given returns the values of the columns for the samples of a file. It prints a note that names the columns drawn at random.
-func given(cmd *Call, r *tessera.Run, coder *tessera.Coder, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
+// given returns the values of the columns for the samples of a file, for the coder [tessera.Coder.Centred]. It prints a note that names the columns drawn at random.
+func given(cmd *Call, r *tessera.Run, rows *data.Rows, columns []data.Column) (map[string][]float32, error) {
 	var drawn []string
 	for _, c := range columns {
 		if c.Drawn {
@@ -136,7 +132,7 @@ func given(cmd *Call, r *tessera.Run, coder *tessera.Coder, rows *data.Rows, col
 	if len(drawn) > 0 {
 		cmd.say("note: drawn by the seed of the run (%d) and the place of each sample: %s", r.Model.Train.Seed, strings.Join(drawn, ", "))
 	}
-	return coder.Given(rows.Images, columns)
+	return r.Centred().Given(rows.Images, columns)
 }
 
 // decodeCommand is the command decode.

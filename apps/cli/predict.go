@@ -83,14 +83,14 @@ func (f *predictCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	all, err := given(cmd, r, r.Coder, rows, columns)
+	all, err := given(cmd, r, rows, columns)
 	if err != nil {
 		return err
 	}
 	if !slices.Contains(r.ClassHeads(), head) {
 		return f.numbers(cmd, r, numbers[slices.IndexFunc(numbers, func(t metrics.Target) bool { return t.Value == head })], all, rows.Names)
 	}
-	p, err := r.PredictFrom(head, all)
+	p, err := r.Centred().PredictFrom(head, all)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (f *predictCommand) numbers(cmd *Call, r *tessera.Run, t metrics.Target, co
 	if f.All {
 		return usagef("--probabilities: the head %s predicts numbers, not classes", t.Value)
 	}
-	values, err := r.ValueOf(t.Value, columns)
+	values, err := r.Centred().ValueOf(t.Value, columns)
 	if err != nil {
 		return err
 	}

@@ -188,8 +188,8 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	if err == nil {
 		err = in.accepts(q.sent[0].values)
 	}
-	if err == nil && l.scaling != nil {
-		l.scaling.Centre(q.sent[0].values, vectors.Wide(q.sent[0].values))
+	if err == nil && l.shift != nil {
+		l.shift.Centre(q.sent[0].values, vectors.Wide(q.sent[0].values))
 	}
 	return q, err
 }

@@ -207,7 +207,7 @@ type loaded struct {
 	outputs  []*output         // outputs of a request that names none
 	derived  []*output         // the outputs label and probability of each head of classes
 	run      *tessera.Run      // open run of a model that makes images; nil for others
-	scaling  *data.Scaling     // exact scaling of the run, see [data.Scaling.IsExact]; nil for another one
+	shift    *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
 	missing  map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users    sync.WaitGroup
 }
@@ -306,9 +306,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	low, high := run.Range()
 	l := &loaded{version: version, shape: run.Shape(), pictures: low >= -overshoot && high <= 1+overshoot}
 	l.pixels = volume.Of(l.shape)
-	if run.Scaling().IsExact() {
-		l.scaling = run.Scaling()
-	}
+	l.shift, _ = run.Scaling().Split()
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
 	}
@@ -331,7 +329,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 // output compiles the programs of one value and starts its batcher.
 func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelStats) (*output, error) {
 	sizes := slices.DeleteFunc([]int{1, 8, 64}, func(size int) bool { return size >= o.MaxBatch })
-	encoder, err := run.Encoder(tessera.EncoderOptions{Value: name, Workers: o.Workers, Sizes: append(sizes, o.MaxBatch), Centred: l.scaling != nil})
+	encoder, err := run.Centred().Encoder(tessera.EncoderOptions{Value: name, Workers: o.Workers, Sizes: append(sizes, o.MaxBatch)})
 	if err != nil {
 		return nil, err
 	}
@@ -351,7 +349,12 @@ func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelS
 	out.batch = &batcher{in: row, out: encoder.Units(), most: o.MaxBatch, wait: o.MaxWait, places: int64(o.Queue),
 		observe: stats.batch(name),
 		encode: func(ctx context.Context, dst, images []float32) ([]float32, error) {
-			return encoder.Encode(ctx, dst, images)
+			before := len(dst)
+			dst, err := encoder.Encode(ctx, dst, images)
+			if err == nil && name == losses.Output {
+				l.shift.Undo(dst[before:])
+			}
+			return dst, err
 		}}
 	out.batch.start(o.Workers)
 	return out, nil

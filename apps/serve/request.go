@@ -114,7 +114,7 @@ func (b *buffer) raw(l *loaded, most int) (*request, error) {
 		err = in.accepts(values)
 	}
 	if err == nil && b.exact {
-		l.scaling.Centre(values, b.wide)
+		l.shift.Centre(values, b.wide)
 	}
 	if err == nil {
 		err = r.addAll(l, true)
@@ -124,7 +124,7 @@ func (b *buffer) raw(l *loaded, most int) (*request, error) {
 
 // empty removes the values of the buffer, before it reads a request for a model.
 func (b *buffer) empty(l *loaded) {
-	b.images, b.wide, b.exact = b.images[:0], b.wide[:0], l.scaling != nil
+	b.images, b.wide, b.exact = b.images[:0], b.wide[:0], l.shift != nil
 }
 
 // tooMany returns the error for a request with n samples, which is more than most.
@@ -301,7 +301,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 		data := d.inputs[i].data
 		d.sent[i].values = b.images[data.from:data.to]
 		if b.exact && d.sent[i].feature.scaled {
-			d.model.scaling.Centre(d.sent[i].values, b.wide[data.from:data.to])
+			d.model.shift.Centre(d.sent[i].values, b.wide[data.from:data.to])
 		}
 	}
 	return nil

@@ -19,6 +19,7 @@ import (
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/internal/volume"
+	"tessera/losses"
 )
 
 var _ data.Source = (*Answers)(nil)
@@ -349,7 +350,7 @@ func (s *Answers) reads(run *Coder, columns []string) (list []data.Column) {
 // block is the number of samples that are computed together.
 const block = 256
 
-// inBlocks calls f with the columns of blocks of samples, from which the run computes a value.
+// inBlocks calls f with the columns of blocks of samples, from which the coder computes a value, see [Coder.Given].
 func (c *Coder) inBlocks(ctx context.Context, samples *data.Images, reads []data.Column, f func(given map[string][]float32) error) error {
 	for from := 0; from < samples.Len(); from += block {
 		if err := ctx.Err(); err != nil {
@@ -370,6 +371,15 @@ func (c *Coder) inBlocks(ctx context.Context, samples *data.Images, reads []data
 	return nil
 }
 
+// restored is ValueOf with outputs before all scaling, also of a coder of centred samples.
+func (c *Coder) restored(value string, given map[string][]float32) ([]float32, error) {
+	values, err := c.ValueOf(value, given)
+	if err == nil && value == losses.Output {
+		c.shift.Undo(values)
+	}
+	return values, err
+}
+
 // ValuesOf returns a value of samples before scaling, row by row, computed from all columns that the value depends on.
 func (c *Coder) ValuesOf(ctx context.Context, value string, samples *data.Images) (values []float32, err error) {
 	if ctx == nil {
@@ -381,8 +391,9 @@ func (c *Coder) ValuesOf(ctx context.Context, value string, samples *data.Images
 	if samples == nil {
 		return nil, fmt.Errorf("run %s: %s: got no samples", c.path, value)
 	}
-	err = c.inBlocks(ctx, samples, c.Columns(value), func(given map[string][]float32) error {
-		more, err := c.ValueOf(value, given)
+	centred := c.Centred()
+	err = centred.inBlocks(ctx, samples, c.Columns(value), func(given map[string][]float32) error {
+		more, err := centred.restored(value, given)
 		values = append(values, more...)
 		return err
 	})
@@ -398,9 +409,10 @@ func (s *Answers) answered(ctx context.Context, run *Coder, images *data.Images,
 	for _, name := range s.values(columns) {
 		values[name] = make([]float32, 0, images.Len()*volume.Of(run.ShapeOf(name)))
 	}
-	err := run.inBlocks(ctx, images, s.reads(run, columns), func(given map[string][]float32) error {
+	centred := run.Centred()
+	err := centred.inBlocks(ctx, images, s.reads(run, columns), func(given map[string][]float32) error {
 		for name := range values {
-			more, err := run.ValueOf(name, given)
+			more, err := centred.restored(name, given)
 			if err != nil {
 				return err
 			}
@@ -409,7 +421,7 @@ func (s *Answers) answered(ctx context.Context, run *Coder, images *data.Images,
 		if s.Labels == "" {
 			return nil
 		}
-		p, err := run.PredictFrom(s.Labels, given)
+		p, err := centred.PredictFrom(s.Labels, given)
 		if err == nil {
 			labels = append(labels, p.Labels...)
 		}

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"tessera/data"
 	"tessera/losses"
 )
 
@@ -44,7 +43,6 @@ func (c *Coder) Complete(columns map[string][]float32) ([]float32, error) {
 		passes = completePasses
 		c.begin(filled)
 		given[losses.Images] = filled
-		delete(given, data.CentredColumn)
 	}
 	for range passes {
 		values, err := c.ValueOf(losses.Output, given)

@@ -35,8 +35,6 @@ type EncoderOptions struct {
 	Workers int
 	// Value is the name of the computed value, one of Values, such as the output or a head. "" is the code.
 	Value string
-	// Centred means that the shift of an exact scaling, see [data.Scaling.Centre], has been subtracted from the images.
-	Centred bool
 }
 
 // mostPrograms is the maximum number of programs that an encoder compiles if Workers is 0.
@@ -62,7 +60,6 @@ type Encoder struct {
 
 	columns  []data.Column
 	scaling  *data.Scaling   // scaling of the run; nil for none
-	centred  bool            // the shift of the scaling has been subtracted
 	missing  bool            // NaN in images means a missing entry
 	output   bool            // the value is the output, and the scaling is undone
 	required []config.Wanted // requirements on the values of the columns
@@ -90,7 +87,7 @@ func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
 		return nil, err
 	}
 	missing := c.trained.Spec.Holed() && !metrics.TakesHoles(c.inner)
-	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, centred: o.Centred, missing: missing,
+	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, missing: missing,
 		output: o.Value == losses.Output, postHoc: c.Heads()[o.Value]}
 	for _, column := range e.columns {
 		e.in += column.Size()
@@ -254,29 +251,19 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 // scaled returns the rows with scaled images, as in the run.
 func (e *Encoder) scaled(rows []float32) []float32 {
 	if e.scaling == nil || len(e.columns) == 1 && e.columns[0].Name == losses.Images {
-		return zeroNaN(e.applied(rows), e.missing)
+		return zeroNaN(e.scaling.Applied(rows), e.missing)
 	}
 	rows = slices.Clone(rows)
 	for from := 0; from < len(rows); from += e.in {
 		at := from
 		for _, c := range e.columns {
 			if c.Name == losses.Images || c.AsImages {
-				copy(rows[at:], e.applied(rows[at:at+c.Size()]))
+				copy(rows[at:], e.scaling.Applied(rows[at:at+c.Size()]))
 			}
 			at += c.Size()
 		}
 	}
 	return zeroNaN(rows, e.missing)
-}
-
-// applied returns a scaled copy of images.
-func (e *Encoder) applied(images []float32) []float32 {
-	if !e.centred {
-		return e.scaling.Applied(images)
-	}
-	images = slices.Clone(images)
-	e.scaling.ApplyCentred(images)
-	return images
 }
 
 // check returns an error if the length of images is not a multiple of the length of a row.

@@ -48,14 +48,18 @@ func TestARunScalesInFloat64WhatItsTrainingDid(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	encoder := encoder(t, run, tessera.EncoderOptions{Centred: true})
+	encoder, err := run.Centred().Encoder(tessera.EncoderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer encoder.Close()
 	centred := make([]float32, len(positions))
 	run.Scaling().Centre(centred, positions)
 	streamed, err := encoder.Encode(t.Context(), nil, centred)
 	if err != nil {
 		t.Fatal(err)
 	}
-	output, err := run.ValueOf(losses.Output, map[string][]float32{losses.Images: rows.Raw(), data.CentredColumn: rows.Centred(run.Scaling())})
+	output, err := run.ValuesOf(t.Context(), losses.Output, rows.Images)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -64,12 +64,6 @@ func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.
 	}
 	if images, ok := columns[losses.Images]; ok {
 		given[losses.Images] = s.in(images)
-		if centred, ok := columns[data.CentredColumn]; ok {
-			centred = slices.Clone(centred)
-			s.by.ApplyCentred(centred)
-			given[losses.Images] = zeroNaN(centred, s.missing && !metrics.TakesHoles(s.Coder))
-			delete(given, data.CentredColumn)
-		}
 		if given[data.ObservedColumn] == nil && s.missing {
 			given[data.ObservedColumn] = observed(images)
 		}

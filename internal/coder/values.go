@@ -55,8 +55,8 @@ func (c *Coder) SameClasses(set *data.Set) error {
 		Hint: "train a new run"}
 }
 
-// Given returns the values of all columns of samples that were read from a file, labels included. Drawn columns are drawn as in an
-// evaluation: the random stream of a sample depends on the seed of the run and the sample's position in the file.
+// Given returns the values of all columns of samples that were read from a file, labels included, as this coder reads them: of an exact
+// scaling take [Coder.Centred], because float32 rounds the samples themselves. Drawn columns are drawn as in an evaluation: the random stream of a sample depends on the seed of the run and the sample's position in the file.
 func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][]float32, error) {
 	all := samples.All()
 	if all == nil {
@@ -65,8 +65,6 @@ func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][
 	all[data.ImagesColumn] = samples.Raw() // NaN are missing entries
 	if c.shift != nil {
 		all[data.ImagesColumn] = samples.Centred(c.shift)
-	} else if centred := samples.Centred(c.Scaling()); centred != nil {
-		all[data.CentredColumn] = centred
 	}
 	spec := c.trained.Spec
 	if spec.Dataset.Drawn == nil {
