@@ -7,8 +7,8 @@ import (
 	"tessera/metrics"
 )
 
-// usual are the metrics in the table of a training of any other model.
-var usual = []string{"accuracy", "mse", "explained_variance", "hoyer", "dead_units", "useful_units", "negative_weights"}
+// usual are the metrics in the tables of every model but the classical ones that declare theirs.
+var usual = []string{"accuracy", "mse", "hoyer", "dead_units", "useful_units", "negative_weights", "explained_variance"}
 
 // FirstMeasures lists the metrics by which the model is judged, most important first: those that its kind declares, or the error of
 // a model that reconstructs its samples, those that its loss terms declare, and of a generator with a judge the distance of drawn samples. It is
@@ -81,7 +81,7 @@ func (m *Model) Targets(l *Layout) (list []metrics.Target) {
 	return list
 }
 
-// Measures lists the metrics in the table of a training: [Model.FirstMeasures], and those of every model.
+// Measures lists the metrics of tables and figures for which nobody has chosen any: [Model.FirstMeasures], and those of every model.
 func (m *Model) Measures() []string {
 	names := slices.Clone(m.FirstMeasures())
 	if m.Baseline != nil && m.Baseline.Describe().Measures != nil {

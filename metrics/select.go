@@ -304,6 +304,12 @@ func MeasureOf(name string) (Measure, bool) {
 	return Measure{}, false
 }
 
+// OnRequest reports whether the metric with this measure is measured only if it is selected by name.
+func OnRequest(name string) bool {
+	chosen, err := Select(name)
+	return err == nil && len(chosen) > 0 && chosen[0].Metric.Describe().OnRequest
+}
+
 // choiceJSON is the JSON form of a [Choice]; it contains the name of the metric.
 type choiceJSON struct {
 	Metric   string         `json:"metric"`

@@ -274,7 +274,7 @@ func (w *figureCommand) points() (points []figures.Point, dataset string, err er
 				}
 				w.measures(label, r)
 				p, beta := study.Penalty(r.Model)
-				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split}, measured.Dataset)
+				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split, First: r.Model.Measures()}, measured.Dataset)
 			})
 		}
 		if err != nil {
@@ -319,8 +319,8 @@ func drawPareto(w *figureCommand) (*figures.Figure, error) {
 		}
 		return f, err
 	}
-	if x, y := measuredPair(ours); x != "" {
-		return figures.ParetoOf(x, y, ours)
+	if pair := measuredPair(ours); pair != nil {
+		return figures.ParetoOf(pair[0], pair[1], ours)
 	}
 	if dataset == "" {
 		dataset = studied
@@ -332,20 +332,24 @@ func drawPareto(w *figureCommand) (*figures.Figure, error) {
 	return figures.Pareto(ours, published)
 }
 
-// measuredPair returns two metrics that were measured of all points, for points without a max-approximation, such as vectors; "" if
-// there is one.
-func measuredPair(points []figures.Point) (x, y string) {
+// measuredPair returns the first two metrics of the models that were measured of all points; nil if these are fewer, or if all points have
+// the metrics of the study's figure.
+func measuredPair(points []figures.Point) []string {
 	var found []string
-	for _, name := range []string{"max_approx", "mse", "accuracy", "hoyer_contribution", "useful_units", "hoyer", "dead_units"} {
-		without := func(p figures.Point) bool { _, ok := p.Values.Number(name); return !ok }
-		if len(points) > 0 && !slices.ContainsFunc(points, without) {
-			found = append(found, name)
+	lacks := func(name string) bool {
+		return slices.ContainsFunc(points, func(p figures.Point) bool { _, ok := p.Values.Number(name); return !ok })
+	}
+	for _, p := range points {
+		for _, name := range p.First {
+			if len(found) < 2 && !slices.Contains(found, name) && !lacks(name) {
+				found = append(found, name)
+			}
 		}
 	}
-	if len(found) < 2 || found[0] == "max_approx" {
-		return "", ""
+	if len(found) < 2 || !lacks("max_approx") {
+		return nil
 	}
-	return found[0], found[1]
+	return found
 }
 
 func drawPenalties(w *figureCommand) (*figures.Figure, error) { return figures.Penalties(w.Target) }

@@ -203,12 +203,10 @@ func (c *curves) chooseX() error {
 	return nil
 }
 
-// drawnMetrics lists the metrics that are drawn by default, at most four of them.
-var drawnMetrics = []string{"mse", "hoyer_contribution", "useful_units", "accuracy", "max_approx", "hoyer"}
-
+// mostDrawn is the number of metrics that are drawn by default.
 const mostDrawn = 4
 
-// chooseMetrics checks the names of --metrics, or selects the measured metrics of drawnMetrics.
+// chooseMetrics checks the names of --metrics, or selects the first measured ones.
 func (c *curves) chooseMetrics() error {
 	var measured []string
 	for _, s := range c.sweeps {
@@ -232,7 +230,7 @@ func (c *curves) chooseMetrics() error {
 	for _, s := range c.sweeps {
 		first = append(first, s.First()...)
 	}
-	for _, name := range slices.Concat(first, drawnMetrics, measured) {
+	for _, name := range append(first, measured...) {
 		if len(c.metrics) < mostDrawn && slices.Contains(measured, name) && !slices.Contains(c.metrics, name) {
 			c.metrics = append(c.metrics, name)
 		}
@@ -314,7 +312,7 @@ func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
 	if err != nil {
 		return figures.Point{}, err
 	}
-	p := figures.Point{Values: s.Mean}
+	p := figures.Point{Values: s.Mean, First: m.Measures()}
 	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }

@@ -282,17 +282,11 @@ func (p *sweepProgress) ended(e sweep.Event) string {
 	if e.Err != nil {
 		return fmt.Sprintf("%s  failed: %v", line, e.Err)
 	}
-	shown := e.Trial.Model.FirstMeasures()
-	for _, name := range append(shown[:min(3, len(shown)):min(3, len(shown))], "hoyer", "max_approx", "dead_units") {
-		v, ok := e.Metrics.Number(name)
-		switch {
-		case !ok:
-		case name == "dead_units":
-			line += fmt.Sprintf("  dead %.0f", v)
-		case name == "hoyer":
-			line += fmt.Sprintf("  hoyer %.3f", v)
-		default:
-			line += fmt.Sprintf("  %s %.4g", name, v)
+	shown := 0
+	for _, name := range e.Trial.Model.Measures() {
+		if v, ok := e.Metrics.Number(name); ok && shown < mostDrawn {
+			line += fmt.Sprintf("  %s %s", name, numeral.Float(v))
+			shown++
 		}
 	}
 	return line

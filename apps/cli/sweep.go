@@ -202,10 +202,6 @@ func cells(texts []string) (row []any) {
 	return row
 }
 
-// briefMetrics lists the default columns of the table of a sweep after the metrics by which the models are judged; the files contain all
-// metrics.
-var briefMetrics = []string{"mse", "hoyer", "hoyer_contribution", "max_approx", "dead_units", "accuracy", "svm_accuracy"}
-
 // measured reports whether a trial has metrics.
 func measured(r *sweep.Results) bool {
 	return slices.ContainsFunc(r.Trials, func(row sweep.Row) bool { return row.Metrics != nil })
@@ -215,7 +211,7 @@ func measured(r *sweep.Results) bool {
 // the metrics that select settings.
 func columnsOf(r *sweep.Results, asked []string) (columns []string) {
 	if len(asked) == 0 {
-		asked = append(r.First(), briefMetrics...)
+		asked = r.First()
 	}
 	for _, c := range r.Select {
 		asked = append(slices.Clone(asked), c.Metric[strings.LastIndex(c.Metric, ".")+1:])

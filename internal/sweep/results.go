@@ -48,14 +48,24 @@ type Row struct {
 	Seed    uint64          `json:"seed"`
 	Metrics *metrics.Result `json:"metrics"` // as in `eval --json`; null if the trial has not finished
 	Error   string          `json:"error,omitempty"`
-	First   []string        `json:"first,omitempty"` // metrics by which the model is judged, most important first
+	First   []string        `json:"first,omitempty"` // metrics of tables and figures of the model, those by which it is judged first
 }
 
-// First lists the metrics by which the models of the trials are judged, most important first.
+// First lists the metrics that tables and figures show first: those of the models, and those that were measured on request.
 func (r *Results) First() (names []string) {
 	for _, row := range r.Trials {
 		for _, name := range row.First {
 			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, row := range r.Trials {
+		if row.Metrics == nil {
+			continue
+		}
+		for _, v := range row.Metrics.Values {
+			if name := v.Name[strings.LastIndex(v.Name, ".")+1:]; v.Missing == "" && !slices.Contains(names, name) && metrics.OnRequest(name) {
 				names = append(names, name)
 			}
 		}
@@ -164,7 +174,7 @@ func (s *Sweep) results() *Results {
 	r := &Results{Format: format, Sweep: s.Name, Changes: s.changes, Keys: append([]string{}, s.Keys...), Split: string(s.measuredOn()), Settings: []Setting{}, Trials: []Row{}}
 	rows := map[string][]Row{}
 	for _, t := range s.Trials {
-		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured, First: t.Model.FirstMeasures()}
+		row := Row{Trial: t.ID, Model: t.Model.Name, Values: map[string]any{}, Seed: t.Model.Train.Seed, Metrics: t.measured, First: t.Model.Measures()}
 		for i, key := range s.Keys {
 			if t.Values[i] == nil { // the model does not have this key
 				continue

@@ -22,6 +22,7 @@ type Point struct {
 	Beta   float64        // weight of that penalty; NaN if there is none
 	Values metrics.Values // values by the names of `eval --json`
 	Split  string         // measured images: test (also ""), validation, train or all
+	First  []string       // metrics that figures of the model show first
 
 	deviation metrics.Values // standard deviations over the seeds
 }

@@ -40,7 +40,7 @@ type Sweep struct {
 	Keys        []string
 	Names       []string // names of the keys, in words
 	Measures    []MeasureColumn
-	First       []string // metrics that are shown first; nil for the default
+	First       []string // metrics that are shown first, see [sweep.Results.First]
 	Settings    []SettingRow
 	Trials      []TrialRow
 	Selected    *doc.Group        // means of the selected settings on the test images; nil without any

@@ -1,13 +1,10 @@
 // The table, the plot and the atoms of a sweep.
 
-// defaults are the metrics that are shown first, where a sweep has them.
-const defaults = ["parts_found", "useful_units", "mse", "hoyer", "max_approx", "additivity_lost", "dead_units", "l0", "accuracy", "class.accuracy", "svm_holdout_accuracy", "svm_accuracy"];
-
 class SweepView {
   constructor(sweep) {
     this.sweep = sweep;
     this.rows = sweep.settings.map((s, i) => ({ ...s, index: i }));
-    this.visible = new Set(sweep.measures.map((m, i) => i).filter(i => (sweep.first || defaults).includes(sweep.measures[i].name)));
+    this.visible = new Set(sweep.measures.map((m, i) => i).filter(i => (sweep.first || []).includes(sweep.measures[i].name)));
     if (this.visible.size < 2) sweep.measures.slice(0, 8).forEach((m, i) => this.visible.add(i));
     this.sorted = null;
     this.groups = [...new Set(this.rows.map(r => r.images))]; // of settings that are measured on the same images
@@ -45,9 +42,8 @@ class SweepView {
   controls() {
     const by = id => document.getElementById(id), measures = this.sweep.measures;
     const options = (select, names, chosen) => { select.replaceChildren(...names.map((n, i) => element("option", { value: i }, n))); select.value = chosen; };
-    const at = (name, other) => { const i = measures.findIndex(m => m.name === name); return i < 0 ? Math.min(other, measures.length - 1) : i; };
-    options(by("x"), measures.map(m => m.name), at(this.sweep.first?.[0] || "mse", 0));
-    options(by("y"), measures.map(m => m.name), at(this.sweep.first?.[1] || "max_approx", at("hoyer_contribution", 1)));
+    options(by("x"), measures.map(m => m.name), 0);
+    options(by("y"), measures.map(m => m.name), Math.min(1, measures.length - 1));
     options(by("color"), ["model", ...this.sweep.names], this.models === 1 && this.sweep.keys.length ? 1 : 0);
     ["x", "y"].forEach(id => {
       const fit = () => { by(id + "-log").checked = this.spread(+by(id).value); };
@@ -89,9 +85,8 @@ class SweepView {
 
   columns() {
     const keys = this.sweep.keys.map((k, i) => ({ name: this.sweep.names[i], about: k, value: r => r.values[i], text: r => r.values[i] }));
-    const first = m => defaults.includes(m.name) ? defaults.indexOf(m.name) : defaults.length;
-    const shown = this.sweep.measures.map((m, i) => ({ measure: m, name: m.name + (m.of ? ` (of ${m.of})` : ""), about: m.about, better: m.better, value: r => r.mean[i], best: this.best[i],
-      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) + this.fewer(r, i) })).filter((c, i) => this.visible.has(i)).sort((a, b) => first(a.measure) - first(b.measure));
+    const shown = this.sweep.measures.map((m, i) => ({ name: m.name + (m.of ? ` (of ${m.of})` : ""), about: m.about, better: m.better, value: r => r.mean[i], best: this.best[i],
+      text: r => r.mean[i] === null ? "-" : this.texts[i](r.mean[i], r.deviation[i]) + this.fewer(r, i) })).filter((c, i) => this.visible.has(i));
     return [{ name: "model", value: r => r.model, text: r => r.model }, ...keys, { name: "seeds", value: r => r.seeds, text: r => String(r.seeds) }, ...shown];
   }
 
