@@ -51,7 +51,7 @@ func TestALearnedDictionaryIsAsGoodAsScikitLearns(t *testing.T) {
 	for seed := range uint64(5) {
 		s := &Dictionary{Components: o.Components, L1: o.L1, Iterations: 300, Batch: 20, ForgetFactor: 0.5}
 		m := newModel(t, s, []int{o.Pixels}, seed)
-		fit(t, m, Matrix{o.Signed, o.Pixels})
+		fitAll(t, m, Matrix{o.Signed, o.Pixels})
 		codes, atoms := encode(t, m, o.Signed), m.Atoms().Values
 		e := meanSquares(o.Signed, codes, atoms, nil, o.Components, o.Pixels)
 		for _, h := range codes {

@@ -10,6 +10,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/volume"
@@ -80,7 +81,7 @@ func (m *em) Start(images Images) (err error) {
 	if m.x, err = m.Load(images); err != nil {
 		return err
 	}
-	m.sums = make([][]float64, laneCount(m.n))
+	m.sums = make([][]float64, fit.Lanes(m.n))
 	for i := range m.sums {
 		m.sums[i] = make([]float64, m.hidden.size())
 	}
@@ -158,8 +159,8 @@ func (m *em) rows(dst []float64, x []float32, from, to int) []float64 {
 
 // eachBlock calls f with the rows of each block of images.
 func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []float64)) {
-	buffers := make([][]float64, laneCount(n))
-	forLanes(n, func(lane, from, to int) {
+	buffers := make([][]float64, fit.Lanes(n))
+	fit.ForLanes(n, func(lane, from, to int) {
 		buffers[lane] = m.rows(buffers[lane], x, from, to)
 		f(lane, from, to, buffers[lane])
 	})

@@ -80,7 +80,7 @@ func TestTheBoundNeverFalls(t *testing.T) {
 // end.
 func rising(t *testing.T, m Model, x []float32, d int, what string, c int) bool {
 	t.Helper()
-	objectives := fit(t, m, Matrix{x, d})
+	objectives := fitAll(t, m, Matrix{x, d})
 	for i := 1; i < len(objectives); i++ {
 		if objectives[i] > objectives[i-1]+1e-9*(1+math.Abs(objectives[i-1])) {
 			t.Errorf("case %d, %s, iteration %d: the log-likelihood fell: %.12g after %.12g", c, what, i+1, -objectives[i], -objectives[i-1])
@@ -95,7 +95,7 @@ func TestResponsibilitiesAreTheDefinition(t *testing.T) {
 	x := blobs(3, n, d, k, 3)
 	for _, covariance := range []string{full, diagonal, spherical, tied} {
 		m := newModel(t, &GMM{Components: k, Covariance: covariance, Init: "kmeans", Floor: 1e-6, Iterations: 7, Restarts: 1}, []int{d}, 1).(*em)
-		fit(t, m, Matrix{x, d})
+		fitAll(t, m, Matrix{x, d})
 		g := m.hidden.(*mixture).family.(*gaussian)
 		weights := m.hidden.(*mixture).weights
 		codes, err := m.Encode(x)
@@ -230,7 +230,7 @@ func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 	const n, d, k = 400, 6, 2
 	x := blobs(11, n, d, 1, 1)
 	m := newModel(t, &FactorAnalysis{Components: k, Equal: true, Floor: 1e-9, Iterations: 300, Tolerance: 0}, []int{d}, 1).(*em)
-	fit(t, m, Matrix{x, d})
+	fitAll(t, m, Matrix{x, d})
 	gram := make([]float64, d*d)
 	rows := m.rows(nil, x, 0, n)
 	for i := range n {
@@ -272,7 +272,7 @@ func TestACollapsingComponentIsNamed(t *testing.T) {
 		x[2*i], x[2*i+1] = 30, 30
 	}
 	m := newModel(t, &GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-6, Iterations: 20, Restarts: 1}, []int{2}, 1).(*em)
-	fit(t, m, Matrix{x, 2})
+	fitAll(t, m, Matrix{x, 2})
 	if notes := Notes(m); len(notes) != 1 {
 		t.Errorf("got the notes %q, want one of the collapsed component", notes)
 	}
@@ -369,7 +369,7 @@ func TestFinalLikelihoodsAgreeWithScikitLearn(t *testing.T) {
 func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	m := newModel(t, &FactorAnalysis{Components: 2, Floor: 1e-9, Iterations: 5000, Tolerance: 1e-11}, []int{6}, 1).(*em)
-	fit(t, m, Matrix{o.Y, 6})
+	fitAll(t, m, Matrix{o.Y, 6})
 	if got := meanLikelihood(t, m, o.Y); math.Abs(got-o.FactorAnalysis) > 1e-6 {
 		t.Errorf("log-likelihood %.9g, want %.9g", got, o.FactorAnalysis)
 	}
@@ -468,7 +468,7 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 		} else if _, err := s.Draw(t.Context(), 1, 1); err == nil {
 			t.Errorf("%s: drawn before the fit", name)
 		}
-		fit(t, m, images)
+		fitAll(t, m, images)
 		s, _ := metrics.As[metrics.Sampler](m)
 		drawn, err := s.Draw(t.Context(), draws, 7)
 		if err != nil {
@@ -578,7 +578,7 @@ func TestComponentsHaveTheMomentsOfTheMixture(t *testing.T) {
 	x := blobs(5, n, d, 2, 2)
 	for _, covariance := range []string{full, diagonal, spherical, tied} {
 		m := newModel(t, &GMM{Components: 2, Covariance: covariance, Init: "kmeans", Floor: 1e-3, Iterations: 20, Restarts: 2}, []int{d}, 1)
-		fit(t, m, Matrix{x, d})
+		fitAll(t, m, Matrix{x, d})
 		mixed, _ := metrics.As[metrics.Mixture](m)
 		mean, want := moments(t, m, d)
 		got, total := make([]float64, d*d), 0.0

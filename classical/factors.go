@@ -11,6 +11,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -42,8 +43,8 @@ type factors struct {
 	gram      []float32 // W W', k x k
 	codesGram []float32 // H' H, k x k
 	target    []float32 // H' X, k x p
-	grams     *laneSums
-	targets   *laneSums
+	grams     *fit.LaneSums
+	targets   *fit.LaneSums
 	work      []*blockWork // scratch memory, one per lane
 }
 
@@ -93,9 +94,9 @@ func (f *factors) load(images Images) (err error) {
 // loadSparse stores a sparse matrix.
 func (f *factors) loadSparse() error {
 	s := f.sparse
-	bad := make([]error, laneCount(f.n))
+	bad := make([]error, fit.Lanes(f.n))
 	f.stored = &stored{digests: make([]uint64, f.n)}
-	forLanes(f.n, func(lane, from, to int) {
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		row, buf := make([]float32, f.pixels), make([]byte, 4*f.pixels)
 		for i := from; i < to; i++ {
 			s.images.Batch(row, []int{i})
@@ -187,13 +188,13 @@ func (f *factors) raise(values []float32) []float32 {
 func (f *factors) allocate() {
 	k := f.units
 	f.gram, f.codesGram, f.target = make([]float32, k*k), make([]float32, k*k), make([]float32, k*f.pixels)
-	f.grams = newLaneSums(f.n, k*k)
+	f.grams = fit.NewLaneSums(f.n, k*k)
 	if f.sparse == nil {
-		f.targets = newLaneSums(f.n, k*f.pixels)
+		f.targets = fit.NewLaneSums(f.n, k*f.pixels)
 	}
-	f.work = make([]*blockWork, laneCount(f.n))
+	f.work = make([]*blockWork, fit.Lanes(f.n))
 	for i := range f.work {
-		columns := min(blockSize, f.n)
+		columns := min(fit.BlockSize, f.n)
 		f.work[i] = &blockWork{a: make([]float32, k*columns), b: make([]float32, k*columns), sweep: newSweeper(columns)}
 	}
 }
@@ -204,27 +205,27 @@ func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixel
 // pass calls update, which may be nil, for every block and then computes the sums that the update of the atoms needs: H'X and
 // H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.
 func (f *factors) pass(update func(w *blockWork, from, to int)) {
-	f.grams.reset()
+	f.grams.Reset()
 	if f.sparse == nil {
-		f.targets.reset()
+		f.targets.Reset()
 	}
 	gemm := kernel.Float32().Gemm
-	forLanes(f.n, func(lane, from, to int) {
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		if update != nil {
 			update(f.work[lane], from, to)
 		}
 		h := f.codes[from:]
 		if f.sparse == nil {
-			gemm(false, false, f.units, f.pixels, to-from, 1, h, f.n, f.x[from*f.pixels:], f.pixels, 1, f.targets.sums[lane], f.pixels)
+			gemm(false, false, f.units, f.pixels, to-from, 1, h, f.n, f.x[from*f.pixels:], f.pixels, 1, f.targets.Sums[lane], f.pixels)
 		}
-		gemm(false, true, f.units, f.units, to-from, 1, h, f.n, h, f.n, 1, f.grams.sums[lane], f.units)
+		gemm(false, true, f.units, f.units, to-from, 1, h, f.n, h, f.n, 1, f.grams.Sums[lane], f.units)
 	})
 	if f.sparse == nil {
-		f.targets.total(f.target)
+		f.targets.Total(f.target)
 	} else {
 		f.target = f.sparse.mixture(f.codes, f.units)
 	}
-	f.grams.total(f.codesGram)
+	f.grams.Total(f.codesGram)
 }
 
 // correlate writes W X' for the images of a block to w.a, k x (to-from).
@@ -242,7 +243,7 @@ func (f *factors) correlate(w *blockWork, from, to int) {
 // decodeBlock returns H W for the images of a block, in the lane's scratch memory.
 func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 	if w.image == nil {
-		w.image = make([]float32, min(blockSize, f.n)*f.pixels)
+		w.image = make([]float32, min(fit.BlockSize, f.n)*f.pixels)
 	}
 	kernel.Float32().Gemm(true, false, to-from, f.pixels, f.units, 1, f.codes[from:], f.n, f.atoms, f.pixels, 0, w.image, f.pixels)
 	return w.image[:(to-from)*f.pixels]
@@ -308,8 +309,8 @@ func (f *factors) residual() float64 {
 	if f.sparse != nil {
 		return f.sparse.squaredError(f.codes, f.atoms, f.units)
 	}
-	sums := make([]float64, laneCount(f.n))
-	forLanes(f.n, func(lane, from, to int) {
+	sums := make([]float64, fit.Lanes(f.n))
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		y := f.decodeBlock(f.work[lane], from, to)
 		for i := from; i < to; i++ {
 			sums[lane] += float64(kernel.Float32().SquaredDistance(f.image(i), y[(i-from)*f.pixels:(i-from+1)*f.pixels]))
@@ -510,7 +511,7 @@ const (
 // digestImages returns the digests of all images.
 func digestImages(x []float32, pixels int) *stored {
 	digests := make([]uint64, len(x)/pixels)
-	forLanes(len(digests), func(_, from, to int) {
+	fit.ForLanes(len(digests), func(_, from, to int) {
 		buf := make([]byte, 4*pixels)
 		for i := from; i < to; i++ {
 			digests[i] = digest(buf, x[i*pixels:(i+1)*pixels])
@@ -617,7 +618,7 @@ func fewerThanImagesAndPixels(components, images, pixels int, when string) error
 // too much memory.
 func fitsFactors(components int, init string, images, pixels int) error {
 	for _, err := range []error{Bounded(components, "atoms", pixels), Bounded(components, "codes", images),
-		Bounded(components, "products of codes", components, laneCount(images))} {
+		Bounded(components, "products of codes", components, fit.Lanes(images))} {
 		if err != nil {
 			return err
 		}
@@ -757,64 +758,6 @@ func mean(x []float32) float64 {
 		sum += float64(v)
 	}
 	return sum / float64(max(len(x), 1))
-}
-
-// Lanes and blocks. Images are processed in lanes: runs of consecutive images, whose number depends on the number of images
-// and not on the number of processors. Sums over images are computed per lane, in order, and then over the lanes, in order,
-// so a result is the same on any number of processors. Within a lane, images are processed in blocks that fit into the cache.
-const (
-	mostLanes = 16
-	laneLeast = 128 // minimum number of images per lane, if there are several lanes
-	blockSize = 160 // number of images in a block
-)
-
-// laneCount returns the number of lanes for n images.
-func laneCount(n int) int { return min(max(n/laneLeast, 1), mostLanes) }
-
-// laneStart returns the index of the first image of a lane; laneStart(n, laneCount(n)) is n.
-func laneStart(n, lane int) int { return n * lane / laneCount(n) }
-
-// forLanes calls f for every block [from, to) of every lane: the blocks of one lane in order, different lanes concurrently.
-func forLanes(n int, f func(lane, from, to int)) {
-	team.For(laneCount(n), 1, func(first, end int) {
-		for lane := first; lane < end; lane++ {
-			until := laneStart(n, lane+1)
-			for from := laneStart(n, lane); from < until; from += blockSize {
-				f(lane, from, min(from+blockSize, until))
-			}
-		}
-	})
-}
-
-// laneSums contains one accumulator per lane, all of equal size.
-type laneSums struct {
-	size int
-	sums [][]float32
-}
-
-func newLaneSums(n, size int) *laneSums {
-	s := &laneSums{size: size, sums: make([][]float32, laneCount(n))}
-	for i := range s.sums {
-		s.sums[i] = make([]float32, size)
-	}
-	return s
-}
-
-func (s *laneSums) reset() {
-	for _, sum := range s.sums {
-		clear(sum)
-	}
-}
-
-// total writes the sum of all lanes into dst.
-func (s *laneSums) total(dst []float32) {
-	k := kernel.Float32()
-	team.For(s.size, 1<<13, func(from, to int) {
-		copy(dst[from:to], s.sums[0][from:to])
-		for _, sum := range s.sums[1:] {
-			k.Add(dst[from:to], dst[from:to], sum[from:to])
-		}
-	})
 }
 
 // multiply computes C = op(A) op(B) for A with m rows. The rows of C, or its columns, are divided among the processors.

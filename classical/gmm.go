@@ -11,6 +11,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 )
 
 var _ family = (*gaussian)(nil)
@@ -132,8 +133,8 @@ func (g *gaussian) begin(m *em) error {
 	d := g.pixels
 	total := 0.0
 	var rows []float64
-	for from := 0; from < m.n; from += blockSize {
-		count := min(blockSize, m.n-from)
+	for from := 0; from < m.n; from += fit.BlockSize {
+		count := min(fit.BlockSize, m.n-from)
 		rows = m.rows(rows, m.x, from, from+count)
 		for _, v := range rows {
 			total += v * v

@@ -198,7 +198,7 @@ func newModel(t testing.TB, m Method, shape []int, seed uint64) Model {
 }
 
 // fit fits to the end and returns the objective after every iteration.
-func fit(t testing.TB, m Model, images Images) (objectives []float64) {
+func fitAll(t testing.TB, m Model, images Images) (objectives []float64) {
 	t.Helper()
 	_, err := Fit(context.Background(), m, images, func(p Progress) error {
 		objectives = append(objectives, p.Objective)

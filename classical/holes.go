@@ -6,6 +6,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/metrics"
 )
@@ -115,7 +116,7 @@ func hasNaN(values []float32) bool {
 // Source: S. Zhang, W. Wang, J. Ford, F. Makedon, Learning from incomplete ratings using non-negative matrix factorization,
 // SIAM International Conference on Data Mining 2006 (section 3.2).
 func (f *factors) fill() {
-	forLanes(f.n, func(lane, from, to int) {
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		x, y := f.x[from*f.pixels:to*f.pixels], f.decodeBlock(f.work[lane], from, to)
 		for i, gone := range f.missing.entries[from*f.pixels : to*f.pixels] {
 			if gone {

@@ -84,7 +84,7 @@ func TestFitsWithHolesMinimiseTheLossOfTheEntriesThatAreThere(t *testing.T) {
 		}
 		m := newModel(t, s, mixedShape, 1).(*factorisation)
 		images := punched(Matrix{mixed(80).values[10*30:], 30}, 0.5)
-		fit(t, m, images)
+		fitAll(t, m, images)
 		for range steps { // beyond its end
 			if _, err := m.Step(t.Context()); err != nil {
 				t.Fatal(err)
@@ -244,7 +244,7 @@ func TestPCAWithHolesIsTheMaximumOfTheLikelihood(t *testing.T) {
 func TestPCACompletesByTheConditionalMean(t *testing.T) {
 	for name, images := range map[string]Matrix{"holes": punched(mixed(300), 0.3), "complete": mixed(300)} {
 		m := newModel(t, &PCA{Components: 5}, mixedShape, 1).(*pca)
-		fit(t, m, images)
+		fitAll(t, m, images)
 		others := punched(Matrix{mixed(330).values[300*30:], 30}, 0.5).values
 		output, err := m.Decode(encode(t, m, others))
 		if err != nil {
@@ -294,17 +294,17 @@ func TestPCAWithHolesTendsToPCA(t *testing.T) {
 		x[i] += float32(noise * rng.NormFloat64())
 	}
 	whole := newModel(t, &PCA{Components: k}, mixedShape, 1).(*pca)
-	fit(t, whole, Matrix{slices.Clone(x), p})
+	fitAll(t, whole, Matrix{slices.Clone(x), p})
 	one := slices.Clone(x)
 	one[77] = float32(math.NaN())
 	few := newModel(t, &PCA{Components: k, Iterations: 1000, Tolerance: 1e-9}, mixedShape, 1).(*pca)
-	fit(t, few, Matrix{one, p})
+	fitAll(t, few, Matrix{one, p})
 	if d := worst(few.atoms, whole.atoms); d > 1e-3 {
 		t.Errorf("one missing entry moves the atoms by %v", d)
 	}
 	half := punched(Matrix{slices.Clone(x), p}, 0.5)
 	m := newModel(t, &PCA{Components: k, Iterations: 1000, Tolerance: 1e-6}, mixedShape, 1).(*pca)
-	fit(t, m, half)
+	fitAll(t, m, half)
 	output, err := m.Decode(encode(t, m, half.values))
 	if err != nil {
 		t.Fatal(err)
@@ -354,7 +354,7 @@ func TestImagesAndValuesOfWhichNothingIsKnownAreErrors(t *testing.T) {
 			}
 		}
 		m := newModel(t, method, mixedShape, 1)
-		fit(t, m, punched(mixed(50), 0.3))
+		fitAll(t, m, punched(mixed(50), 0.3))
 		unknown := make([]float32, 30)
 		for j := range unknown {
 			unknown[j] = nan
@@ -378,7 +378,7 @@ func TestConstantValuesWithHolesDoNoHarm(t *testing.T) {
 			}
 			m := newModel(t, method, mixedShape, 1)
 			images = punched(images, 0.4)
-			fit(t, m, images)
+			fitAll(t, m, images)
 			output, err := m.Decode(encode(t, m, images.values))
 			if err != nil {
 				t.Fatal(err)
@@ -401,8 +401,8 @@ func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 	}
 	for name, method := range holedMethods() {
 		a, b := newModel(t, method, mixedShape, 1), newModel(t, method, mixedShape, 1)
-		fit(t, a, own.WithMissing())
-		fit(t, b, images)
+		fitAll(t, a, own.WithMissing())
+		fitAll(t, b, images)
 		if worst(a.Atoms().Values, b.Atoms().Values) != 0 {
 			t.Errorf("%s: the fits differ", name)
 		}

@@ -15,7 +15,7 @@ import (
 func found(t *testing.T, set *data.Set, method Method) (count int, m Model) {
 	t.Helper()
 	m = newModel(t, method, set.Shape, 1)
-	fit(t, m, set.Train)
+	fitAll(t, m, set.Train)
 	parts, err := metrics.PartsRecovered(set.Parts, m.Atoms(), metrics.PartCosine)
 	if err != nil {
 		t.Fatal(err)
@@ -53,7 +53,7 @@ func coherence(rows []float32, k int) (mean float64) {
 func TestOrthogonalCodesOverlapLess(t *testing.T) {
 	of := func(method Method) float64 {
 		m := newModel(t, method, mixedShape, 1)
-		fit(t, m, mixed(300))
+		fitAll(t, m, mixed(300))
 		return coherence(transpose(m.Codes(), 300, 5), 5)
 	}
 	orthogonal := of(&OrthogonalNMF{Components: 5, Orthogonal: "codes", Init: "random", Iterations: 500})
@@ -85,7 +85,7 @@ func TestSeparableImagesAreFactorisedExactly(t *testing.T) {
 		t.Errorf("the anchors are the pixels %v, want 0 to 5", got)
 	}
 	m := newModel(t, &SeparableNMF{Components: k, Anchors: "pixels", Normalised: true}, mixedShape, 1)
-	if e := fit(t, m, Matrix{images, p}); e[0] > 1e-7 {
+	if e := fitAll(t, m, Matrix{images, p}); e[0] > 1e-7 {
 		t.Errorf("mse %v", e[0])
 	}
 }
@@ -97,7 +97,7 @@ func TestFewerAnchorsThanComponentsLeaveAtomsOfZeros(t *testing.T) {
 	}
 	for _, anchors := range []string{"pixels", "images"} {
 		m := newModel(t, &SeparableNMF{Components: 5, Anchors: anchors}, mixedShape, 1)
-		if e := fit(t, m, images); e[0] > 1e-12 {
+		if e := fitAll(t, m, images); e[0] > 1e-12 {
 			t.Errorf("%s: mse %v", anchors, e[0])
 		}
 	}
@@ -106,7 +106,7 @@ func TestFewerAnchorsThanComponentsLeaveAtomsOfZeros(t *testing.T) {
 func TestAtomsOfConvexNMFAreWeightedMeansOfImages(t *testing.T) {
 	images := mixed(200)
 	m := newModel(t, &ConvexNMF{Components: 5, Iterations: 30}, mixedShape, 1)
-	fit(t, m, images)
+	fitAll(t, m, images)
 	weights := m.State().Tensors[weightsName].Values
 	for j := range 5 {
 		var total float64
@@ -135,7 +135,7 @@ func TestAtomsOfConvexNMFAreWeightedMeansOfImages(t *testing.T) {
 // hoyerOfAtoms returns the mean sparsity of the atoms of a fit.
 func hoyerOfAtoms(t *testing.T, method Method, set *data.Set) float64 {
 	m := newModel(t, method, set.Shape, 1)
-	fit(t, m, set.Train)
+	fitAll(t, m, set.Train)
 	mean, err := metrics.MeanHoyer(m.Atoms().Values, len(m.Atoms().Values)/m.Units())
 	if err != nil {
 		t.Fatal(err)

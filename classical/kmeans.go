@@ -7,6 +7,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 )
 
@@ -60,136 +61,44 @@ func (s *KMeans) New(shape []int, seed uint64) (Model, error) {
 
 type kmeans struct {
 	Base
-	soft float64 // temperature of the codes; 0 for one-hot codes
-
-	n         int
-	x         []float32
-	nearest   []int32   // index of the nearest centre of each image
-	distances []float32 // squared distance of each image to its nearest centre
-	among     search    // the centres to which nearest and distances refer
-	sums      *laneSums // sum of the images of each centre, minus the origin
+	*fit.KMeans         // of the fitted images; nil without a fit
+	soft        float64 // temperature of the codes; 0 for one-hot codes
 }
 
-func (m *kmeans) Start(images Images) (err error) {
-	m.n = images.Len()
-	if m.x, err = m.Load(images); err != nil {
+func (m *kmeans) Start(images Images) error {
+	x, err := m.Load(images)
+	if err != nil {
 		return err
 	}
-	m.nearest, m.distances = make([]int32, m.n), make([]float32, m.n)
-	m.sums = newLaneSums(m.n, m.units*m.pixels)
+	m.KMeans = fit.NewKMeans(x, m.atoms, m.pixels)
 	fresh := m.atoms == nil
 	if fresh {
 		m.seedCentres()
 	}
 	// A restored fit computes the same assignment as an uninterrupted one, because it depends only on the centres.
-	m.assign()
+	m.Assign()
 	if fresh {
 		m.objective = m.meanDistance()
 	}
 	return nil
 }
 
-func (m *kmeans) image(i int) []float32 { return m.x[i*m.pixels : (i+1)*m.pixels] }
+func (m *kmeans) seedCentres() {
+	m.Seed(m.units, 2+int(math.Log(float64(m.units))), m.Random("init/centres"))
+	m.atoms = m.Centres
+}
 
 func (m *kmeans) Improve(context.Context) (float64, error) {
-	m.moveCentres()
-	m.assign()
+	m.Move()
+	m.Assign()
 	return m.meanDistance(), nil
 }
 
-// assign finds the nearest centre of every image, and its distance.
-func (m *kmeans) assign() {
-	m.among = m.search()
-	team.For(m.n, blockSize, func(from, to int) {
-		m.among.nearest(m.x[from*m.pixels:to*m.pixels], m.nearest[from:to])
-		for i := from; i < to; i++ {
-			c := int(m.nearest[i]) * m.pixels
-			m.distances[i] = kernel.Float32().SquaredDistance(m.image(i), m.atoms[c:c+m.pixels])
-		}
-	})
-}
-
-// search finds nearest centres. The mean of the centres is subtracted from all values, so that a large common offset of the
-// images does not reduce the precision of the products.
-type search struct {
-	origin, centres []float32 // mean of the centres, and the centres minus this mean
-	halves          []float32 // half the squared norm of each centre, after subtraction of the origin
-}
-
-func (m *kmeans) search() search {
-	origin := columnMeans(m.atoms, m.units, m.pixels)
-	s := search{origin, subtractRow(m.atoms, origin), make([]float32, m.units)}
-	for j := range s.halves {
-		s.halves[j] = kernel.Float32().SumSquares(s.centres[j*m.pixels:(j+1)*m.pixels]) / 2
-	}
-	return s
-}
-
-// nearest writes the index of the nearest centre of each image x: the centre c with the largest xc - |c|^2/2.
-func (s *search) nearest(images []float32, nearest []int32) {
-	n, k, p := len(nearest), len(s.halves), len(s.origin)
-	products := make([]float32, n*k)
-	kernel.Float32().Gemm(false, true, n, k, p, 1, subtractRow(images, s.origin), p, s.centres, p, 0, products, k)
-	for i := range nearest {
-		row := products[i*k : (i+1)*k]
-		best := 0
-		for j, v := range row {
-			if v-s.halves[j] > row[best]-s.halves[best] {
-				best = j
-			}
-		}
-		nearest[i] = int32(best)
-	}
-}
-
-// moveCentres moves every centre to the mean of its images.
-func (m *kmeans) moveCentres() {
-	ops, p := kernel.Float32(), m.pixels
-	m.sums.reset()
-	origin := m.among.origin
-	forLanes(m.n, func(lane, from, to int) {
-		image := make([]float32, p)
-		for i := from; i < to; i++ {
-			sum := m.sums.sums[lane][int(m.nearest[i])*p : (int(m.nearest[i])+1)*p]
-			ops.Sub(image, m.image(i), origin)
-			ops.Add(sum, sum, image)
-		}
-	})
-	total := make([]float32, m.units*p)
-	m.sums.total(total)
-	counts := make([]int, m.units)
-	for _, c := range m.nearest {
-		counts[c]++
-	}
-	for j, count := range counts {
-		centre := m.atoms[j*p : (j+1)*p]
-		if count > 0 {
-			ops.DivScalar(centre, total[j*p:(j+1)*p], float32(count))
-			ops.Add(centre, centre, origin)
-		} else if far := m.farthest(); m.distances[far] > 0 {
-			copy(centre, m.image(far))
-			m.distances[far] = 0 // another empty centre takes the next
-		}
-	}
-}
-
-func (m *kmeans) farthest() int {
-	far := 0
-	for i, d := range m.distances {
-		if d > m.distances[far] {
-			far = i
-		}
-	}
-	return far
-}
-
 func (m *kmeans) meanDistance() float64 {
-	var sum float64
-	for _, d := range m.distances {
-		sum += float64(d)
-	}
-	return sum / float64(m.n) / float64(m.pixels)
+	return m.Sum() / float64(len(m.Distances)) / float64(m.pixels)
 }
+
+func (m *kmeans) search() fit.Search { return fit.NewSearch(m.atoms, m.pixels) }
 
 // sharpness returns the factor of the squared distances in soft codes.
 func (m *kmeans) sharpness() float64 {
@@ -199,7 +108,7 @@ func (m *kmeans) sharpness() float64 {
 // soften writes the soft codes of images.
 func (m *kmeans) soften(codes, images []float32) {
 	by, p := m.sharpness(), m.pixels
-	team.For(len(images)/p, blockSize, func(from, to int) {
+	team.For(len(images)/p, fit.BlockSize, func(from, to int) {
 		distances := make([]float64, m.units)
 		for i := from; i < to; i++ {
 			least := math.Inf(1)
@@ -227,8 +136,8 @@ func (m *kmeans) Infer(images []float32) ([]float32, error) {
 	}
 	n := len(images) / m.pixels
 	codes, nearest, among := make([]float32, n*m.units), make([]int32, n), m.search()
-	team.For(n, blockSize, func(from, to int) {
-		among.nearest(images[from*m.pixels:to*m.pixels], nearest[from:to])
+	team.For(n, fit.BlockSize, func(from, to int) {
+		among.Nearest(images[from*m.pixels:to*m.pixels], nearest[from:to])
 	})
 	for i, c := range nearest {
 		codes[i*m.units+int(c)] = 1
@@ -237,13 +146,13 @@ func (m *kmeans) Infer(images []float32) ([]float32, error) {
 }
 
 // expression implements expressed: 1 for the nearest centre (the first of equally near ones) and 0 for the others. It computes
-// the distances like [search]. Soft codes are the softmax of the scores.
+// the distances like [fit.Search]. Soft codes are the softmax of the scores.
 func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	k, s := m.units, m.search()
 	shape := []int{x.Shape[0], k}
-	near := ir.Point(ir.Sub, x.Shape, x, row(p, "origin", s.origin))
-	g := &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{near, parameter(p, "centres", []int{k, m.pixels}, s.centres)}, Shape: shape}
-	score := ir.Point(ir.Sub, shape, g, row(p, "half squares", s.halves))
+	near := ir.Point(ir.Sub, x.Shape, x, row(p, "origin", s.Origin))
+	g := &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{near, parameter(p, "centres", []int{k, m.pixels}, s.Centres)}, Shape: shape}
+	score := ir.Point(ir.Sub, shape, g, row(p, "half squares", s.Halves))
 	best := ir.Reduce(ir.Max, score, []int{x.Shape[0], 1}, 1)
 	if m.soft > 0 {
 		below := ir.Point(ir.Sub, shape, score, ir.Broadcasted(best, shape))
@@ -259,77 +168,4 @@ func (m *kmeans) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	}
 	earlier := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{tied, parameter(p, "before", []int{k, k}, before)}, Shape: shape}
 	return ir.Point(ir.Mul, shape, tied, ir.Point(ir.Eq, shape, earlier, row(p, "none before", make([]float32, k))))
-}
-
-// seedCentres draws the first centres.
-func (m *kmeans) seedCentres() {
-	rng := m.Random("init/centres")
-	trials := 2 + int(math.Log(float64(m.units)))
-	m.atoms = make([]float32, 0, m.units*m.pixels)
-	for i := range m.distances {
-		m.distances[i] = math.MaxFloat32
-	}
-	candidates := []int{rng.IntN(m.n)}
-	for range m.units {
-		m.atoms = append(m.atoms, m.image(m.bestCentre(candidates))...)
-		candidates = candidates[:0]
-		for range trials {
-			candidates = append(candidates, draw(m.distances, rng.Float64()))
-		}
-	}
-}
-
-// bestCentre returns the candidate with the smallest resulting sum of squared distances, the first of equal ones, and updates
-// the distances for it.
-func (m *kmeans) bestCentre(candidates []int) int {
-	sums := make([][]float64, laneCount(m.n))
-	forLanes(m.n, func(lane, from, to int) {
-		if sums[lane] == nil {
-			sums[lane] = make([]float64, len(candidates))
-		}
-		for i := from; i < to; i++ {
-			for c, candidate := range candidates {
-				sums[lane][c] += float64(min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), m.image(candidate))))
-			}
-		}
-	})
-	best, least := 0, math.Inf(1)
-	for c := range candidates {
-		total := 0.0
-		for _, s := range sums {
-			total += s[c]
-		}
-		if total < least {
-			best, least = c, total
-		}
-	}
-	centre := m.image(candidates[best])
-	team.For(m.n, blockSize, func(from, to int) {
-		for i := from; i < to; i++ {
-			m.distances[i] = min(m.distances[i], kernel.Float32().SquaredDistance(m.image(i), centre))
-		}
-	})
-	return candidates[best]
-}
-
-// draw returns an index with a probability proportional to its weight, for u uniform in [0,1).
-func draw(weights []float32, u float64) int {
-	var total float64
-	for _, w := range weights {
-		total += float64(w)
-	}
-	if total == 0 {
-		return int(u * float64(len(weights)))
-	}
-	left, last := u*total, 0
-	for i, w := range weights {
-		if w == 0 {
-			continue
-		}
-		last = i
-		if left -= float64(w); left < 0 {
-			break
-		}
-	}
-	return last
 }

@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 )
 
@@ -40,15 +41,14 @@ func (m *kmeansBatch) Start(images Images) error {
 		return nil
 	}
 	m.counts = make([]float64, m.units)
-	m.n = sampleSize(images.Len(), m.batch, m.units)
-	m.x = make([]float32, m.n*m.pixels)
-	images.Batch(m.x, m.order[:m.n])
-	if err := m.accepts(m.x); err != nil {
+	n := sampleSize(images.Len(), m.batch, m.units)
+	x := make([]float32, n*m.pixels)
+	images.Batch(x, m.order[:n])
+	if err := m.accepts(x); err != nil {
 		return err
 	}
-	m.distances = make([]float32, m.n)
+	m.KMeans = fit.NewKMeans(x, nil, m.pixels)
 	m.seedCentres()
-	m.x, m.distances = nil, nil
 	m.objective = math.MaxFloat64
 	return nil
 }
@@ -64,23 +64,16 @@ func (m *kmeansBatch) Improve(ctx context.Context) (float64, error) {
 // learn moves the centres by a batch of images.
 func (m *kmeansBatch) learn(x []float32) error {
 	p, ops := m.pixels, kernel.Float32()
-	n := len(x) / p
-	m.nearest, m.distances = make([]int32, n), make([]float32, n)
-	among := m.search()
-	team.For(n, blockSize, func(from, to int) {
-		among.nearest(x[from*p:to*p], m.nearest[from:to])
-		for i := from; i < to; i++ {
-			m.distances[i] = ops.SquaredDistance(x[i*p:(i+1)*p], m.atom(int(m.nearest[i])))
-		}
-	})
-	for _, d := range m.distances {
+	m.KMeans = fit.NewKMeans(x, m.atoms, p)
+	m.Assign()
+	for _, d := range m.Distances {
 		m.errors += float64(d)
 	}
 	if m.iteration > 0 {
-		m.refill(x)
+		m.refill()
 	}
 	of := make([][]int, m.units)
-	for i, c := range m.nearest {
+	for i, c := range m.Nearest {
 		of[c] = append(of[c], i)
 	}
 	team.For(m.units, 1, func(c, _ int) {
@@ -99,11 +92,11 @@ func (m *kmeansBatch) learn(x []float32) error {
 }
 
 // refill moves the centres that had no image so far.
-func (m *kmeansBatch) refill(x []float32) {
+func (m *kmeansBatch) refill() {
 	for c, count := range m.counts {
-		if far := m.farthest(); count == 0 && m.distances[far] > 0 {
-			copy(m.atom(c), x[far*m.pixels:(far+1)*m.pixels])
-			m.nearest[far], m.distances[far] = int32(c), 0
+		if far := m.Farthest(); count == 0 && m.Distances[far] > 0 {
+			copy(m.atom(c), m.Row(far))
+			m.Nearest[far], m.Distances[far] = int32(c), 0
 		}
 	}
 }

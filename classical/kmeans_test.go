@@ -6,6 +6,8 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"tessera/internal/fit"
 )
 
 // nearestCentre returns the nearest centre and its distance by plain search.
@@ -24,7 +26,7 @@ func TestConvergedCentresAreTheMeansOfTheirImages(t *testing.T) {
 	const k, p = 6, 30
 	images := mixed(500)
 	m := newModel(t, &KMeans{Components: k, Iterations: 500}, mixedShape, 1)
-	objectives := fit(t, m, images)
+	objectives := fitAll(t, m, images)
 	if len(objectives) == 500 {
 		t.Fatal("it did not converge")
 	}
@@ -60,17 +62,17 @@ func TestFirstCentresAreDrawnByTheirSquaredDistance(t *testing.T) {
 	counts := make([]int, len(weights))
 	const draws = 8000
 	for i := range draws {
-		counts[draw(weights, (float64(i)+0.5)/draws)]++
+		counts[fit.Drawn(weights, (float64(i)+0.5)/draws)]++
 	}
 	for i, w := range weights {
 		if want := int(w * draws / 8); counts[i] != want {
 			t.Errorf("weight %v was drawn %d times, want %d", w, counts[i], want)
 		}
 	}
-	if got := draw([]float32{0, 0, 0, 0}, 0.6); got != 2 {
+	if got := fit.Drawn([]float32{0, 0, 0, 0}, 0.6); got != 2 {
 		t.Errorf("without weights: got %d, want 2", got)
 	}
-	if got := draw([]float32{1, 0}, math.Nextafter(1, 0)); got != 0 {
+	if got := fit.Drawn([]float32{1, 0}, math.Nextafter(1, 0)); got != 0 {
 		t.Errorf("a weight of 0 was drawn: %d", got)
 	}
 }
@@ -83,7 +85,7 @@ func TestKMeansOfValuesFarFromZero(t *testing.T) {
 			x[i] = offset + float32(i%2)*10 + float32(i)/128
 		}
 		m := newModel(t, &KMeans{Components: 2, Iterations: 100, Restarts: 3}, []int{1}, 1)
-		fit(t, m, Matrix{x, 1})
+		fitAll(t, m, Matrix{x, 1})
 		codes, err := m.Encode(x)
 		if err != nil {
 			t.Fatal(err)
@@ -141,26 +143,26 @@ func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
 		t.Fatal(err)
 	}
 	m.atoms = append([]float32(nil), m.atoms[:2*p]...)
-	before := func(i int) float64 { _, d := nearestCentre(m.image(i), m.atoms); return d }
-	for i := range m.distances {
-		m.distances[i] = float32(before(i))
+	before := func(i int) float64 { _, d := nearestCentre(m.Row(i), m.atoms); return d }
+	for i := range m.Distances {
+		m.Distances[i] = float32(before(i))
 	}
 	candidates := []int{10, 20, 30, 40, 50}
 	want, least := -1, math.Inf(1)
 	for _, c := range candidates {
 		var sum float64
-		for i := range m.n {
-			sum += min(before(i), squaredDistance(m.image(i), m.image(c)))
+		for i := range m.Distances {
+			sum += min(before(i), squaredDistance(m.Row(i), m.Row(c)))
 		}
 		if sum < least {
 			want, least = c, sum
 		}
 	}
-	if got := m.bestCentre(candidates); got != want {
+	if got := m.Best(candidates); got != want {
 		t.Errorf("got image %d, the sums of plain loops say %d", got, want)
 	}
 	var sum float64
-	for _, d := range m.distances {
+	for _, d := range m.Distances {
 		sum += float64(d)
 	}
 	if math.Abs(sum-least) > 1e-4*least {
@@ -171,7 +173,7 @@ func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
 // The mean error of scikit-learn 1.2 over 5 seeds is 0.02986 (n_init = 1, tol = 0), and 0.02983 in another run.
 func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
 	images := fashion(t, "t10k")
-	all := fit(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), Matrix{images.values[:6000*784], 784})
+	all := fitAll(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), Matrix{images.values[:6000*784], 784})
 	if e := all[len(all)-1]; e > 0.029832 {
 		t.Errorf("mse %v", e)
 	}
@@ -207,12 +209,12 @@ func TestMiniBatchesMoveCentresAsScikitLearnDoes(t *testing.T) {
 func TestMiniBatchesStreamAndComeClose(t *testing.T) {
 	images := &counted{Matrix: mixed(3000)}
 	m := newModel(t, &KMeans{Components: 8, Iterations: 12, Batch: 200}, mixedShape, 1)
-	fit(t, m, images)
+	fitAll(t, m, images)
 	if images.most > 200 {
 		t.Errorf("%d images were read at once", images.most)
 	}
 	whole := newModel(t, &KMeans{Components: 8, Iterations: 100, Restarts: 3}, mixedShape, 1)
-	fit(t, whole, images.Matrix)
+	fitAll(t, whole, images.Matrix)
 	of := func(m Model) float64 {
 		return meanSquares(images.values, encode(t, m, images.values), m.Atoms().Values, nil, 8, 30)
 	}
@@ -238,8 +240,8 @@ func TestSoftAssignmentsAreProbabilities(t *testing.T) {
 	const k, soft = 5, 0.4
 	images := mixed(200)
 	hard, m := newModel(t, &KMeans{Components: k, Iterations: 20}, mixedShape, 1), newModel(t, &KMeans{Components: k, Iterations: 20, Soft: soft}, mixedShape, 1)
-	objectives := fit(t, hard, images)
-	fit(t, m, images)
+	objectives := fitAll(t, hard, images)
+	fitAll(t, m, images)
 	if worst(hard.Atoms().Values, m.Atoms().Values) != 0 {
 		t.Error("soft assignments change the centres")
 	}

@@ -39,7 +39,7 @@ func TestTheObjectiveNeverRises(t *testing.T) {
 		if v.rises {
 			return // each batch is judged before it has changed the atoms
 		}
-		objectives := fit(t, newModel(t, v.method, mixedShape, 1), v.mixed(1500))
+		objectives := fitAll(t, newModel(t, v.method, mixedShape, 1), v.mixed(1500))
 		for i := 1; i < len(objectives); i++ {
 			if objectives[i] > objectives[i-1]*(1+1e-6) {
 				t.Errorf("iteration %d: %v after %v", i+1, objectives[i], objectives[i-1])
@@ -58,7 +58,7 @@ func TestTheObjectiveIsThatOfCodesAndAtoms(t *testing.T) {
 		}
 		images := v.mixed(700)
 		m := newModel(t, v.method, mixedShape, 1)
-		objectives := fit(t, m, images)
+		objectives := fitAll(t, m, images)
 		codes, atoms := m.Codes(), m.Atoms()
 		if codes == nil {
 			codes = encode(t, m, images.values)
@@ -84,8 +84,8 @@ func TestAnotherSeedGivesAnotherFit(t *testing.T) {
 			continue // the others start from the images alone
 		}
 		a, b := newModel(t, v.method, mixedShape, 1), newModel(t, v.method, mixedShape, 2)
-		fit(t, a, v.mixed(300))
-		fit(t, b, v.mixed(300))
+		fitAll(t, a, v.mixed(300))
+		fitAll(t, b, v.mixed(300))
 		if reflect.DeepEqual(a.Atoms(), b.Atoms()) {
 			t.Errorf("%s: the seed makes no difference", v.name)
 		}
@@ -124,7 +124,7 @@ func TestZerosInTheImagesDoNoHarm(t *testing.T) {
 	eachVariant(t, func(t *testing.T, v variant) {
 		for _, images := range []Matrix{v.mixed(400), zeros} {
 			m := newModel(t, v.method, mixedShape, 1)
-			objectives := fit(t, m, images)
+			objectives := fitAll(t, m, images)
 			signed := map[string]bool{"pca atoms": true, "pca codes": true, "pca codes of others": true, "semi atoms": true,
 				"matrix atoms": true, "matrix codes": true, "matrix codes of others": true,
 				"matrix implicit atoms": true, "matrix implicit codes": true, "matrix implicit codes of others": true,
@@ -156,7 +156,7 @@ func refuses(t *testing.T, v variant, s State, what string) {
 
 func TestAFactorisationRefusesToResumeOnOtherImages(t *testing.T) {
 	m := newModel(t, variants()[3].method, mixedShape, 1)
-	fit(t, m, mixed(60))
+	fitAll(t, m, mixed(60))
 	resumed := newModel(t, variants()[3].method, mixedShape, 1)
 	if err := resumed.Restore(m.State()); err != nil {
 		t.Fatal(err)

@@ -99,7 +99,7 @@ func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 		if _, err := m.solveRows(); err != nil {
 			t.Fatal(err)
 		}
-		objectives := fit(t, &begun{m}, images)
+		objectives := fitAll(t, &begun{m}, images)
 		far := func(got, want []float64) (most float64) {
 			for i, v := range want {
 				most = max(most, math.Abs(got[i]-v)/max(1, math.Abs(v)))
@@ -172,7 +172,7 @@ func TestPlantedFactorsAreRecoveredToTheNoise(t *testing.T) {
 		"sgd": {Components: k, Solver: "sgd", Biases: true, RidgeRows: 0.01, RidgeColumns: 0.01, LearningRate: 0.05, Decay: 0.97, Iterations: 120},
 	} {
 		model := newModel(t, s, []int{m}, 1)
-		fit(t, model, images)
+		fitAll(t, model, images)
 		squares := 0.0
 		for _, e := range seen[1] {
 			y, err := model.(MatrixPredictor).PredictEntry(rows[e], columns[e])
@@ -204,7 +204,7 @@ func TestBiasesAreRight(t *testing.T) {
 	}
 	s := &MatrixFactorisation{Components: 1, Solver: "als", Biases: true, RidgeRows: 1e-6, RidgeColumns: 1e-6, Iterations: 50}
 	model := newModel(t, s, []int{m}, 1)
-	fit(t, model, sparseImages(t, n, m, rows, columns, values))
+	fitAll(t, model, sparseImages(t, n, m, rows, columns, values))
 	p := model.(MatrixPredictor)
 	code, err := p.FoldIn([]int32{0, 3, 7}, []float32{8, 8.75, 9.75}) // a row with the bias 5
 	if err != nil {
@@ -227,7 +227,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 	images := sparseImages(t, 50, 30, rows, columns, values)
 	s := &MatrixFactorisation{Components: 2, Solver: "als", Biases: true, RidgeRows: 0.1, RidgeColumns: 0.1, WeightedRidge: true, Iterations: 5}
 	m := newModel(t, s, []int{30}, 1).(*matrixFactorisation)
-	fit(t, m, images)
+	fitAll(t, m, images)
 	dense := images.Raw()
 	codes := encode(t, m, dense)
 	for i := range 50 {
@@ -247,7 +247,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fit(t, full, missing.WithMissing())
+	fitAll(t, full, missing.WithMissing())
 	if !reflect.DeepEqual(full.Atoms(), m.Atoms()) {
 		t.Error("sparse and dense images are fitted differently")
 	}
@@ -264,7 +264,7 @@ func TestMatrixFactorisationIsTheSameOnAnyNumberOfProcessors(t *testing.T) {
 			s := &MatrixFactorisation{Components: 4, Solver: solver, Biases: true, RidgeRows: 0.1, RidgeColumns: 0.1, LearningRate: 0.01, Decay: 1, Iterations: 4}
 			m := newModel(t, s, []int{90}, 1)
 			runtime.GOMAXPROCS(processors)
-			fit(t, m, images)
+			fitAll(t, m, images)
 			states[fmt.Sprint(processors)] = saved(t, m.State())
 		}
 		if !reflect.DeepEqual(states["1"], states["2"]) || !reflect.DeepEqual(states["1"], states["7"]) {
@@ -349,7 +349,7 @@ func TestMatrixFactorisationSaysWhatIsWrong(t *testing.T) {
 		t.Errorf("more components than rows: %v", err)
 	}
 	empty := newModel(t, base(), []int{3}, 1) // row 3 has no entry
-	fit(t, empty, images)
+	fitAll(t, empty, images)
 	if notes := Notes(empty); len(notes) != 1 || !strings.Contains(notes[0], "row 3") {
 		t.Errorf("an empty row: %q", notes)
 	}

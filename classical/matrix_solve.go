@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
@@ -274,8 +275,8 @@ func (m *matrixFactorisation) squares() float64 {
 
 // sumLanes returns the sum of of(i) over all rows i.
 func sumLanes(n int, of func(i int) float64) float64 {
-	sums := make([]float64, laneCount(n))
-	forLanes(n, func(lane, from, to int) {
+	sums := make([]float64, fit.Lanes(n))
+	fit.ForLanes(n, func(lane, from, to int) {
 		for i := from; i < to; i++ {
 			sums[lane] += of(i)
 		}

@@ -136,7 +136,7 @@ func (m *mixture) assigned(e *em, images Images) ([]int, error) {
 		return nil, err
 	}
 	nearest := make([]int, e.n)
-	for i, c := range k.nearest {
+	for i, c := range k.Nearest {
 		nearest[i] = int(c)
 	}
 	return nearest, nil

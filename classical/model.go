@@ -18,6 +18,7 @@ import (
 	"slices"
 
 	"tessera/data"
+	"tessera/internal/fit"
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
@@ -154,7 +155,7 @@ func load(images Images) []float32 {
 	images = holed(images)
 	pixels := images.Pixels()
 	all := make([]float32, images.Len()*pixels)
-	forLanes(images.Len(), func(_, from, to int) {
+	fit.ForLanes(images.Len(), func(_, from, to int) {
 		images.Batch(all[from*pixels:to*pixels], span(nil, from, to))
 	})
 	return all

@@ -7,6 +7,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -383,10 +384,10 @@ func (r *klRule) pass(improve bool) float64 {
 	if f.sparse != nil {
 		return r.passSparse(improve, scaleCodes)
 	}
-	f.targets.reset()
+	f.targets.Reset()
 	atomSums := rowSums(f.atoms, f.units, f.pixels)
-	sums := make([]float64, laneCount(f.n))
-	forLanes(f.n, func(lane, from, to int) {
+	sums := make([]float64, fit.Lanes(f.n))
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		w, b := f.work[lane], to-from
 		if improve {
 			quotient := f.decodeBlock(w, from, to)
@@ -395,9 +396,9 @@ func (r *klRule) pass(improve bool) float64 {
 		}
 		quotient := f.decodeBlock(w, from, to)
 		sums[lane] += divergence(quotient, f.x[from*f.pixels:to*f.pixels])
-		kernel.Float32().Gemm(false, false, f.units, f.pixels, b, 1, f.codes[from:], f.n, quotient, f.pixels, 1, f.targets.sums[lane], f.pixels)
+		kernel.Float32().Gemm(false, false, f.units, f.pixels, b, 1, f.codes[from:], f.n, quotient, f.pixels, 1, f.targets.Sums[lane], f.pixels)
 	})
-	f.targets.total(f.target)
+	f.targets.Total(f.target)
 	r.codeSums = rowSums(f.codes, f.units, f.n)
 	return sum(sums) / float64(f.n) / float64(f.pixels)
 }
@@ -409,7 +410,7 @@ func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x 
 	s.atoms = transpose(f.atoms, k, f.pixels)
 	atomSums, codes := rowSums(f.atoms, k, f.pixels), transpose(f.codes, k, f.n)
 	if improve {
-		forLanes(f.n, func(_, from, to int) {
+		fit.ForLanes(f.n, func(_, from, to int) {
 			products := make([]float32, (to-from)*k)
 			for i := from; i < to; i++ {
 				columns, values := s.images.Entries(i)
@@ -533,18 +534,18 @@ type betaRule struct {
 	exponent  float64
 	penalties penalties
 
-	atomsDown []float32   // H' Y^(b-1), k x p; H'(X Y^(b-2)) is the factors' target
-	downs     *laneSums   // sums for atomsDown, per lane
-	images    [][]float32 // scratch for a block of images, per lane
-	ownPart   float64     // sum of the terms of the divergence that depend only on X
+	atomsDown []float32     // H' Y^(b-1), k x p; H'(X Y^(b-2)) is the factors' target
+	downs     *fit.LaneSums // sums for atomsDown, per lane
+	images    [][]float32   // scratch for a block of images, per lane
+	ownPart   float64       // sum of the terms of the divergence that depend only on X
 }
 
 func (r *betaRule) prepare() float64 {
 	f := r.f
-	r.atomsDown, r.downs = make([]float32, f.units*f.pixels), newLaneSums(f.n, f.units*f.pixels)
-	r.images = make([][]float32, laneCount(f.n))
+	r.atomsDown, r.downs = make([]float32, f.units*f.pixels), fit.NewLaneSums(f.n, f.units*f.pixels)
+	r.images = make([][]float32, fit.Lanes(f.n))
 	for i := range r.images {
-		r.images[i] = make([]float32, min(blockSize, f.n)*f.pixels)
+		r.images[i] = make([]float32, min(fit.BlockSize, f.n)*f.pixels)
 	}
 	r.ownPart = sumLanes(f.n, func(i int) float64 { return ownDivergence(f.image(i), r.exponent) })
 	return r.pass(false)
@@ -593,10 +594,10 @@ func (r *betaRule) scale(values, up, down []float32, l1, l2 float64) {
 // pass improves the codes if improve is true, computes the sums that the rule of the atoms needs, and returns the objective.
 func (r *betaRule) pass(improve bool) float64 {
 	f, gemm := r.f, kernel.Float32().Gemm
-	f.targets.reset()
-	r.downs.reset()
-	sums := make([]float64, laneCount(f.n))
-	forLanes(f.n, func(lane, from, to int) {
+	f.targets.Reset()
+	r.downs.Reset()
+	sums := make([]float64, fit.Lanes(f.n))
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		w, b, p := f.work[lane], to-from, f.pixels
 		x, down := f.x[from*p:to*p], r.images[lane][:(to-from)*p]
 		if improve {
@@ -608,11 +609,11 @@ func (r *betaRule) pass(improve bool) float64 {
 		up := f.decodeBlock(w, from, to)
 		sums[lane] += divergenceFrom(x, up, r.exponent)
 		r.split(x, up, down)
-		gemm(false, false, f.units, p, b, 1, f.codes[from:], f.n, up, p, 1, f.targets.sums[lane], p)
-		gemm(false, false, f.units, p, b, 1, f.codes[from:], f.n, down, p, 1, r.downs.sums[lane], p)
+		gemm(false, false, f.units, p, b, 1, f.codes[from:], f.n, up, p, 1, f.targets.Sums[lane], p)
+		gemm(false, false, f.units, p, b, 1, f.codes[from:], f.n, down, p, 1, r.downs.Sums[lane], p)
 	})
-	f.targets.total(f.target)
-	r.downs.total(r.atomsDown)
+	f.targets.Total(f.target)
+	r.downs.Total(r.atomsDown)
 	mean := (sum(sums)+r.ownPart)/float64(f.n)/float64(f.pixels) + r.penalties.value(f)
 	if r.exponent == 2 {
 		mean *= 2

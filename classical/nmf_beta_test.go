@@ -120,7 +120,7 @@ func (f *plain) beta(s *NMF) {
 func TestPenalisedCoordinateDescentIsStationary(t *testing.T) {
 	s := &NMF{Components: 5, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 2000, L1Codes: 0.01, L2Codes: 0.01, L1Atoms: 0.02, L2Atoms: 0.01}
 	m := newModel(t, s, mixedShape, 1).(*factorisation)
-	fit(t, m, mixed(150))
+	fitAll(t, m, mixed(150))
 	f := plainOf(m)
 	for q := range f.k {
 		for i := range f.n {
@@ -140,7 +140,7 @@ func TestAnL1PenaltyMakesCodesSparser(t *testing.T) {
 	zeros := func(l1 float64) (count int) {
 		s := &NMF{Components: 7, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 200, L1Codes: l1, L2Codes: 1e-6, L2Atoms: 0.01}
 		m := newModel(t, s, mixedShape, 1)
-		fit(t, m, mixed(300))
+		fitAll(t, m, mixed(300))
 		for _, v := range m.Codes() {
 			if v == 0 {
 				count++

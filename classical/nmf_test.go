@@ -24,7 +24,7 @@ func wantKey(t *testing.T, err error, key string) {
 func TestNMFFindsThePartsOfSwimmer(t *testing.T) {
 	set := generated(t, &data.Swimmer{})
 	m := newModel(t, &NMF{Components: 17, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 500}, set.Shape, 1)
-	fit(t, m, set.Train)
+	fitAll(t, m, set.Train)
 	parts, err := metrics.PartsRecovered(set.Parts, m.Atoms(), metrics.PartCosine)
 	if err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestNMFFindsThePartsOfBars(t *testing.T) {
 	set := generated(t, &data.Bars{Count: 500, Seed: 1})
 	for _, solver := range []string{"hals", "mu"} {
 		m := newModel(t, &NMF{Components: 16, Solver: solver, Loss: "euclidean", Init: "random", Iterations: 1000}, set.Shape, 1)
-		fit(t, m, set.Train)
+		fitAll(t, m, set.Train)
 		parts, err := metrics.PartsRecovered(set.Parts, m.Atoms(), metrics.PartCosine)
 		if err != nil {
 			t.Fatal(err)
@@ -62,10 +62,10 @@ func TestMiniBatchesComeCloseToAllTogether(t *testing.T) {
 	images := mixed(1500)
 	s := NMF{Components: 5, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 40, ForgetFactor: 0.7}
 	whole := newModel(t, &s, mixedShape, 1)
-	fit(t, whole, images)
+	fitAll(t, whole, images)
 	s.Batch = 200
 	batches := newModel(t, &s, mixedShape, 1)
-	fit(t, batches, images)
+	fitAll(t, batches, images)
 	if batches.Codes() != nil {
 		t.Error("mini-batches kept codes")
 	}
@@ -146,7 +146,7 @@ func fitFashion(t *testing.T, method Method) (mse float64, m Model) {
 	t.Helper()
 	images, begin := fashion(t, "t10k"), time.Now()
 	m = newModel(t, method, []int{28, 28}, 1)
-	all := fit(t, m, images)
+	all := fitAll(t, m, images)
 	mse = all[len(all)-1]
 	t.Logf("%v, %d iterations, mse %.6f", time.Since(begin).Round(time.Millisecond), len(all), mse)
 	return mse, m
@@ -157,7 +157,7 @@ func fitFashion(t *testing.T, method Method) (mse float64, m Model) {
 func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 	train, test := fashion(t, "train"), fashion(t, "t10k")
 	m := newModel(t, &PCA{Components: 100}, []int{28, 28}, 1)
-	objective := fit(t, m, train)[0]
+	objective := fitAll(t, m, train)[0]
 	decoded, err := m.Decode(encode(t, m, test.values))
 	if err != nil {
 		t.Fatal(err)
@@ -171,7 +171,7 @@ func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 // As with the full batch, atoms have norm 1, so that the scale is in the codes.
 func TestAtomsOfBatchesHaveNormOne(t *testing.T) {
 	m := newModel(t, &NMF{Components: 4, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 30, Batch: 20, ForgetFactor: 0.7}, mixedShape, 1)
-	fit(t, m, mixed(60))
+	fitAll(t, m, mixed(60))
 	atoms := m.Atoms()
 	for j := range atoms.Count {
 		if norm := vectors.Norm(atoms.Values[j*30 : (j+1)*30]); math.Abs(norm-1) > 1e-5 {

@@ -6,6 +6,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 )
 
@@ -163,7 +164,7 @@ func (m *nnsae) Infer(images []float32) ([]float32, error) {
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, images, m.atoms, codes)
 	ops := kernel.Float32()
-	team.For(n, blockSize, func(from, to int) {
+	team.For(n, fit.BlockSize, func(from, to int) {
 		for i := from; i < to; i++ {
 			code := codes[i*m.units : (i+1)*m.units]
 			ops.MulAdd(code, m.slopes, code, m.offsets)

@@ -78,7 +78,7 @@ func TestNNSAEIsThePublishedRule(t *testing.T) {
 		first.start()
 		w, a, b, want := plainNNSAE(s, images.values, first.atoms, images.pixels, 4)
 		m := newModel(t, s, mixedShape, 4).(*nnsae)
-		got := fit(t, m, images)
+		got := fitAll(t, m, images)
 		for i := range want {
 			if math.Abs(got[i]-want[i]) > 1e-4*want[i] {
 				t.Errorf("pass %d: error %v, plain loops give %v", i+1, got[i], want[i])
@@ -120,7 +120,7 @@ func TestPlasticityReachesTheMean(t *testing.T) {
 	s.Components, s.Iterations, s.PlasticityRate, s.Mean = 5, 200, 0.01, mean
 	m := newModel(t, s, mixedShape, 1)
 	images := faint(500)
-	objectives := fit(t, m, images)
+	objectives := fitAll(t, m, images)
 	codes, sum := encode(t, m, images.values), 0.0
 	for _, h := range codes {
 		sum += float64(h) / float64(len(codes))

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 )
 
@@ -144,18 +145,18 @@ func (m *online) learn(x []float32) error {
 	keep := float32(math.Pow(m.forget, float64(n)/float64(len(m.order))))
 	ops.MulScalar(m.codesGram, m.codesGram, keep)
 	ops.MulScalar(m.target, m.target, keep)
-	sum := newLaneSums(n, k*k+k*p)
-	errs := make([]float64, laneCount(n))
-	forLanes(n, func(lane, from, to int) {
-		h, both := codes[from*k:], sum.sums[lane]
+	sum := fit.NewLaneSums(n, k*k+k*p)
+	errs := make([]float64, fit.Lanes(n))
+	fit.ForLanes(n, func(lane, from, to int) {
+		h, both := codes[from*k:], sum.Sums[lane]
 		ops.Gemm(true, false, k, k, to-from, 1, h, k, h, k, 1, both, k)
 		ops.Gemm(true, false, k, p, to-from, 1, h, k, x[from*p:], p, 1, both[k*k:], p)
 		for i := from; i < to; i++ {
 			errs[lane] += float64(ops.SquaredDistance(x[i*p:(i+1)*p], decoded[i*p:]))
 		}
 	})
-	total := make([]float32, sum.size)
-	sum.total(total)
+	total := make([]float32, sum.Size)
+	sum.Total(total)
 	ops.Add(m.codesGram, m.codesGram, total[:k*k])
 	ops.Add(m.target, m.target, total[k*k:])
 	m.method.improve(&m.factors)

@@ -161,7 +161,7 @@ func plainDivergence(x, codes, atoms []float32, k, p int) float64 {
 func TestEncodingWithFixedAtomsIsOptimal(t *testing.T) {
 	m := newModel(t, &NMF{Components: 9, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 20}, mixedShape, 1).(*factorisation)
 	images := mixed(400)
-	fit(t, m, Matrix{images.values[:300*30], 30})
+	fitAll(t, m, Matrix{images.values[:300*30], 30})
 	others := images.values[300*30:]
 	f := &plain{100, 30, 9, vectors.Wide(others), vectors.Wide(encode(t, m, others)), vectors.Wide(m.atoms)}
 	for i := range f.n {
@@ -181,7 +181,7 @@ func TestEncodingWithFixedAtomsIsOptimal(t *testing.T) {
 func TestEncodingFittedImagesAnewComesCloseToTheirCodes(t *testing.T) {
 	m := newModel(t, &NMF{Components: 5, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 300}, mixedShape, 1).(*factorisation)
 	images := mixed(400)
-	fit(t, m, images)
+	fitAll(t, m, images)
 	again, kept := m.rule.encode(images.values), m.Codes()
 	if d := math.Sqrt(squaredDistance(again, kept) / squaredDistance(kept, make([]float32, len(kept)))); d > 0.01 {
 		t.Errorf("the codes differ by %v of their norm", d)
@@ -208,7 +208,7 @@ func TestPCAAgreesWithTheSingularValueDecomposition(t *testing.T) {
 	for name, images := range map[string]Matrix{"more images than pixels": mixed(200), "fewer": {mixed(200).values[:20*30], 30}} {
 		const k = 8
 		m := newModel(t, &PCA{Components: k}, mixedShape, 1).(*pca)
-		objective := fit(t, m, images)[0]
+		objective := fitAll(t, m, images)[0]
 		n, p := images.Len(), 30
 		centred := vectors.Wide(images.values)
 		for j := range p {

@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -146,7 +147,7 @@ func (m *pca) components(ctx context.Context) (float64, error) {
 	gram := make([]float64, size*size)
 	centred := make([]float64, step*p)
 	err = m.blocks(ctx, step, func(x []float32, count int) error {
-		team.For(count, blockSize, func(from, to int) {
+		team.For(count, fit.BlockSize, func(from, to int) {
 			for i := from; i < to; i++ {
 				row, image := centred[i*p:(i+1)*p], x[i*p:(i+1)*p]
 				for j, v := range image {
@@ -283,7 +284,7 @@ func krylov(ctx context.Context, n, count int, times func(y, q []float64, m int)
 // mean returns the mean image, or an error for non-finite images.
 func (m *pca) mean(ctx context.Context) ([]float64, error) {
 	mean := make([]float64, m.pixels)
-	err := m.blocks(ctx, blockSize, func(x []float32, _ int) error {
+	err := m.blocks(ctx, fit.BlockSize, func(x []float32, _ int) error {
 		if err := acceptValues(x, m.pixels, true, false); err != nil {
 			return err
 		}
@@ -347,7 +348,7 @@ func narrow(a []float64) []float32 {
 
 // Infer implements [Algorithm]: (X - mean) W', or the expected codes of images with missing entries.
 func (m *pca) Infer(images []float32) ([]float32, error) {
-	n, centred := len(images)/m.pixels, subtractRow(images, m.bias)
+	n, centred := len(images)/m.pixels, fit.SubtractRow(images, m.bias)
 	codes := make([]float32, n*m.units)
 	multiply(false, true, n, m.units, m.pixels, centred, m.atoms, codes)
 	if hasNaN(images) {

@@ -52,7 +52,7 @@ func wantSame(t *testing.T, name string, got, want []float32) {
 func TestTheProgramOfKMeansNamesOneOfEqualCentres(t *testing.T) {
 	x := []float32{1, 0, 1, 0, 0, 1}
 	m := newModel(t, &KMeans{Components: 3, Iterations: 10, Restarts: 1}, []int{2}, 1)
-	fit(t, m, Matrix{x, 2})
+	fitAll(t, m, Matrix{x, 2})
 	codes, err := m.Encode(x)
 	if err != nil {
 		t.Fatal(err)

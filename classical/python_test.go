@@ -72,7 +72,7 @@ func TestFactorisationsAgreeWithPython(t *testing.T) {
 			}
 			m := newModel(t, methods[name], []int{o.Pixels}, 1).(*factorisation)
 			o.start(m)
-			fit(t, m, images)
+			fitAll(t, m, images)
 			f := &plain{m.n, m.pixels, m.units, vectors.Wide(m.x), vectors.Wide(transpose(m.codes, m.units, m.n)), vectors.Wide(m.atoms)}
 			var scale float64
 			for _, v := range want {

@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 )
@@ -218,9 +219,9 @@ func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (p
 			return nil, err
 		}
 		held := len(c) / fitted
-		mean := columnMeans(c, fitted, held)
+		mean := fit.ColumnMeans(c, fitted, held)
 		loadings := make([]float32, most*held)
-		multiply(true, false, most, held, fitted, scores, subtractRow(c, mean), loadings)
+		multiply(true, false, most, held, fitted, scores, fit.SubtractRow(c, mean), loadings)
 		byAtom := transpose(scores, fitted, most)
 		for j := range most { // the scores of different components are orthogonal
 			row := loadings[j*held : (j+1)*held]
@@ -232,21 +233,4 @@ func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (p
 		}
 		return decode(left, loadings, mean, most, held)
 	}, nil
-}
-
-func columnMeans(x []float32, n, p int) []float32 {
-	mean := make([]float64, p)
-	for i, v := range x {
-		mean[i%p] += float64(v) / float64(n)
-	}
-	return narrow(mean)
-}
-
-// subtractRow subtracts one row from all rows of x.
-func subtractRow(x, row []float32) []float32 {
-	left, p := make([]float32, len(x)), len(row)
-	for i := 0; i < len(x); i += p {
-		kernel.Float32().Sub(left[i:i+p], x[i:i+p], row)
-	}
-	return left
 }

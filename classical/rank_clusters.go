@@ -63,7 +63,7 @@ func coderOf(m Model) Model {
 // squares returns the sum of the squared distances of images from their nearest centres.
 func (m *kmeans) squares(images []float32) (total float64) {
 	nearest, among, p := make([]int32, len(images)/m.pixels), m.search(), m.pixels
-	among.nearest(images, nearest)
+	among.Nearest(images, nearest)
 	for i, c := range nearest {
 		centre := m.atom(int(c))
 		for j, v := range images[i*p : (i+1)*p] {

@@ -44,7 +44,7 @@ func TestTheNumberOfClustersIsFound(t *testing.T) {
 		t.Errorf("the elbow of %v is at %d", y, e)
 	}
 	m := newModel(t, &KMeans{Components: 5, Iterations: 100, Restarts: 5}, []int{4}, 1)
-	fit(t, m, images)
+	fitAll(t, m, images)
 	codes := encode(t, m, images.values)
 	want, _ := metrics.Silhouette(images.values, 4, metrics.Clusters(codes, 5))
 	mse := meanSquares(images.values, codes, m.Atoms().Values, nil, 5, 4)

@@ -13,7 +13,7 @@ func TestRestartsKeepTheBestOfTheirFits(t *testing.T) {
 	images := mixed(300)
 	one := func(seed uint64) (Model, int, float64) {
 		m := newModel(t, &KMeans{Components: 7, Iterations: 100}, mixedShape, seed)
-		all := fit(t, m, images)
+		all := fitAll(t, m, images)
 		return m, len(all), all[len(all)-1]
 	}
 	iterations, least := 0, math.Inf(1)
@@ -31,7 +31,7 @@ func TestRestartsKeepTheBestOfTheirFits(t *testing.T) {
 	}
 	method := &KMeans{Components: 7, Iterations: 100, Restarts: restarts}
 	m := newModel(t, method, mixedShape, seed)
-	all := fit(t, m, images)
+	all := fitAll(t, m, images)
 	if len(all) != iterations || all[len(all)-1] != least || method.Describe().MostIterations(false) != 500 {
 		t.Errorf("got %d iterations to %v, the single fits have %d and %v", len(all), all[len(all)-1], iterations, least)
 	}

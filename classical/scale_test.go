@@ -11,7 +11,7 @@ func TestFactorisationsOfExtremeValues(t *testing.T) {
 	want := math.NaN()
 	for _, unit := range []float32{1, 1e-20, 1e20} {
 		m := newModel(t, &NMF{Components: 5, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 20}, mixedShape, 1)
-		objectives := fit(t, m, Matrix{multiplied(mixed(300).values, unit, false), 30})
+		objectives := fitAll(t, m, Matrix{multiplied(mixed(300).values, unit, false), 30})
 		got := objectives[len(objectives)-1] / float64(unit) / float64(unit)
 		if unit == 1 {
 			want = got
@@ -28,7 +28,7 @@ func TestADefaultFloorAboveManyValuesIsNoted(t *testing.T) {
 	}
 	for _, floor := range []float64{usualFloor, 1e-9} {
 		m := newModel(t, &NMF{Components: 5, Solver: "mu", Loss: "itakura_saito", Floor: floor, Init: "random", Iterations: 2}, mixedShape, 1)
-		fit(t, m, images)
+		fitAll(t, m, images)
 		if notes := strings.Join(Notes(m), ""); strings.Contains(notes, "below the default floor") != (floor == usualFloor) {
 			t.Errorf("floor %v: notes %q", floor, notes)
 		}

@@ -62,14 +62,14 @@ func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float
 		return nil, nil, err
 	}
 	for range rounds {
-		m.moveCentres()
-		m.assign()
+		m.Move()
+		m.Assign()
 	}
 	codes = make([]float32, k*n)
 	for i := range codes {
 		codes[i] = 0.2
 	}
-	for i, c := range m.nearest {
+	for i, c := range m.Nearest {
 		codes[int(c)*n+i] += 1
 	}
 	return codes, m.atoms, nil

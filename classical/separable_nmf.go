@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -128,7 +129,7 @@ func successiveProjection(points []float32, count, size, k int, normalised bool)
 		}
 		direction := orthonormal(point(far), basis)
 		basis, chosen = append(basis, direction), append(chosen, far)
-		team.For(count, blockSize, func(from, to int) {
+		team.For(count, fit.BlockSize, func(from, to int) {
 			for i := from; i < to; i++ {
 				product := 0.0
 				for j, v := range point(i) {

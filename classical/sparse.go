@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -188,8 +189,8 @@ func (s *sparse) squaredError(codes, atoms []float32, k int) float64 {
 
 // sumLanesOf returns the sum of of(from, to) over blocks of at most the given number of rows.
 func sumLanesOf(n, rows int, of func(from, to int) float64) float64 {
-	sums := make([]float64, laneCount(n))
-	forLanes(n, func(lane, from, to int) {
+	sums := make([]float64, fit.Lanes(n))
+	fit.ForLanes(n, func(lane, from, to int) {
 		for ; from < to; from += rows {
 			sums[lane] += of(from, min(from+rows, to))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/hoyer"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
@@ -285,7 +286,7 @@ func (r *gradientRule) improveCodes() {
 		descend(f.gram, f.units, correlations, f.codes, f.n, &r.codesStep, func(codes []float32) { r.projectCodes(codes, f.n) })
 		return
 	}
-	forLanes(f.n, func(lane, from, to int) {
+	fit.ForLanes(f.n, func(lane, from, to int) {
 		w := f.work[lane]
 		f.correlate(w, from, to)
 		scale(f.gram, f.units, w.a, to-from, f.codes[from:], f.n, to-from, w.b)

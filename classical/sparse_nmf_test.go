@@ -18,7 +18,7 @@ func TestSparsityIsWhatWasAskedFor(t *testing.T) {
 		const n, p = 300, 30
 		images := mixed(n)
 		m := newModel(t, s, mixedShape, 1)
-		fit(t, m, images)
+		fitAll(t, m, images)
 		k, codes, atoms := m.Units(), m.Codes(), m.Atoms().Values
 		byAtom := transpose(codes, n, k)
 		for j := range k {
@@ -57,7 +57,7 @@ func TestOneRowGetsTheBestFeasibleValues(t *testing.T) {
 	const n, k = 60, 4
 	images := mixed(n)
 	m := newModel(t, &SparseNMF{Components: k, Solver: "hals", Per: "atom", CodeSparsity: 0.5, Init: "random", Iterations: 2}, mixedShape, 1).(*factorisation)
-	fit(t, m, images)
+	fitAll(t, m, images)
 	// The last row that an iteration updates is the last atom's.
 	last := m.codes[(k-1)*n:]
 	best := meanSquares(images.values, m.Codes(), m.atoms, nil, k, 30)
@@ -80,7 +80,7 @@ func TestBothSparseSolversComeToSimilarErrors(t *testing.T) {
 	errs := map[string]float64{}
 	for _, solver := range []string{"hals", "gradient"} {
 		s := &SparseNMF{Components: 6, Solver: solver, Per: "atom", CodeSparsity: 0.4, Init: "random", Iterations: 1500}
-		objectives := fit(t, newModel(t, s, mixedShape, 1), images)
+		objectives := fitAll(t, newModel(t, s, mixedShape, 1), images)
 		errs[solver] = objectives[len(objectives)-1]
 	}
 	if r := errs["gradient"] / errs["hals"]; r < 0.7 || r > 1.3 {
@@ -115,7 +115,7 @@ func TestSettingsThatExcludeEachOtherAreReported(t *testing.T) {
 func TestTheGradientSolverNeedsNoMoreIterationsThanHoyersProgram(t *testing.T) {
 	images := fashion(t, "t10k")
 	s := &SparseNMF{Components: 40, CodeSparsity: 0.6, Per: "atom", Solver: "gradient", Init: "random", Iterations: 150}
-	errs := fit(t, newModel(t, s, []int{28, 28}, 1), Matrix{images.values[:4000*784], 784})
+	errs := fitAll(t, newModel(t, s, []int{28, 28}, 1), Matrix{images.values[:4000*784], 784})
 	for after, most := range map[int]float64{60: 0.023178, 100: 0.020564, 150: 0.019213} {
 		if e := errs[after-1]; e > most {
 			t.Errorf("after %d iterations the error is %.6f, want at most %v", after, e, most)

@@ -68,7 +68,7 @@ func TestSparseMatricesAreFittedLikeDenseOnes(t *testing.T) {
 				}
 				a, b := newModel(t, method, []int{size[1]}, 1), newModel(t, method, []int{size[1]}, 1)
 				x := multiplied(dense.values, unit, false)
-				got, want := fit(t, a, rows), fit(t, b, Matrix{x, size[1]})
+				got, want := fitAll(t, a, rows), fitAll(t, b, Matrix{x, size[1]})
 				if i := len(want) - 1; len(got) != len(want) || math.Abs(got[i]-want[i]) > 1e-4*math.Abs(want[i]) {
 					t.Errorf("%s, %v times %g: objectives %v, want %v", name, size, unit, got, want)
 					continue

@@ -8,6 +8,7 @@ import (
 	"tessera/internal/assignment"
 	"tessera/internal/fit"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 )
 
 func init() {
@@ -51,7 +52,7 @@ func (m *KMeans) Start(s *Subject) (Meter, error) {
 	}
 	return contributionReadout("kmeans", s, func(ctx context.Context, p *fit.Labelled) ([]Value, error) {
 		k := len(p.Classes)
-		clusters, err := fit.KMeans(ctx, p.Rows, p.Width, k, starts, func(start int) *rand.Rand { return random.Stream(seed, "kmeans/start", uint64(start)) })
+		clusters, err := fit.Clusters(ctx, vectors.Narrow(p.Rows), p.Width, k, starts, func(start int) *rand.Rand { return random.Stream(seed, "kmeans/start", uint64(start)) })
 		if err != nil {
 			return nil, err
 		}

@@ -4,148 +4,240 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
+	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
 )
 
-// KMeans clusters rows (n x width) by Lloyd's algorithm from several starts, which k-means++ draws with a generator each, and returns the
-// cluster of each row, of the start with the smallest sum of squared distances.
-func KMeans(ctx context.Context, rows []float64, width, clusters, starts int, generator func(start int) *rand.Rand) (nearest []int, err error) {
-	l, least := &lloyd{rows: rows, width: width}, math.Inf(1)
+// KMeans is Lloyd's algorithm for k-means. A result is the same on any number of processors.
+type KMeans struct {
+	Rows      []float32 // n x width
+	Centres   []float32 // k x width
+	Nearest   []int32   // index of the nearest centre of each row
+	Distances []float32 // squared distance of each row to its nearest centre
+
+	width int
+	among Search    // the centres to which Nearest and Distances refer
+	sums  *LaneSums // sum of the rows of each centre, minus the origin
+}
+
+// NewKMeans returns k-means of rows from given centres, which [KMeans.Move] changes, or nil for those that [KMeans.Seed] draws.
+func NewKMeans(rows, centres []float32, width int) *KMeans {
+	n := len(rows) / width
+	return &KMeans{Rows: rows, Centres: centres, Nearest: make([]int32, n), Distances: make([]float32, n), width: width}
+}
+
+// maxIterations is the maximum number of iterations of [Clusters] from one start.
+const maxIterations = 300
+
+// Clusters clusters rows by k-means from several starts, which k-means++ draws with a generator each, and returns the cluster of each row,
+// of the start with the smallest sum of squared distances.
+func Clusters(ctx context.Context, rows []float32, width, k, starts int, generator func(start int) *rand.Rand) (nearest []int, err error) {
+	least := math.Inf(1)
 	for start := range starts {
-		l.seed(clusters, generator(start))
-		sum, err := l.run(ctx)
-		if err != nil {
+		m := NewKMeans(rows, nil, width)
+		m.Seed(k, 1, generator(start))
+		if err := m.Run(ctx); err != nil {
 			return nil, err
 		}
-		if nearest == nil || sum < least {
-			least, nearest = sum, append(nearest[:0], l.nearest...)
+		if sum := m.Sum(); nearest == nil || sum < least {
+			least, nearest = sum, nearest[:0]
+			for _, c := range m.Nearest {
+				nearest = append(nearest, int(c))
+			}
 		}
 	}
 	return nearest, nil
 }
 
-// Lloyd runs Lloyd's algorithm from given centres, which it moves, and returns the cluster of each row and the sum of squared distances.
-func Lloyd(ctx context.Context, rows []float64, width int, centres []float64) (nearest []int, sum float64, err error) {
-	l := &lloyd{rows: rows, width: width, centres: centres}
-	sum, err = l.run(ctx)
-	return l.nearest, sum, err
-}
-
-// iterations is the maximum number of iterations from one initialisation of k-means.
-const iterations = 300
-
-// lloyd is Lloyd's algorithm for k-means in float64. It ends when no row changes its cluster.
-type lloyd struct {
-	rows      []float64 // n x width
-	width     int
-	centres   []float64 // clusters x width
-	nearest   []int     // cluster of each row
-	distances []float64 // squared distance of each row to its centre
-}
-
-func (l *lloyd) row(i int) []float64    { return l.rows[i*l.width : (i+1)*l.width] }
-func (l *lloyd) centre(c int) []float64 { return l.centres[c*l.width : (c+1)*l.width] }
-
-// seed draws the initial centres by k-means++: rows, with a probability proportional to the squared distance from the nearest
-// centre so far.
-func (l *lloyd) seed(clusters int, r *rand.Rand) {
-	n := len(l.rows) / l.width
-	l.centres = append(make([]float64, 0, clusters*l.width), l.row(r.IntN(n))...)
-	nearest := make([]float64, n)
-	for c := 1; c < clusters; c++ {
-		total := 0.0
-		for i := range nearest {
-			if d := SquaredDistance(l.row(i), l.centre(c-1)); c == 1 || d < nearest[i] {
-				nearest[i] = d
-			}
-			total += nearest[i]
-		}
-		chosen, left := 0, r.Float64()*total
-		for i, d := range nearest {
-			if d > 0 {
-				chosen = i
-				if left -= d; left < 0 {
-					break
-				}
-			}
-		}
-		l.centres = append(l.centres, l.row(chosen)...)
-	}
-}
-
-// run updates the centres until no row changes its cluster, and returns the sum of squared distances.
-func (l *lloyd) run(ctx context.Context) (sum float64, err error) {
-	n := len(l.rows) / l.width
-	l.nearest, l.distances = make([]int, n), make([]float64, n)
-	for i := range l.nearest {
-		l.nearest[i] = -1
-	}
-	for iteration := 0; l.assign() && iteration < iterations; iteration++ {
+// Run moves the centres until no row changes its centre.
+func (m *KMeans) Run(ctx context.Context) error {
+	m.Assign()
+	var before []int32
+	for i := 0; i < maxIterations && !slices.Equal(before, m.Nearest); i++ {
 		if err := ctx.Err(); err != nil {
-			return 0, err
+			return err
 		}
-		l.move()
+		before = slices.Clone(m.Nearest)
+		m.Move()
+		m.Assign()
 	}
-	return total(l.distances), nil
+	return nil
 }
 
-// assign finds the nearest centre of every row, the first of equally near ones, and reports whether any assignment changed.
-func (l *lloyd) assign() bool {
-	n := len(l.nearest)
-	changed := make([]bool, n)
-	team.For(n, 200, func(from, to int) {
+// Row returns row i.
+func (m *KMeans) Row(i int) []float32 { return m.Rows[i*m.width : (i+1)*m.width] }
+
+// Assign finds the nearest centre of every row, and its distance.
+func (m *KMeans) Assign() {
+	m.among = NewSearch(m.Centres, m.width)
+	team.For(len(m.Nearest), BlockSize, func(from, to int) {
+		m.among.Nearest(m.Rows[from*m.width:to*m.width], m.Nearest[from:to])
 		for i := from; i < to; i++ {
-			best, least := 0, math.Inf(1)
-			for c := range len(l.centres) / l.width {
-				if d := SquaredDistance(l.row(i), l.centre(c)); d < least {
-					best, least = c, d
-				}
-			}
-			changed[i] = best != l.nearest[i]
-			l.nearest[i], l.distances[i] = best, least
+			c := int(m.Nearest[i]) * m.width
+			m.Distances[i] = kernel.Float32().SquaredDistance(m.Row(i), m.Centres[c:c+m.width])
 		}
 	})
-	for _, c := range changed {
-		if c {
-			return true
-		}
-	}
-	return false
 }
 
-// move sets every centre to the mean of its rows. A centre without rows becomes the row that is farthest from its centre.
-func (l *lloyd) move() {
-	counts := make([]int, len(l.centres)/l.width)
-	clear(l.centres)
-	for i, c := range l.nearest {
+// Search finds nearest centres. The mean of the centres is subtracted from all values, so that a large common offset of the rows does
+// not reduce the precision of the products.
+type Search struct {
+	Origin, Centres []float32 // mean of the centres, and the centres minus this mean
+	Halves          []float32 // half the squared norm of each centre, after subtraction of the origin
+}
+
+// NewSearch returns a search among centres (k x width).
+func NewSearch(centres []float32, width int) Search {
+	k := len(centres) / width
+	origin := ColumnMeans(centres, k, width)
+	s := Search{origin, SubtractRow(centres, origin), make([]float32, k)}
+	for j := range s.Halves {
+		s.Halves[j] = kernel.Float32().SumSquares(s.Centres[j*width:(j+1)*width]) / 2
+	}
+	return s
+}
+
+// Nearest writes the index of the nearest centre of each row x: the centre c with the largest xc - |c|^2/2, the first of equally near ones.
+func (s *Search) Nearest(rows []float32, nearest []int32) {
+	n, k, p := len(nearest), len(s.Halves), len(s.Origin)
+	products := make([]float32, n*k)
+	kernel.Float32().Gemm(false, true, n, k, p, 1, SubtractRow(rows, s.Origin), p, s.Centres, p, 0, products, k)
+	for i := range nearest {
+		row := products[i*k : (i+1)*k]
+		best := 0
+		for j, v := range row {
+			if v-s.Halves[j] > row[best]-s.Halves[best] {
+				best = j
+			}
+		}
+		nearest[i] = int32(best)
+	}
+}
+
+// Move moves every centre to the mean of its rows. A centre without rows moves to the row that is farthest from its centre.
+func (m *KMeans) Move() {
+	ops, n, p := kernel.Float32(), len(m.Nearest), m.width
+	if m.sums == nil {
+		m.sums = NewLaneSums(n, len(m.Centres))
+	}
+	m.sums.Reset()
+	origin := m.among.Origin
+	ForLanes(n, func(lane, from, to int) {
+		row := make([]float32, p)
+		for i := from; i < to; i++ {
+			sum := m.sums.Sums[lane][int(m.Nearest[i])*p : (int(m.Nearest[i])+1)*p]
+			ops.Sub(row, m.Row(i), origin)
+			ops.Add(sum, sum, row)
+		}
+	})
+	total := make([]float32, len(m.Centres))
+	m.sums.Total(total)
+	counts := make([]int, len(m.Centres)/p)
+	for _, c := range m.Nearest {
 		counts[c]++
-		for j, v := range l.row(i) {
-			l.centres[c*l.width+j] += v
-		}
 	}
-	for c, count := range counts {
+	for j, count := range counts {
+		centre := m.Centres[j*p : (j+1)*p]
 		if count > 0 {
-			for j := range l.width {
-				l.centres[c*l.width+j] /= float64(count)
-			}
-			continue
+			ops.DivScalar(centre, total[j*p:(j+1)*p], float32(count))
+			ops.Add(centre, centre, origin)
+		} else if far := m.Farthest(); m.Distances[far] > 0 {
+			copy(centre, m.Row(far))
+			m.Distances[far] = 0 // another empty centre takes the next
 		}
-		farthest := 0
-		for i, d := range l.distances {
-			if d > l.distances[farthest] {
-				farthest = i
-			}
-		}
-		copy(l.centre(c), l.row(farthest))
-		l.distances[farthest] = 0
 	}
 }
 
-// total returns the sum of the values, added in order.
-func total(values []float64) (sum float64) {
-	for _, v := range values {
-		sum += v
+// Farthest returns the row that is farthest from its centre.
+func (m *KMeans) Farthest() int {
+	far := 0
+	for i, d := range m.Distances {
+		if d > m.Distances[far] {
+			far = i
+		}
+	}
+	return far
+}
+
+// Sum returns the sum of the squared distances.
+func (m *KMeans) Sum() (sum float64) {
+	for _, d := range m.Distances {
+		sum += float64(d)
 	}
 	return sum
+}
+
+// Seed draws k centres by k-means++: each is the best of several trials, rows that are drawn with a probability proportional to their
+// squared distance from the nearest previous centre.
+func (m *KMeans) Seed(k, trials int, rng *rand.Rand) {
+	m.Centres = make([]float32, 0, k*m.width)
+	for i := range m.Distances {
+		m.Distances[i] = math.MaxFloat32
+	}
+	candidates := []int{rng.IntN(len(m.Distances))}
+	for range k {
+		m.Centres = append(m.Centres, m.Row(m.Best(candidates))...)
+		candidates = candidates[:0]
+		for range trials {
+			candidates = append(candidates, Drawn(m.Distances, rng.Float64()))
+		}
+	}
+}
+
+// Best returns the candidate with the smallest resulting sum of squared distances, the first of equal ones, and updates the distances
+// for it.
+func (m *KMeans) Best(candidates []int) int {
+	n := len(m.Distances)
+	sums := make([][]float64, Lanes(n))
+	ForLanes(n, func(lane, from, to int) {
+		if sums[lane] == nil {
+			sums[lane] = make([]float64, len(candidates))
+		}
+		for i := from; i < to; i++ {
+			for c, candidate := range candidates {
+				sums[lane][c] += float64(min(m.Distances[i], kernel.Float32().SquaredDistance(m.Row(i), m.Row(candidate))))
+			}
+		}
+	})
+	best, least := 0, math.Inf(1)
+	for c := range candidates {
+		total := 0.0
+		for _, s := range sums {
+			total += s[c]
+		}
+		if total < least {
+			best, least = c, total
+		}
+	}
+	centre := m.Row(candidates[best])
+	team.For(n, BlockSize, func(from, to int) {
+		for i := from; i < to; i++ {
+			m.Distances[i] = min(m.Distances[i], kernel.Float32().SquaredDistance(m.Row(i), centre))
+		}
+	})
+	return candidates[best]
+}
+
+// Drawn returns an index with a probability proportional to its weight, for u uniform in [0,1).
+func Drawn(weights []float32, u float64) int {
+	var total float64
+	for _, w := range weights {
+		total += float64(w)
+	}
+	if total == 0 {
+		return int(u * float64(len(weights)))
+	}
+	left, last := u*total, 0
+	for i, w := range weights {
+		if w == 0 {
+			continue
+		}
+		last = i
+		if left -= float64(w); left < 0 {
+			break
+		}
+	}
+	return last
 }

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"tessera/data"
 	"tessera/internal/parallel/team"
 )
@@ -184,7 +186,7 @@ func (p *Labelled) NearestCentroid(test *Labelled) float64 {
 			}
 		}
 	})
-	return total(right) / float64(max(1, len(right)))
+	return floats.Sum(right) / float64(max(1, len(right)))
 }
 
 // SquaredDistance returns the sum of (a - b)^2.
