@@ -241,22 +241,6 @@ func byName(model *table.Node) {
 			d.Put("name", file.NewScalar(data.KindOf(text)))
 		}
 	}
-	oneSpelling(d)
-}
-
-// oneSpelling renames the keys file and test, which all data sets of files have, to those of the data set.
-func oneSpelling(d *table.Node) {
-	name, _ := d.Child("name").Text()
-	e, known := data.Registry.Lookup(name)
-	if !known || !data.IsOwn(e.New()) {
-		return
-	}
-	keys := table.Keys(e.New(), "")
-	for key, own := range map[string]string{"file": "images", "test": "test_images"} {
-		if d.Child(key) != nil && d.Child(own) == nil && !slices.Contains(keys, key) && slices.Contains(keys, own) {
-			d.Rename(key, own)
-		}
-	}
 }
 
 // nameless reports a dataset table that has no name and contains keys that the default data set does not have. n is the

@@ -13,13 +13,14 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 	file := func(name, descr, shape string, values any) string {
 		return write(t, dir, name, npyBytes(descr, "False", shape, binary.LittleEndian, values))
 	}
-	keys := Arrays{
+	keys := Files{
+		Kind:        "npy",
 		Images:      file("x.npy", "|u1", "(2, 3)", []byte{0, 255, 0, 51, 1, 2}),
 		TestImages:  file("tx.npy", "|u1", "(1, 3)", []byte{1, 2, 3}),
 		Columns:     ColumnNames{"tokens": {file("t.npy", "<i8", "(2, 2)", []int64{7, 1, 0, 4})}, "length": {file("n.npy", "<i4", "(2,)", []int32{1, 2})}, "unread": {"missing.npy"}},
 		TestColumns: ColumnNames{"tokens": {file("tt.npy", "<i8", "(1, 2)", []int64{3, 3})}, "length": {file("tn.npy", "<i4", "(1,)", []int32{2})}, "unread": {"missing.npy"}},
 	}
-	for name, s := range map[string]Source{"idx": &IDX{keys}, "npy": &NPY{keys}} {
+	for name, s := range map[string]Source{"idx": as("idx", keys), "npy": as("npy", keys)} {
 		if err := s.(interface{ Check() error }).Check(); err != nil {
 			t.Fatal(err)
 		}
@@ -38,13 +39,13 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: described as %q, want %q", name, texts, want)
 		}
 	}
-	for want, edit := range map[string]func(a *Arrays){
-		"the test samples need a file of the column":         func(a *Arrays) { a.TestColumns = ColumnNames{"tokens": {"x"}} },
-		"is no column of the training samples":               func(a *Arrays) { a.TestColumns = ColumnNames{"other": {"x"}} },
-		"test_columns: is given without test_images":         func(a *Arrays) { a.TestImages, a.TestLabels = "", "" },
-		"images: the file has the key images":                func(a *Arrays) { a.Columns = ColumnNames{"images": {"x"}} },
-		"got 2 names, want that of one file":                 func(a *Arrays) { a.TestImages, a.TestColumns, a.Columns = "", nil, ColumnNames{"z": {"x", "y"}} },
-		"observed: is the name of a column of missing or hi": func(a *Arrays) { a.TestImages, a.TestColumns, a.Columns = "", nil, ColumnNames{"observed": {"x"}} },
+	for want, edit := range map[string]func(a *Files){
+		"the test samples need a file of the column":         func(a *Files) { a.TestColumns = ColumnNames{"tokens": {"x"}} },
+		"is no column of the training samples":               func(a *Files) { a.TestColumns = ColumnNames{"other": {"x"}} },
+		"test_columns: is given without test samples":        func(a *Files) { a.TestImages, a.TestLabels = "", "" },
+		"images: the file has the key images":                func(a *Files) { a.TestImages, a.TestColumns, a.Columns = "", nil, ColumnNames{"images": {"x"}} },
+		"got 2 names, want that of one file":                 func(a *Files) { a.TestImages, a.TestColumns, a.Columns = "", nil, ColumnNames{"z": {"x", "y"}} },
+		"observed: is the name of a column of missing or hi": func(a *Files) { a.TestImages, a.TestColumns, a.Columns = "", nil, ColumnNames{"observed": {"x"}} },
 	} {
 		wrong := keys
 		edit(&wrong)
@@ -52,16 +53,16 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	for want, edit := range map[string]func(a *Arrays){
-		"want 2 samples first": func(a *Arrays) { a.Columns = ColumnNames{"tokens": a.TestColumns["tokens"]} },
-		"missing.npy":          func(a *Arrays) { a.Columns = ColumnNames{"tokens": {"missing.npy"}} },
-		"want whole and []": func(a *Arrays) {
+	for want, edit := range map[string]func(a *Files){
+		"want 2 samples first": func(a *Files) { a.Columns = ColumnNames{"tokens": a.TestColumns["tokens"]} },
+		"missing.npy":          func(a *Files) { a.Columns = ColumnNames{"tokens": {"missing.npy"}} },
+		"want whole and []": func(a *Files) {
 			a.Columns = ColumnNames{"tokens": a.Columns["length"]}
 		},
 	} {
 		wrong := keys
 		edit(&wrong)
-		if _, err := (&NPY{wrong}).Load(t.Context(), nil, Both.WithColumns([]string{"tokens"})); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := (as("npy", wrong)).Load(t.Context(), nil, Both.WithColumns([]string{"tokens"})); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

@@ -482,11 +482,11 @@ func (c ColumnNames) one(name string) string {
 	return ""
 }
 
-// checkOne returns an error for a column with several sources, because in some files each column is a single array.
-func (c ColumnNames) checkOne(what string) error {
+// checkOne returns an error at a key for a column with several sources, because in some files each column is a single array.
+func (c ColumnNames) checkOne(key, what string) error {
 	for name, list := range c {
 		if len(list) > 1 {
-			return part.KeyErrorf("columns", "%s: got %d names, want that of one %s", name, len(list), what)
+			return part.KeyErrorf(key, "%s: got %d names, want that of one %s", name, len(list), what)
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ func TestUnreadColumnsAreNotRead(t *testing.T) {
 		part("g", "i4", array{dims: []int{2}, ints: []int{7, -1}}),
 	}
 	held := ColumnNames{"weight": {"w"}, "mask": {"m"}, "group": {"g"}}
-	got, err := tableOf(parts, reading{held: held, need: []string{"group"}})
+	got, err := (Opened{parts: parts}).table(t.Context(), reading{Files: Files{Columns: held}, need: []string{"group"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +95,7 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	train := write(t, dir, "train.csv", []byte("a,b,sex,w,n\n1,2,m,0.5,3\n3,4,f,1,4\n"))
 	test := write(t, dir, "test.csv", []byte("a,b,sex,w,n\n5,6,m,1,9\n"))
 	keys := ColumnNames{"group": {"sex"}, "weight": {"w"}, "count": {"n"}, "both": {"w", "n"}}
-	s := &CSV{Tables: Tables{Images: train, TestImages: test}, Columns: keys}
+	s := &Files{Kind: "csv", Images: train, TestImages: test, Columns: keys}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"both", "count", "group", "weight"}))
 	if err != nil {
 		t.Fatal(err)

@@ -9,11 +9,11 @@ import (
 )
 
 func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
-	own := &CSV{Names: "id"}
+	own := &Files{Kind: "csv", Names: "id"}
 	own.Labels = "species"
-	chosen := &CSV{Names: "id", Columns: ColumnNames{ImagesColumn: {"4*"}}}
+	chosen := &Files{Kind: "csv", Names: "id", Columns: ColumnNames{ImagesColumn: {"4*"}}}
 	chosen.Labels = "species"
-	arrays := &NPZ{}
+	arrays := &Files{Kind: "npz"}
 	arrays.Labels = "y"
 	numbers, words := []string{"400", "410", "420"}, []string{"a", "b", "c"}
 	for name, c := range map[string]struct {
@@ -65,7 +65,7 @@ func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
 
 func TestColumnsOfTheDataSetAreStillFoundByTheirNames(t *testing.T) {
 	dir := t.TempDir()
-	own := &CSV{Names: "id", Columns: ColumnNames{ImagesColumn: {"1", "2"}}}
+	own := &Files{Kind: "csv", Names: "id", Columns: ColumnNames{ImagesColumn: {"1", "2"}}}
 	own.Labels = "species"
 	path := write(t, dir, "counted.csv", []byte("species,0,1,2,3\nowl,1,2,3,4\n"))
 	got, err := ReadRows(background, path, []int{2}, own)
@@ -92,7 +92,7 @@ func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		zeros := strings.Repeat("0,", strings.Count(c.train, ",")) + "0\n"
-		source := &CSV{Tables: Tables{Images: write(t, dir, "train.csv", []byte(c.train+"\n"+zeros))}, Columns: ColumnNames{ImagesColumn: c.globs}}
+		source := &Files{Kind: "csv", Images: write(t, dir, "train.csv", []byte(c.train+"\n"+zeros)), Columns: ColumnNames{ImagesColumn: c.globs}}
 		source.TestImages = write(t, dir, "test.csv", []byte(c.test))
 		set, err := source.Load(background, nil, Need{Test: true})
 		if err != nil || !slices.Equal(set.Test.Float32(), c.want) {
@@ -112,7 +112,7 @@ func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
 
 func TestWithoutNamesColumnsKeepTheOrderOfTheFile(t *testing.T) {
 	path := write(t, t.TempDir(), "x.csv", []byte("wing,mass\n100,1\n"))
-	for _, like := range []Source{nil, InOrder(nil, []string{"mass", "wing"}), InOrder(&CSV{}, nil), InOrder(&Swimmer{}, []string{"mass", "wing"})} {
+	for _, like := range []Source{nil, InOrder(nil, []string{"mass", "wing"}), InOrder(&Files{Kind: "csv"}, nil), InOrder(&Swimmer{}, []string{"mass", "wing"})} {
 		if rows, err := ReadRows(background, path, []int{2}, like); err != nil || !slices.Equal(rows.Float32(), []float32{100, 1}) {
 			t.Errorf("%T: %v, %v", like, rows, err)
 		}
@@ -127,14 +127,14 @@ func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 		"a,c": `column 2 of values, "c", as "b"`,
 	} {
 		path := writeText(t, "x.csv", header+"\n1,2\n")
-		rows, err := ReadRows(background, path, []int{2}, InOrder(&CSV{}, []string{"a", "b"}))
+		rows, err := ReadRows(background, path, []int{2}, InOrder(&Files{Kind: "csv"}, []string{"a", "b"}))
 		if err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Join(rows.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got the warnings %q, want %q", header, got, want)
 		}
-		set, err := Load(background, &CSV{Tables: Tables{File: writeText(t, "train.csv", "a,b\n5,6\n7,9\n"), TestImages: path}}, nil, Both)
+		set, err := Load(background, &Files{Kind: "csv", File: writeText(t, "train.csv", "a,b\n5,6\n7,9\n"), TestImages: path}, nil, Both)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,27 +18,12 @@ import (
 	"tessera/internal/safetensors"
 )
 
-var _ reader = (*allowing)(nil)
-
 // AllowMissing returns a source with the keys of s, for [ReadRows]. Its files may have missing entries: NaN and empty cells.
 func AllowMissing(s Source) Source {
-	h := allowing{Source: s}
-	if r, ok := s.(reader); ok {
-		h.r, h.p = r.reading(), r.pictures()
-	}
-	h.r.layout.Missing = missingNaN
-	return h
+	l, _ := likeOf(s)
+	l.r.Missing = missingNaN
+	return l
 }
-
-// allowing is a source with changed keys for files.
-type allowing struct {
-	Source
-	r reading
-	p pictures
-}
-
-func (a allowing) reading() reading   { return a.r }
-func (a allowing) pictures() pictures { return a.p }
 
 // Complete reads the samples of a .csv, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and
 // empty cells), and writes the result in the same format. fill returns the values of all samples, row by row; only those of
@@ -47,14 +32,13 @@ func (a allowing) pictures() pictures { return a.p }
 func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (completed int, err error) {
 	if f := formatNamed(in); f == nil || f.fill == nil || formatNamed(out) != f {
 		return 0, &Error{Path: in, Problem: fmt.Sprintf("a file whose name ends in one of %s is completed as a file of the same kind, not as %s",
-			strings.Join(endings(func(f *format) bool { return f.fill != nil }), ", "), inLine(out))}
+			strings.Join(endings(func(f *Format) bool { return f.fill != nil }), ", "), inLine(out))}
 	}
-	switch like.(type) {
-	case *Triples, knownColumns:
+	l, _ := likeOf(AllowMissing(like))
+	if l.r.is(entryFiles) {
 		return 0, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
 	}
-	like = AllowMissing(like)
-	rows, err := ReadRows(ctx, in, shape, like)
+	rows, err := ReadRows(ctx, in, shape, l)
 	if err != nil {
 		return 0, err
 	}
@@ -74,8 +58,8 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 	if len(values) != len(raw) {
 		return 0, fmt.Errorf("data: got %d values for the missing entries of %d, want as many", len(values), len(raw))
 	}
-	h := holes{raw: raw, values: values, reading: like.(reader).reading()}
-	h.reading.shape, h.reading.loose = shape, true
+	h := holes{raw: raw, values: values, reading: l.r}
+	h.reading.File, h.reading.shape, h.reading.loose = in, shape, true
 	b, err := os.ReadFile(in)
 	if err != nil {
 		return 0, badFile("", in, err)
@@ -95,7 +79,7 @@ type holes struct {
 
 // filled returns the bytes of a file with the holes filled.
 func (h holes) filled(ctx context.Context, path string, b []byte) ([]byte, error) {
-	if f := detected(b[:min(len(b), 16)], path); f != nil && f.fill != nil {
+	if f := detected(b[:min(len(b), 16)], path, false); f != nil && f.fill != nil {
 		return f.fill(ctx, h, path, b)
 	}
 	return nil, errors.New("is compressed, or not what its name says: unpack it first")
@@ -156,7 +140,7 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 			line, column := r.FieldPos(i)
 			from := lines[line-1] + column - 1
 			out = append(out, f.rest[done:from]...)
-			out = append(out, f.cell(numberText(v), h.reading.layout)...)
+			out = append(out, f.cell(numberText(v), h.reading.Decimal)...)
 			done = from + cellLength(f.rest[from:], f.comma)
 		}
 	}
@@ -164,8 +148,8 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 }
 
 // cell returns the text of a number in the notation of the file.
-func (f *csvFile) cell(number string, l Layout) string {
-	if l.decimal != "," {
+func (f *csvFile) cell(number, decimal string) string {
+	if decimal != "," {
 		return number
 	}
 	if number = strings.Replace(number, ".", ",", 1); f.comma == ',' {
@@ -188,7 +172,7 @@ func cellLength(b []byte, comma rune) int {
 }
 
 // samples returns the array of the samples in an opened file, which it closes.
-func (h holes) samples(o opened, _ File, err error) (*tablePart, error) {
+func (h holes) samples(o Opened, err error) (*tablePart, error) {
 	defer o.close()
 	if err != nil {
 		return nil, err
@@ -198,7 +182,7 @@ func (h holes) samples(o opened, _ File, err error) (*tablePart, error) {
 
 // fillNPZ replaces values in the array of the samples and copies other arrays.
 func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
-	samples, err := h.samples(openNPZ(ctx, path))
+	samples, err := h.samples(openNPZ(ctx, path, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -250,7 +234,7 @@ func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 
 // fillSafetensors replaces values in the tensor of the samples.
 func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
-	samples, err := h.samples(openSafetensors(ctx, path))
+	samples, err := h.samples(openSafetensors(ctx, path, nil))
 	if err != nil {
 		return nil, err
 	}
@@ -269,7 +253,7 @@ func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byt
 
 // value returns value i as it is in the file: values are divided when they are read if the data set has scale = "bytes" or "uint16".
 func (h holes) value(i int) float64 {
-	if divisor := h.reading.layout.Scale.divisor(); divisor != 0 {
+	if divisor := h.reading.Scale.divisor(); divisor != 0 {
 		return float64(divisor * float32(h.values[i]))
 	}
 	return h.values[i]
@@ -284,7 +268,7 @@ func (h holes) array(b []byte, head arrayHeader) error {
 	if head.fortran {
 		places = rowMajor(places, head.dims)
 	}
-	if len(head.dims) == 4 && h.reading.layout.Axes == channelsFirst {
+	if len(head.dims) == 4 && h.reading.Axes == channelsFirst {
 		places = moveChannels(places, head.dims[0], head.dims[1], head.dims[2]*head.dims[3])
 	}
 	width := int(head.kind[1] - '0')

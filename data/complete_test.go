@@ -33,7 +33,7 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 	const text = "\xef\xbb\xbfname;b;a;w\r\n\"x; y\";0.10;;\r\n z ; \"NA\";-3e0;?\r\nlast;NaN;1"
 	in := writeText(t, "in.csv", text+";")
 	out := filepath.Join(t.TempDir(), "out.csv")
-	s := &CSV{Tables: Tables{File: in}, Columns: ColumnNames{"weight": {"w"}}}
+	s := &Files{Kind: "csv", File: in, Columns: ColumnNames{"weight": {"w"}}}
 	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
 	in := writeText(t, "in.csv", "a,b\n255,\n51,102\n")
 	out := filepath.Join(t.TempDir(), "out.csv")
-	s := &CSV{Tables: Tables{File: in}, Scale: Scale{Method: scaleBytes}}
+	s := &Files{Kind: "csv", File: in, Scale: Scale{Method: scaleBytes}}
 	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float64, error) { return []float64{0, float64(float32(0.4)), 0, 0}, nil })
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 			}
 		}
 		write(in, slices.Concat(head, values))
-		if _, err := Complete(t.Context(), in, out, []int{3}, &NPY{}, nines); err != nil {
+		if _, err := Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npy"}, nines); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(out)
@@ -128,7 +128,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 		}
 		in, out = filepath.Join(dir, "x.npz"), filepath.Join(dir, "y.npz")
 		write(in, archive.Bytes())
-		if _, err := Complete(t.Context(), in, out, []int{3}, &NPZ{Named: Named{Tensor: "x"}}, nines); err != nil {
+		if _, err := Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npz", Tensor: "x"}, nines); err != nil {
 			t.Fatal(err)
 		}
 		r, err := zip.OpenReader(out)
@@ -170,7 +170,7 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 	if !safetensors.Is(b.Bytes()[:16]) {
 		t.Fatal("not a safetensors file")
 	}
-	if _, err := Complete(t.Context(), in, out, []int{2, 2, 3}, &Safetensors{Layout: Layout{Axes: channelsFirst}}, nines); err != nil {
+	if _, err := Complete(t.Context(), in, out, []int{2, 2, 3}, &Files{Kind: "safetensors", Axes: channelsFirst}, nines); err != nil {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(out)
@@ -187,7 +187,7 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 func TestWhatCannotBeCompleted(t *testing.T) {
 	whole := writeText(t, "x.csv", "a,b\n1,2\n")
 	for out, want := range map[string]string{"y.csv": "has no missing entries", "y.npy": "as a file of the same kind"} {
-		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &CSV{}, nines)
+		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &Files{Kind: "csv"}, nines)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", out, err, want)
 		}

@@ -15,7 +15,7 @@ func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
 	if err := os.WriteFile(file, []byte("m0,m1,mask,mkind,more\n1,2,1,0,5\n3,4,0,1,6\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s := &CSV{Tables: Tables{File: file, Labels: "mkind"}, Columns: ColumnNames{ImagesColumn: {"m*"}, "mask": {"mask"}, "rest": {"m*e"}}}
+	s := &Files{Kind: "csv", File: file, Labels: "mkind", Columns: ColumnNames{ImagesColumn: {"m*"}, "mask": {"mask"}, "rest": {"m*e"}}}
 	set, err := s.Load(t.Context(), nil, Need{Train: true, Columns: []string{"mask", "rest"}})
 	if err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func TestEveryNameOfColumnsMatchesOne(t *testing.T) {
 	const all = `want "width", "height", "kind"`
 	for name, want := range map[string]string{"widht": all + `; did you mean "width"?`, "zzz": all, "z*": all} {
 		for _, columns := range []ColumnNames{{ImagesColumn: {"width", name}}, {ImagesColumn: {name}}, {"target": {name}}} {
-			s := &CSV{Tables: Tables{File: file}, Columns: columns}
+			s := &Files{Kind: "csv", File: file, Columns: columns}
 			if _, err := s.Load(t.Context(), nil, Need{Train: true}); err == nil || !strings.HasSuffix(err.Error(), fmt.Sprintf("has no column %q, %s", name, want)) {
 				t.Errorf("%v: got %v", columns, err)
 			}
@@ -67,7 +67,7 @@ func TestARenamedColumnIsNamed(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "f.csv", []byte("a,b,c\n1,2,3\n"))
 	write(t, dir, "renamed.csv", []byte("a,B,c\n1,2,3\n"))
-	s := &CSV{Tables: Tables{File: filepath.Join(dir, "f.csv")}, Columns: ColumnNames{ImagesColumn: {"a", "b", "c"}}}
+	s := &Files{Kind: "csv", File: filepath.Join(dir, "f.csv"), Columns: ColumnNames{ImagesColumn: {"a", "b", "c"}}}
 	_, err := ReadRows(t.Context(), filepath.Join(dir, "renamed.csv"), []int{3}, InOrder(s, []string{"a", "b", "c"}))
 	if want := `each row has 2 values, want 3: it lacks "b"; the training has no "B"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
@@ -77,11 +77,11 @@ func TestARenamedColumnIsNamed(t *testing.T) {
 // A file without a byte is still of the kind that its name says, and the error says that it is empty.
 func TestAnEmptyFileIsSaidToBeEmpty(t *testing.T) {
 	for kind, load := range map[string]func(file string) Source{
-		"npz":         func(file string) Source { return &NPZ{Tables: Tables{File: file}} },
-		"safetensors": func(file string) Source { return &Safetensors{Tables: Tables{File: file}} },
-		"npy":         func(file string) Source { return &NPY{Arrays{Images: file}} },
-		"idx":         func(file string) Source { return &IDX{Arrays{Images: file}} },
-		"csv":         func(file string) Source { return &CSV{Tables: Tables{File: file}} },
+		"npz":         func(file string) Source { return &Files{Kind: "npz", File: file} },
+		"safetensors": func(file string) Source { return &Files{Kind: "safetensors", File: file} },
+		"npy":         func(file string) Source { return &Files{Kind: "npy", Images: file} },
+		"idx":         func(file string) Source { return &Files{Kind: "idx", Images: file} },
+		"csv":         func(file string) Source { return &Files{Kind: "csv", File: file} },
 	} {
 		file := write(t, t.TempDir(), "f."+kind, nil)
 		if got := KindOf(file); got != kind {

@@ -26,7 +26,7 @@ func TestDamagedFilesOfEveryFormatNeverPanic(t *testing.T) {
 			if r.IntN(3) == 0 {
 				b = b[:r.IntN(len(b))]
 			}
-			for _, like := range []Source{nil, &NPZ{Named: Named{Tensor: "x"}}, &Safetensors{Named: Named{Tensor: "acts"}}} {
+			for _, like := range []Source{nil, &Files{Kind: "npz", Tensor: "x"}, &Files{Kind: "safetensors", Tensor: "acts"}} {
 				_, err := ReadRows(background, write(t, dir, name, b), nil, like)
 				var bad *Error
 				if err != nil && !errors.As(err, &bad) {

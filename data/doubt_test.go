@@ -29,19 +29,19 @@ func writeText(t *testing.T, name, text string) string {
 func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 	const rows = "id,mass,age,target,kind\n1,0.5,3,0,a\n2,0.7,5,1,b\n3,0.1,4,2,a\n4,0.9,9,0,b\n5,0.6,7,1,a\n"
 	for name, c := range map[string]struct {
-		source CSV
+		source Files
 		text   string
 		want   []string
 	}{
-		"number and class":  {CSV{Tables: Tables{Labels: "kind"}}, rows, []string{`column "id" counts up by one`, `column "target" has 3 different whole numbers`, `write labels = "target"`}},
-		"number of samples": {CSV{Tables: Tables{Labels: "kind"}, Names: "id"}, rows, []string{`column "target"`}},
-		"both are named":    {CSV{Tables: Tables{Labels: "target"}, Names: "id", Columns: ColumnNames{"images": {"mass", "age"}}}, rows, nil},
-		"they are meant":    {CSV{Tables: Tables{Labels: "kind"}, Columns: ColumnNames{"images": {"id", "mass", "target"}}}, rows, nil},
-		"no name":           {CSV{Names: "a"}, "a,,b\n1,5,2\n2,4,2.5\n3,2,2.1\n4,6,1\n5,1,4\n", []string{`column "" has no name`}},
-		"name of an index":  {CSV{}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
-		"few rows":          {CSV{}, "id,b\n1,2\n2,3\n", nil},
-		"deviations":        {CSV{}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
-		"scaled":            {CSV{Scale: Scale{Method: scaleStandardise}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"number and class":  {Files{Kind: "csv", Labels: "kind"}, rows, []string{`column "id" counts up by one`, `column "target" has 3 different whole numbers`, `write labels = "target"`}},
+		"number of samples": {Files{Kind: "csv", Labels: "kind", Names: "id"}, rows, []string{`column "target"`}},
+		"both are named":    {Files{Kind: "csv", Labels: "target", Names: "id", Columns: ColumnNames{"images": {"mass", "age"}}}, rows, nil},
+		"they are meant":    {Files{Kind: "csv", Labels: "kind", Columns: ColumnNames{"images": {"id", "mass", "target"}}}, rows, nil},
+		"no name":           {Files{Kind: "csv", Names: "a"}, "a,,b\n1,5,2\n2,4,2.5\n3,2,2.1\n4,6,1\n5,1,4\n", []string{`column "" has no name`}},
+		"name of an index":  {Files{Kind: "csv"}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
+		"few rows":          {Files{Kind: "csv"}, "id,b\n1,2\n2,3\n", nil},
+		"deviations":        {Files{Kind: "csv"}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
+		"scaled":            {Files{Kind: "csv", Scale: Scale{Method: scaleStandardise}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
 		c.source.Images = writeText(t, "x.csv", c.text)
 		set, err := Load(context.Background(), &c.source, nil, Both)
@@ -67,7 +67,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 		"a,b,c,d,e,f,g,species\n":         "7 values (a, b, c, ..., g), labels species, names -",
 		"species,length [mm]\nx,1\ny,2\n": "1 value (length [mm]), labels species, names -",
 	} {
-		s := &CSV{Tables: Tables{Images: writeText(t, "x.csv", text), Labels: "species"}}
+		s := &Files{Kind: "csv", Images: writeText(t, "x.csv", text), Labels: "species"}
 		if strings.HasPrefix(text, "id") {
 			s.Names = "id"
 		}
@@ -78,7 +78,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 }
 
 func TestMissingCellsAreCounted(t *testing.T) {
-	s := &CSV{Tables: Tables{Images: writeText(t, "x.csv", "m1,m2,label\n1,2,a\n1,NA,a\n,3,\n4,nan,b\n")}}
+	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "m1,m2,label\n1,2,a\n1,NA,a\n,3,\n4,nan,b\n")}
 	_, err := s.Load(context.Background(), nil, Both)
 	const want = `3 of 8 cells of values are empty or NA (first: line 3, column "m2"); write missing = "nan" in the dataset table if it is a missing entry, `
 	if err == nil || !strings.Contains(err.Error(), want) {
@@ -129,7 +129,7 @@ func TestLoadRefusesWhatASourceMustNotReturn(t *testing.T) {
 }
 
 func TestPlacesNameLinesAndColumns(t *testing.T) {
-	s := &CSV{Tables: Tables{Images: writeText(t, "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}}
+	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}
 	set, err := s.Load(context.Background(), nil, Both)
 	if err != nil {
 		t.Fatal(err)
@@ -153,11 +153,11 @@ func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for want, s := range map[string]Source{
-		`labels are read from .npy and IDX files; save them as a .npy file of whole numbers, or samples and labels in one file, which name = "csv" reads`: &NPY{Arrays{Images: array, Labels: table}},
-		`is a folder; a data set of name = "images" reads folders of images`:                                                                              &CSV{Tables: Tables{Images: folder}},
-		`is a file, want a folder of images; write name = "csv" in the dataset table`:                                                                     &ImageFolders{Folders{Images: table, Channels: 1}},
-		`is a file, want a folder of images; write name = "npy" in the dataset table`:                                                                     &ImageFolders{Folders{Images: array, Channels: 1}},
-		`is neither an NPY nor an IDX file; write name = "csv" in the dataset table`:                                                                      &NPY{Arrays{Images: table}},
+		`labels and columns are read from .npy and IDX files; save them as .npy files, or samples, labels and columns in one file, which name = "csv" reads`: &Files{Kind: "npy", Images: array, Labels: table},
+		`is a folder; a data set of name = "images" reads folders of images`:                                                                                 &Files{Kind: "csv", Images: folder},
+		`is a file, want a folder of images; write name = "csv" in the dataset table`:                                                                        &Files{Kind: "images", Images: table, Channels: 1},
+		`is a file, want a folder of images; write name = "npy" in the dataset table`:                                                                        &Files{Kind: "images", Images: array, Channels: 1},
+		`is neither an NPY nor an IDX file; write name = "csv" in the dataset table`:                                                                         &Files{Kind: "npy", Images: table},
 	} {
 		if _, err := s.Load(context.Background(), nil, Both); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)

@@ -79,7 +79,7 @@ func newEntryImages(e *Entries, width int, columnNames []string) *Images {
 func (m *Images) Sparse() bool { return m != nil && m.entries != nil }
 
 // Zeros reports whether the samples are rows of a sparse matrix, unscaled and complete, whose other entries are 0 (the key
-// absent of [Triples], or [Images.WithZeros]).
+// absent of [Files], or [Images.WithZeros]).
 func (m *Images) Zeros() bool { return m.Sparse() && m.entries.zeros && m.scaling == nil && !m.Holed() }
 
 // WithZeros returns the samples of a sparse matrix with 0 in place of missing entries. The entries are not copied.

@@ -85,7 +85,7 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, method := range []string{scaleStandardise, scaleMinmax} {
-		source := &CSV{Tables: Tables{File: path}, Scale: Scale{Method: method}}
+		source := &Files{Kind: "csv", File: path, Scale: Scale{Method: method}}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
 		if err != nil {
 			t.Fatal(err)
@@ -126,7 +126,7 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 			}
 		}
 	}
-	set, err := Load(t.Context(), &CSV{Tables: Tables{File: path}}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func TestOrdinaryNumbersAreScaledInFloat32(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a,b\n0.1,3\n0.7,-2\n-0.3,5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set, err := Load(t.Context(), &CSV{Tables: Tables{File: path}, Scale: Scale{Method: scaleStandardise}}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Scale: Scale{Method: scaleStandardise}}, Dirs{}, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +199,7 @@ func TestErrorsOfTablesNameTheCause(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(t.Context(), &CSV{Tables: Tables{File: path}}, Dirs{}, Both); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}
 	}
@@ -207,7 +207,7 @@ func TestErrorsOfTablesNameTheCause(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a;b\n1,75;2\n3;4\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set, err := Load(t.Context(), &CSV{Tables: Tables{File: path}, Decimal: ","}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Decimal: ","}, Dirs{}, Both)
 	if err != nil || !slices.Equal(set.Train.Float32(), []float32{1.75, 2, 3, 4}) {
 		t.Errorf("with a decimal comma: got %v, want 1.75, 2, 3, 4", err)
 	}

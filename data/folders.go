@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -8,114 +9,80 @@ import (
 	"errors"
 	"fmt"
 	"image"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"tessera/config/part"
+	"tessera/internal/numeral"
 	"tessera/internal/parallel/team"
 )
 
 func init() {
-	Registry.Register("images", "your own images in folders: PNG, JPEG, GIF, BMP, TIFF, WebP; the folders of the first level are classes",
-		func() Source { return &ImageFolders{Folders{Channels: 1, Resize: "crop"}} })
-	Registry.Register("png", "your own images in a folder of PNG files, with class sub-folders as labels",
-		func() Source { return &PNG{Folders{Channels: 1, Resize: "crop"}} })
+	RegisterFormat(Format{Dataset: "images", About: "your own images in folders: PNG, JPEG, GIF, BMP, TIFF, WebP; the folders of the first level are classes", Sort: folderFiles})
+	RegisterFormat(Format{Dataset: "png", About: "your own images in a folder of PNG files, with class sub-folders as labels", Sort: folderFiles})
 }
 
-// Folders contains the keys that the data sets images and png share: folders of image files, in the order of their names. If a
-// folder contains only sub-folders, each sub-folder is a class; labels are the indices of the class names in alphabetical
-// order. Paths are relative to the current directory. Colours become grey by 0.299 R + 0.587 G + 0.114 B, unless channels = 3;
-// transparency is blended over the background. Pixels are value/255, those of images with 16 bits value/65535. JPEG images are rotated by their EXIF orientation. Of an animated GIF only the first
-// image is used.
-type Folders struct {
-	Images     string `toml:"images" required:"true" doc:"folder of the training images"`
-	TestImages string `toml:"test_images" doc:"folder of the test images; without it the set has no test split"`
-	Channels   int    `toml:"channels" doc:"1 reads the images in grey, 3 in red, green and blue"`
-	Size       Size   `toml:"size" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 leaves the images unchanged, and all files must have one size"`
-	Resize     string `toml:"resize" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
-	Background string `toml:"background" oneof:"white black" optional:"true" doc:"colour behind transparent pixels: by default white"`
-	Scale      Scale  `toml:"scale" doc:"how values, which are in [0,1], are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted images, stored with the model), or a factor"`
-}
-
-// ImageFolders is a user-defined data set in folders of image files. Images of a class may be in folders of any depth.
-type ImageFolders struct{ Folders }
-
-// PNG is a user-defined data set in folders of PNG files. Other files, and folders inside class folders, are ignored.
-type PNG struct{ Folders }
-
-func (f *Folders) HasTest() bool { return f.TestImages != "" }
-
-// Origin returns [OwnFiles]: there is nothing to download.
-func (*Folders) Origin() Origin { return OwnFiles }
-
-// Check returns an error for an invalid number of channels.
-func (f *Folders) Check() error {
-	if f.Channels != 1 && f.Channels != 3 {
-		return part.KeyErrorf("channels", "got %d, want 1 or 3", f.Channels)
+// pictures returns the settings for reading image files. If a folder contains only sub-folders, each sub-folder is a class; labels are
+// the indices of the class names in alphabetical order. The set png reads PNG files only, and no folders inside class folders.
+// Colours become grey by 0.299 R + 0.587 G + 0.114 B, unless channels = 3; transparency is blended over the background. Pixels are
+// value/255, those of images with 16 bits value/65535. JPEG images are rotated by their EXIF orientation. Of an animated GIF only the
+// first image is used.
+func (f *Files) pictures() pictures {
+	p := pictures{channels: f.Channels, size: f.Size, resize: cmp.Or(f.Resize, resizes[0]), black: f.Background == "black"}
+	if f.Kind == "png" {
+		p.only, p.flat = ".png", true
 	}
-	if f.Resize != "" && !isResize(f.Resize) {
-		return part.KeyErrorf("resize", "got %q, want %s", f.Resize, strings.Join(resizes, ", "))
+	return p
+}
+
+// openFolder lists the images of a folder.
+func (r reading) openFolder(path string) (Opened, error) {
+	l, err := r.pictures().list(path)
+	return Opened{path: path, images: &l}, err
+}
+
+// folderClasses lists the classes of the training images without reading the images; none if there are no classes or no files.
+func (r reading) folderClasses() []string {
+	l, err := r.pictures().list(r.File)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return l.classes
 }
 
-func (f *Folders) all() pictures {
-	how := f.Resize
-	if how == "" {
-		how = resizes[0]
+// imagesTable reads the images of a folder, or one image.
+func (r reading) imagesTable(ctx context.Context, l listing) (t table, err error) {
+	p := r.pictures()
+	if len(r.classes) > 0 {
+		if err := l.countBy(r.classes, r.File); err != nil {
+			return t, err
+		}
 	}
-	return pictures{channels: f.Channels, size: f.Size, resize: how, black: f.Background == "black"}
-}
-
-func (p *PNG) pictures() pictures {
-	only := p.all()
-	only.only, only.flat = ".png", true
-	return only
-}
-
-func (i *ImageFolders) pictures() pictures { return i.all() }
-
-// reading implements [reader] without settings for array files.
-func (*Folders) reading() reading { return reading{} }
-
-// Shape implements [Source] by the header of the first file.
-func (p *PNG) Shape(Dirs) ([]int, bool) { return p.shape(p.pictures()) }
-
-// Shape implements [Source] by the header of the first file.
-func (i *ImageFolders) Shape(Dirs) ([]int, bool) { return i.shape(i.pictures()) }
-
-// Classes implements [Classed] by the sub-folders of the training images.
-func (p *PNG) Classes(Dirs) (int, bool) { return p.classes(p.pictures()) }
-
-// Classes implements [Classed] by the sub-folders of the training images.
-func (i *ImageFolders) Classes(Dirs) (int, bool) { return i.classes(i.pictures()) }
-
-func (p *PNG) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return p.load(ctx, "png", p.pictures(), need)
-}
-
-func (i *ImageFolders) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return i.load(ctx, "images", i.pictures(), need)
-}
-
-// Inspect implements [Inspector]: see [pictures.decodable].
-func (p *PNG) Inspect(ctx context.Context) ([]string, error) {
-	return p.inspect(ctx, "png", p.pictures())
-}
-
-// Inspect implements [Inspector]: see [pictures.decodable].
-func (i *ImageFolders) Inspect(ctx context.Context) ([]string, error) {
-	return i.inspect(ctx, "images", i.pictures())
+	t.values, t.files, err = p.read(ctx, r.File, l.paths, r.shape)
+	t.warnings, t.labels, t.classes = p.notes(r.File, l), l.labels, l.classes
+	for _, path := range l.paths {
+		name, err := filepath.Rel(r.File, path)
+		if err != nil {
+			return t, err
+		}
+		if name == "." {
+			name = filepath.Base(path)
+		}
+		t.names = append(t.names, filepath.ToSlash(name))
+	}
+	return t, err
 }
 
 // firstEqual returns a warning if the first images of a folder are equal.
 func (p pictures) firstEqual(ctx context.Context, path string, l listing) string {
 	const most = 16
-	images, _, err := p.read(ctx, l.paths[:min(most, len(l.paths))], nil, nil)
+	values, _, err := p.read(ctx, path, l.paths[:min(most, len(l.paths))], nil)
 	if err != nil { // which a training reports
+		return ""
+	}
+	images, err := values.images(false)
+	if err != nil {
 		return ""
 	}
 	if note := images.allEqual(); note != "" {
@@ -124,9 +91,15 @@ func (p pictures) firstEqual(ctx context.Context, path string, l listing) string
 	return ""
 }
 
-func (f *Folders) inspect(ctx context.Context, name string, p pictures) (notes []string, err error) {
+// Inspects implements [Inspector]: folders are not loaded to be checked.
+func (f *Files) Inspects() bool { return f.is(folderFiles) }
+
+// Inspect implements [Inspector]: see [pictures.decodable].
+func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 	var classes []string
-	for i, path := range []string{f.Images, f.TestImages} {
+	r := f.reading()
+	name, p := f.Kind, r.pictures()
+	for i, path := range []string{r.File, r.Test} {
 		if path == "" {
 			continue
 		}
@@ -185,78 +158,6 @@ func (p pictures) decodable(ctx context.Context, folder string, paths []string, 
 	})
 }
 
-func (f *Folders) shape(p pictures) ([]int, bool) {
-	l, err := p.list(f.Images)
-	if err != nil {
-		return nil, false
-	}
-	shape, err := p.shape(l.paths[0])
-	return shape, err == nil
-}
-
-func (f *Folders) classes(p pictures) (int, bool) {
-	n := len(f.trainingClasses(p))
-	return n, n > 0
-}
-
-func (f *Folders) load(ctx context.Context, name string, p pictures, need Need) (*Set, error) {
-	set := &Set{Name: name, HasTest: f.HasTest(), Scale: f.Scale}
-	if need.Train || !set.HasTest {
-		l, err := p.list(f.Images)
-		if err != nil {
-			return nil, badFile(set.Name, f.Images, err)
-		}
-		if set.Train, err = folder(ctx, set, p, f.Images, l); err != nil {
-			return nil, err
-		}
-		set.Shape, set.Classes = set.Train.Shape, l.classes
-	}
-	if !need.Test || !set.HasTest {
-		return set, nil
-	}
-	l, err := p.list(f.TestImages)
-	if err != nil {
-		return nil, badFile(set.Name, f.TestImages, err)
-	}
-	classes := set.Classes
-	if set.Train == nil {
-		classes = f.trainingClasses(p)
-	}
-	if len(classes) > 0 {
-		if err := l.countBy(classes, f.TestImages); err != nil {
-			return nil, badFile(set.Name, f.TestImages, err)
-		}
-	}
-	if set.Test, err = folder(ctx, set, p, f.TestImages, l); err != nil {
-		return nil, err
-	}
-	if len(set.Classes) == 0 {
-		set.Classes = l.classes
-	}
-	return set, sameShape(set, f.TestImages)
-}
-
-// trainingClasses lists the classes of the training images without reading the images; none if there are no classes or no
-// files.
-func (f *Folders) trainingClasses(p pictures) []string {
-	l, err := p.list(f.Images)
-	if err != nil {
-		return nil
-	}
-	return l.classes
-}
-
-// folder reads the images of one folder.
-func folder(ctx context.Context, set *Set, p pictures, path string, l listing) (*Images, error) {
-	set.Notes = append(set.Notes, p.notes(path, l)...)
-	images, sum, err := p.read(ctx, l.paths, l.labels, nil)
-	if err != nil {
-		return nil, badFile(set.Name, path, err)
-	}
-	set.Files = append(set.Files, File{Path: path, SHA256: sum})
-	return images, nil
-}
-
 // pictures contains the settings for reading image files.
 type pictures struct {
 	channels int
@@ -265,36 +166,6 @@ type pictures struct {
 	black    bool   // transparent pixels are blended over black, otherwise over white
 	only     string // the only accepted extension, "" for all formats
 	flat     bool   // sub-folders of class folders are ignored
-}
-
-// rows reads a folder; want is the required shape of an image, nil for any.
-func (p pictures) rows(ctx context.Context, folder string, want []int) (*Rows, error) {
-	l, err := p.list(folder)
-	if err != nil {
-		return nil, err
-	}
-	images, _, err := p.read(ctx, l.paths, l.labels, want)
-	if err != nil {
-		return nil, err
-	}
-	names := make([]string, len(l.paths))
-	for i, path := range l.paths {
-		name, err := filepath.Rel(folder, path)
-		if err != nil {
-			return nil, err
-		}
-		names[i] = filepath.ToSlash(name)
-	}
-	return &Rows{Images: images, Names: names, Classes: l.classes, Notes: p.notes(folder, l)}, nil
-}
-
-// row reads one file.
-func (p pictures) row(ctx context.Context, path string, want []int) (*Rows, error) {
-	images, _, err := p.read(ctx, []string{path}, nil, want)
-	if err != nil {
-		return nil, err
-	}
-	return &Rows{Images: images, Names: []string{filepath.Base(path)}}, nil
 }
 
 // shape returns the shape of the image in a file after reading, from the header of the file.
@@ -312,76 +183,52 @@ func (p pictures) shape(path string) ([]int, error) {
 	return []int{size.Height, size.Width, p.channels}, nil
 }
 
-// read decodes files into images of one shape and hashes them.
-func (p pictures) read(ctx context.Context, paths []string, labels []int, want []int) (*Images, string, error) {
+// read decodes files into images of one shape and hashes them. Images of which some have 16 bits per channel become floats.
+func (p pictures) read(ctx context.Context, folder string, paths []string, want []int) (a array, files []File, err error) {
 	shape, err := p.shape(paths[0])
 	if err != nil {
-		return nil, "", badFile("", paths[0], err)
+		return a, nil, badFile("", paths[0], err)
 	}
 	if err := fits(paths[0], len(paths), shape, want); err != nil {
-		return nil, "", err
+		return a, nil, err
 	}
 	if err := p.sameSizes(ctx, paths, shape); err != nil {
-		return nil, "", err
+		return a, nil, err
 	}
-	size, err := product(shape)
-	if err == nil {
-		_, err = product([]int{size, len(paths)})
-	}
+	a = array{dims: append([]int{len(paths)}, shape...), scaled: true}
+	n, err := product(a.dims)
 	if err != nil {
-		return nil, "", badFile("", paths[0], err)
+		return a, nil, badFile("", paths[0], err)
 	}
-	if deep, err := isDeepFile(paths[0]); deep || err != nil {
-		return p.readDeep(ctx, paths, labels, shape)
-	}
-	pixels := make([]byte, size*len(paths))
-	err = eachImage(ctx, paths, func(i int) error {
-		return p.decode(paths[i], shape, func(m image.Image) error {
-			if isDeep(m.ColorModel()) {
-				return errDeep
-			}
-			copyPixels(pixels[i*size:(i+1)*size], m, len(shape) == 3)
-			return nil
+	size, colour, digest := n/len(paths), len(shape) == 3, sha256.New()
+	deep, err := isDeepFile(paths[0])
+	if err == nil && !deep {
+		a.bytes = make([]byte, n)
+		err = eachImage(ctx, paths, func(i int) error {
+			return p.decode(paths[i], shape, func(m image.Image) error {
+				if isDeep(m.ColorModel()) {
+					return errDeep
+				}
+				copyPixels(a.bytes[i*size:(i+1)*size], m, colour)
+				return nil
+			})
 		})
-	})
-	if errors.Is(err, errDeep) {
-		return p.readDeep(ctx, paths, labels, shape)
+		digest.Write(a.bytes)
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	sum := sha256.Sum256(pixels)
-	images, err := NewBytes(shape, pixels, labels)
-	return images, hex.EncodeToString(sum[:]), err
-}
-
-// readDeep decodes files, of which some have 16 bits per channel, into images of floats and hashes them.
-func (p pictures) readDeep(ctx context.Context, paths []string, labels []int, shape []int) (*Images, string, error) {
-	size, err := product(shape)
-	if err != nil {
-		return nil, "", err
-	}
-	values := make([]float32, size*len(paths))
-	err = eachImage(ctx, paths, func(i int) error {
-		return p.decode(paths[i], shape, func(m image.Image) error {
-			copyDeep(values[i*size:(i+1)*size], m, len(shape) == 3)
-			return nil
+	if deep && err == nil || errors.Is(err, errDeep) {
+		a.bytes, a.floats = nil, make([]float32, n)
+		err = eachImage(ctx, paths, func(i int) error {
+			return p.decode(paths[i], shape, func(m image.Image) error {
+				copyDeep(a.floats[i*size:(i+1)*size], m, colour)
+				return nil
+			})
 		})
-	})
-	if err != nil {
-		return nil, "", err
-	}
-	digest := sha256.New()
-	b := make([]byte, 0, 4*size)
-	for image := range slices.Chunk(values, size) {
-		b = b[:0]
-		for _, v := range image {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+		digest.Reset()
+		for image := range slices.Chunk(a.floats, size) {
+			_ = binary.Write(digest, binary.LittleEndian, image) // a digest fails never
 		}
-		digest.Write(b)
 	}
-	images, err := NewFloats(shape, values, labels)
-	return images, hex.EncodeToString(digest.Sum(nil)), err
+	return a, []File{{Path: folder, SHA256: hex.EncodeToString(digest.Sum(nil))}}, err
 }
 
 // sameSizes returns an error for files with another size than shape, unless they are resized. It checks all headers before
@@ -494,10 +341,10 @@ func (s Size) TOML() any {
 	return []int{s.Height, s.Width}
 }
 
-// resizes lists the values of [Folders.Resize].
+// resizes lists the values of [Files.Resize].
 var resizes = []string{"crop", "pad", "stretch"}
 
-// isResize reports whether name is a value of [Folders.Resize].
+// isResize reports whether name is a value of [Files.Resize].
 func isResize(name string) bool { return slices.Contains(resizes, name) }
 
 // listing lists the image files of a folder.
@@ -679,4 +526,32 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: the classes are %s: to use these folders as splits, name each with images and test_images", folder, strings.Join(l.classes, ", ")))
 	}
 	return notes
+}
+
+// describeFolders returns numbers of images, their shape and classes.
+func (f *Files) describeFolders(context.Context) (string, error) {
+	r := f.reading()
+	name, p := f.Kind, r.pictures()
+	l, err := p.list(r.File)
+	if err != nil {
+		return "", badFile(name, r.File, err)
+	}
+	text := numeral.Of(len(l.paths), "training image")
+	if shape, err := p.shape(l.paths[0]); err == nil {
+		text += " of " + numeral.Shape(shape)
+		if deep, _ := isDeepFile(l.paths[0]); deep {
+			text += " with 16 bits per channel"
+		}
+	}
+	if r.Test != "" {
+		test, err := p.list(r.Test)
+		if err != nil {
+			return "", badFile(name, r.Test, err)
+		}
+		text += ", " + numeral.Of(len(test.paths), "test image")
+	}
+	if len(l.classes) > 0 {
+		text += ", " + classText(l.classes, l.labels)
+	}
+	return text, nil
 }

@@ -14,19 +14,17 @@ import (
 	"unicode/utf8"
 
 	"tessera/internal/atomicfile"
-	"tessera/internal/safetensors"
 )
 
-// format describes a format of sample files: arrays, or columns of text. For image files see [imageFormat].
-//
-// A new format is a file format_NAME.go with its functions, a line in formats and, for training on such files, a data set
-// like those of tables.go.
-type format struct {
-	dataset  string                  // name of the data set that reads such files
-	suffixes []string                // suffixes of the names of such files
-	is       func(start []byte) bool // reports whether start is the beginning of such a file; nil if only the name identifies it
+// Format reads the files of one format. A format is one file, format_NAME.go, that registers it. For image files see [imageFormat].
+type Format struct {
+	Dataset  string                  // name of the data set that reads such files; several formats may have one
+	About    string                  // of the data set, in a line; "" for a further format of a data set
+	Sort     string                  // sort of files, which determines the keys of the data set
+	Suffixes []string                // suffixes of the names of such files
+	Is       func(start []byte) bool // reports whether start is the beginning of such a file; nil if only the name identifies it
+	Open     func(ctx context.Context, path string, keys *Files) (Opened, error)
 
-	open   func(context.Context, string) (opened, File, error)          // opens a file of several arrays, or of columns; nil for a single array
 	header func(start []byte) (arrayHeader, error)                      // parses the header of a single array
 	write  func(written, io.Writer) error                               // writes a file; nil if the format cannot be written
 	fill   func(context.Context, holes, string, []byte) ([]byte, error) // fills missing entries; nil if the format does not support this
@@ -35,14 +33,16 @@ type format struct {
 
 // formats lists all formats. When a file is read, its content determines the format, if possible; when a file is written, its
 // name determines the format.
-var formats = []format{
-	{dataset: "npy", suffixes: []string{".npy"}, is: begins(npyMagic), header: parseNPYHeader, write: written.npy, fill: fillNPY},
-	{dataset: "npz", suffixes: []string{".npz"}, is: begins(zipMagic), open: openNPZ, write: written.npz, fill: fillNPZ},
-	{dataset: "safetensors", suffixes: []string{".safetensors"}, is: safetensors.Is, open: openSafetensors, fill: fillSafetensors},
-	{dataset: "csv", suffixes: []string{".csv", ".csv.gz"}, open: openColumns, write: written.csv, fill: fillCSV},
-	{dataset: "idx", suffixes: []string{".idx", ".idx.gz", "-ubyte", "-ubyte.gz"}, is: isIDX, header: parseIDXHeader, write: written.idx, bytes: true},
-	{dataset: "csv", suffixes: []string{".tsv", ".tsv.gz"}, open: openColumns, fill: fillCSV},
-	{dataset: "csv", suffixes: []string{".parquet"}, is: begins("PAR1"), open: openParquet},
+var formats []*Format
+
+// RegisterFormat adds a format and, with About, its data set. It is called by init functions.
+func RegisterFormat(f Format) {
+	formats = append(formats, &f)
+	if f.About != "" {
+		Registry.Register(f.Dataset, f.About, func() Source {
+			return &Files{Kind: f.Dataset, Channels: 1, Resize: resizes[0], Empty: refuseEmpty, Absent: absentMissing}
+		})
+	}
 }
 
 // written contains the data for writing a file.
@@ -55,7 +55,7 @@ type written struct {
 }
 
 // to writes the data atomically to a file, gzipped if its name ends in .gz.
-func (f *format) to(out written) error {
+func (f *Format) to(out written) error {
 	return atomicfile.Write(out.path, func(w io.Writer) error {
 		if !strings.HasSuffix(strings.ToLower(out.path), ".gz") {
 			return f.write(out, w)
@@ -65,15 +65,17 @@ func (f *format) to(out written) error {
 	})
 }
 
-// detected returns the format of a file that begins with start, nil if none matches.
-func detected(start []byte, path string) *format {
-	if f := find(func(f *format) bool { return f.is != nil && f.is(start) }); f != nil {
+// detected returns the format of a file that begins with start, nil if none matches. Of a file of entries only the formats of entries
+// are asked; of others all, and those of entries last.
+func detected(start []byte, path string, entries bool) *Format {
+	fits := func(f *Format) bool { return (f.Sort == entryFiles) == entries || !entries && f.Suffixes != nil }
+	if f := find(func(f *Format) bool { return fits(f) && f.Is != nil && f.Is(start) }); f != nil {
 		return f
 	}
-	if f := find(func(f *format) bool { return f.is == nil && f.named(path) }); f != nil || !isText(start) {
+	if f := find(func(f *Format) bool { return fits(f) && f.Is == nil && f.named(path) }); f != nil || !entries && !isText(start) {
 		return f
 	}
-	return find(func(f *format) bool { return f.dataset == "csv" })
+	return find(func(f *Format) bool { return fits(f) && f.Is == nil && f.Open != nil })
 }
 
 // formatHead is the number of bytes at the beginning of a file that determine its format.
@@ -87,30 +89,28 @@ func isText(start []byte) bool {
 }
 
 // formatNamed returns the format for a file name, nil if there is none.
-func formatNamed(path string) *format {
-	return find(func(f *format) bool { return f.named(path) })
+func formatNamed(path string) *Format {
+	return find(func(f *Format) bool { return f.named(path) })
 }
 
-func find(want func(*format) bool) *format {
-	for i := range formats {
-		if want(&formats[i]) {
-			return &formats[i]
-		}
+func find(want func(*Format) bool) *Format {
+	if i := slices.IndexFunc(formats, want); i >= 0 {
+		return formats[i]
 	}
 	return nil
 }
 
 // named reports whether the name of a file has a suffix of the format.
-func (f *format) named(path string) bool {
+func (f *Format) named(path string) bool {
 	name := strings.ToLower(filepath.Base(path))
-	return slices.ContainsFunc(f.suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
+	return slices.ContainsFunc(f.Suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })
 }
 
 // endings lists the suffixes of the selected formats, for a sentence.
-func endings(of func(*format) bool) (list []string) {
-	for i := range formats {
-		if f := &formats[i]; of(f) {
-			list = append(list, f.suffixes...)
+func endings(of func(*Format) bool) (list []string) {
+	for _, f := range formats {
+		if of(f) {
+			list = append(list, f.Suffixes...)
 		}
 	}
 	return slices.DeleteFunc(list, func(suffix string) bool { return suffix[0] != '.' })
@@ -119,10 +119,10 @@ func endings(of func(*format) bool) (list []string) {
 // ReaderOf returns the name of the data set that reads files with such a name, "" if there is none.
 func ReaderOf(path string) string {
 	if f := formatNamed(path); f != nil {
-		return f.dataset
+		return f.Dataset
 	}
 	if f := formatNamed(strings.TrimSuffix(path, ".gz")); f != nil && f.header != nil {
-		return f.dataset
+		return f.Dataset
 	}
 	return ""
 }
@@ -149,12 +149,12 @@ func FormatOf(path string) (string, error) {
 	f := formatNamed(path)
 	switch name := strings.ToLower(filepath.Base(path)); {
 	case f != nil && f.write != nil:
-		return f.dataset, nil
+		return f.Dataset, nil
 	case strings.HasSuffix(name, ".png"):
 		return "png", nil
 	case filepath.Ext(name) == "", strings.HasSuffix(path, "/"):
 		return "folder", nil
 	}
 	return "", fmt.Errorf("%s: the name must end in %s or .png, or have no extension, for a folder of PNG files",
-		inLine(path), strings.Join(endings(func(f *format) bool { return f.write != nil }), ", "))
+		inLine(path), strings.Join(endings(func(f *Format) bool { return f.write != nil }), ", "))
 }

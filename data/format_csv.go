@@ -47,10 +47,18 @@ type csvColumn struct {
 	at   []int
 }
 
-// openColumns opens a .csv file as a file of columns.
-func openColumns(ctx context.Context, path string) (opened, File, error) {
+func init() {
+	of := Format{Dataset: "csv", About: "your own vectors in a .csv file: a line of column names, then a line per sample", Sort: cellFiles,
+		Suffixes: []string{".csv", ".csv.gz"}, Open: openColumns, write: written.csv, fill: fillCSV}
+	RegisterFormat(of)
+	of.Suffixes, of.About, of.write = []string{".tsv", ".tsv.gz"}, "", nil
+	RegisterFormat(of)
+}
+
+// openColumns opens a .csv file as a table.
+func openColumns(ctx context.Context, path string, _ *Files) (Opened, error) {
 	f, file, err := openCSV(ctx, path)
-	return opened{csv: f}, file, err
+	return Opened{csv: f, file: file}, err
 }
 
 // openCSV reads a file, which may be gzipped, and parses its first line; see [separator].
@@ -154,16 +162,16 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 		}
 		return slices.Index(first, written), nil
 	}
-	if c.labels, err = find(r.labels, labelNames, labelColumn); err != nil {
+	if c.labels, err = find(r.Labels, labelNames, labelColumn); err != nil {
 		return c, err
 	}
-	if c.names, err = find(r.names, nameNames, nameColumn); err != nil {
+	if c.names, err = find(r.Names, nameNames, nameColumn); err != nil {
 		return c, err
 	}
 	if c.further, err = f.further(r); err != nil {
 		return c, err
 	}
-	for _, key := range r.columns {
+	for _, key := range r.Columns[ImagesColumn] {
 		if r.shape == nil && !slices.ContainsFunc(f.header, func(column string) bool { return r.namedBy([]string{key}, column) }) {
 			return c, f.missing(key)
 		}
@@ -225,8 +233,8 @@ func (r reading) namedBy(keys []string, column string) bool {
 	if slices.Contains(keys, column) {
 		return true
 	}
-	exact := column != "" && (column == r.labels || column == r.names)
-	for _, list := range r.held {
+	exact := column != "" && (column == r.Labels || column == r.Names)
+	for _, list := range r.Columns {
 		exact = exact || slices.Contains(list, column)
 	}
 	return !exact && slices.ContainsFunc(keys, func(glob string) bool {
@@ -237,9 +245,9 @@ func (r reading) namedBy(keys []string, column string) bool {
 
 // further returns the further columns of the set with their columns in the file.
 func (f *csvFile) further(r reading) (list []csvColumn, err error) {
-	for _, name := range r.held.further() {
+	for _, name := range r.Columns.further() {
 		c := csvColumn{name: name}
-		for _, wanted := range r.held[name] {
+		for _, wanted := range r.Columns[name] {
 			before := len(c.at)
 			for i, column := range f.header {
 				if r.namedBy([]string{wanted}, column) && !slices.Contains(c.at, i) {
@@ -266,15 +274,15 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 		taken = append(taken, one.at...)
 	}
 	for i, column := range f.header {
-		if slices.Contains(taken, i) && len(r.columns) == 0 || i == c.labels || i == c.names {
+		if slices.Contains(taken, i) && len(r.Columns[ImagesColumn]) == 0 || i == c.labels || i == c.names {
 			continue
 		}
 		all, names = append(all, i), append(names, column)
-		if r.namedBy(r.columns, column) {
+		if r.namedBy(r.Columns[ImagesColumn], column) {
 			chosen = append(chosen, i)
 		}
 	}
-	if len(r.columns) == 0 || len(all) > 0 && len(all) == r.size() && counts(names) {
+	if len(r.Columns[ImagesColumn]) == 0 || len(all) > 0 && len(all) == r.size() && counts(names) {
 		chosen = all
 	}
 	return f.inOrder(chosen, r.order)
@@ -369,7 +377,7 @@ func (f *csvFile) describe(c csvColumns) string {
 // table reads the samples.
 func (f *csvFile) table(r reading) (t table, err error) {
 	if f.rows != nil { // numbers that are no texts
-		r.layout.decimal = ""
+		r.Decimal = ""
 	}
 	c, err := f.columns(r)
 	if err != nil {
@@ -378,14 +386,14 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	further := newCSVColumns(c, r)
 	for _, one := range further {
 		if len(one.at) == 0 {
-			return t, fmt.Errorf("column %q: has none of %q, want %s", one.name, r.held[one.name], f.columnList())
+			return t, fmt.Errorf("column %q: has none of %q, want %s", one.name, r.Columns[one.name], f.columnList())
 		}
 	}
 	missing, first := 0, ""
 	t.values.spans = newSpans(len(c.values))
 	add := func(v float32, wide float64) {
 		t.values.floats = append(t.values.floats, v)
-		if r.layout.Scale.Fitted() {
+		if r.Scale.Fitted() {
 			t.values.wide = append(t.values.wide, wide)
 		}
 	}
@@ -409,7 +417,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 				add(float32(math.NaN()), math.NaN())
 				continue
 			}
-			v, ok := parseNumber(cell, r.layout.decimal)
+			v, ok := parseNumber(cell, r.Decimal)
 			if !ok {
 				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(cell))
 			}
@@ -438,7 +446,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		}
 		t.further = append(t.further, v)
 	}
-	if missing > 0 && r.layout.Missing == "" {
+	if missing > 0 && r.Missing == "" {
 		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); %s, remove these rows or columns, or fill the cells in",
 			missing, len(t.values.floats), first, missingHint)
 	}
@@ -448,8 +456,9 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	t.values.dims = []int{len(t.lines), len(c.values)}
 	t.columns = f.valueNames(c)
 	if len(r.order) > 0 && slices.Equal(t.columns, r.order) {
-		all := c
-		all.values = f.values(reading{columns: r.columns, layout: r.layout}, c)
+		all, other := c, r
+		other.order, other.shape = nil, nil
+		all.values = f.values(other, c)
 		for _, name := range f.valueNames(all) {
 			if !slices.Contains(t.columns, name) {
 				t.ignored = append(t.ignored, name)
@@ -467,7 +476,7 @@ func isMissing(cell string) bool {
 
 // columnHint returns the advice for a column of values that contains a text.
 func (r reading) columnHint(text string) string {
-	if _, ok := parseNumber(text, ","); ok && r.layout.decimal != "," {
+	if _, ok := parseNumber(text, ","); ok && r.Decimal != "," {
 		return `if the comma is the decimal sign, write decimal = "," in the dataset table`
 	}
 	if r.loose {
@@ -519,7 +528,7 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		if s.deviation > 0 && (most < 0 || s.deviation > all[most].deviation) {
 			most = i
 		}
-		if slices.Contains(r.columns, name) {
+		if slices.Contains(r.Columns[ImagesColumn], name) {
 			continue
 		}
 		is := func(names []string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) }

@@ -11,23 +11,23 @@ import (
 // it consists of a single column with text, and floats otherwise.
 type csvValues struct {
 	csvColumn
-	floats []float32
-	texts  []string // cells of a single column with text
-	whole  bool     // all cells so far are whole numbers
-	number bool     // all cells so far are numbers
-	bad    string   // first cell that is not a number
-	allows bool     // empty cells are missing entries instead of errors
-	spans  *spans
-	layout Layout
-	holes  bool     // some entries are missing
-	in     []string // names of the columns of the file
+	floats  []float32
+	texts   []string // cells of a single column with text
+	whole   bool     // all cells so far are whole numbers
+	number  bool     // all cells so far are numbers
+	bad     string   // first cell that is not a number
+	allows  bool     // empty cells are missing entries instead of errors
+	spans   *spans
+	decimal string
+	holes   bool     // some entries are missing
+	in      []string // names of the columns of the file
 }
 
 // newCSVColumns returns the collectors for the requested further columns.
 func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 	for _, one := range c.further {
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.layout.Missing != "", spans: newSpans(len(one.at)), layout: r.layout})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != "", spans: newSpans(len(one.at)), decimal: r.Decimal})
 		}
 	}
 	return list
@@ -53,7 +53,7 @@ func (c *csvValues) add(header, cells []string, line int) error {
 		if isMissing(cell) {
 			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; %s, remove these rows, or fill the cells in", line, header[i], c.name, missingHint)
 		}
-		v, ok := parseNumber(cell, c.layout.decimal)
+		v, ok := parseNumber(cell, c.decimal)
 		if ok = ok && !(len(c.at) == 1 && isBool(cell)); ok { // texts of two classes
 			c.spans.add(k, v)
 		}

@@ -22,6 +22,11 @@ const (
 // idxKinds maps the type bytes to types in NPY's notation.
 var idxKinds = map[byte]string{idxUint8: "u1", idxInt8: "i1", idxInt16: "i2", idxInt32: "i4", idxFloat32: "f4", idxFloat64: "f8"}
 
+func init() {
+	RegisterFormat(Format{Dataset: "idx", About: "your own images in IDX files, the layout of MNIST: images, labels, test images, test labels", Sort: singleFiles,
+		Suffixes: []string{".idx", ".idx.gz", "-ubyte", "-ubyte.gz"}, Is: isIDX, Open: openArray, header: parseIDXHeader, write: written.idx, bytes: true})
+}
+
 // isIDX reports whether b begins like an IDX file.
 func isIDX(b []byte) bool {
 	return len(b) >= 4 && b[0] == 0 && b[1] == 0 && idxKinds[b[2]] != ""

@@ -515,7 +515,7 @@ var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF, BMP, TIFF or WebP
 
 // DecodePicture decodes an image file and returns its pixels in [0,1]. shape is (height, width) in grey, by 0.299 R + 0.587 G
 // + 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over white; JPEG images are rotated by
-// their EXIF orientation, as in [Folders]. For a picture of another size it returns an error before it decodes pixels, because
+// their EXIF orientation, as in [Files]. For a picture of another size it returns an error before it decodes pixels, because
 // the header of a small file can declare any size. For other files it returns [ErrNoPicture].
 func DecodePicture(file []byte, shape []int) ([]float32, error) {
 	if !pictured(shape) {

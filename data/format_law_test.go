@@ -13,9 +13,9 @@ func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
 	examples := map[string]struct { // of formats that are only read
 		file string
 		like Source
-	}{"safetensors": {"tensors.safetensors", &Safetensors{Named: Named{Tensor: "acts"}}}}
+	}{"safetensors": {"tensors.safetensors", &Files{Kind: "safetensors", Tensor: "acts"}}}
 	for _, f := range formats {
-		for _, suffix := range f.suffixes {
+		for _, suffix := range f.Suffixes {
 			path := filepath.Join(t.TempDir(), "own"+suffix)
 			var like Source
 			if f.write != nil {
@@ -26,7 +26,7 @@ func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
 				if err != nil || !slices.Equal(rows.Float32(), want) {
 					t.Errorf("%s: read %v, %v, want %v", suffix, rows, err, want)
 				}
-			} else if e, ok := examples[f.dataset]; ok {
+			} else if e, ok := examples[f.Dataset]; ok {
 				b, err := os.ReadFile(filepath.Join("testdata", e.file))
 				if err != nil {
 					t.Fatal(err)
@@ -43,7 +43,7 @@ func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
 			if _, err := ReadRows(background, path, nil, like); err != nil {
 				t.Errorf("%s: %v", suffix, err)
 			}
-			for n := 0; n < len(whole) && f.dataset != "csv"; n++ {
+			for n := 0; n < len(whole) && f.Dataset != "csv"; n++ {
 				write(t, filepath.Dir(path), filepath.Base(path), whole[:n])
 				if _, err := ReadRows(background, path, nil, like); err == nil {
 					t.Errorf("%s: the first %d of %d bytes are read", suffix, n, len(whole))

@@ -29,6 +29,11 @@ var (
 // npyTextMost is the maximum length of a text in an array of texts.
 const npyTextMost = 1 << 16
 
+func init() {
+	RegisterFormat(Format{Dataset: "npy", About: "your own vectors or images in NumPy's .npy files: uint8 or floats; (n,p), (n,h,w) or (n,h,w,c)", Sort: singleFiles,
+		Suffixes: []string{".npy"}, Is: begins(npyMagic), Open: openArray, header: parseNPYHeader, write: written.npy, fill: fillNPY})
+}
+
 // parseNPYHeader reads a header from the first bytes of a file.
 func parseNPYHeader(b []byte) (h arrayHeader, err error) {
 	text, length, err := npyHeaderText(b)

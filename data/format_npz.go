@@ -12,14 +12,19 @@ import (
 // the name of its file without .npy.
 const zipMagic = "PK\x03\x04"
 
+func init() {
+	RegisterFormat(Format{Dataset: "npz", About: "your own vectors or images in NumPy's .npz files, arrays by name", Sort: arrayFiles,
+		Suffixes: []string{".npz"}, Is: begins(zipMagic), Open: openNPZ, write: written.npz, fill: fillNPZ})
+}
+
 // openNPZ lists the arrays of an NPZ file.
-func openNPZ(_ context.Context, path string) (o opened, file File, err error) {
+func openNPZ(_ context.Context, path string, _ *Files) (o Opened, err error) {
 	if o.contents, err = openContents(path); err != nil {
-		return o, file, err
+		return o, err
 	}
 	archive, err := zip.NewReader(o.contents, o.contents.info.Size())
 	if err != nil {
-		return o, file, fmt.Errorf("is not an .npz file: %w", err)
+		return o, fmt.Errorf("is not an .npz file: %w", err)
 	}
 	for _, entry := range archive.File {
 		name, ok := strings.CutSuffix(entry.Name, ".npy")
@@ -28,14 +33,14 @@ func openNPZ(_ context.Context, path string) (o opened, file File, err error) {
 		}
 		p, err := npzPart(name, entry)
 		if err != nil {
-			return o, file, fmt.Errorf("array %.60q: %w", name, err)
+			return o, fmt.Errorf("array %.60q: %w", name, err)
 		}
 		o.parts = append(o.parts, p)
 	}
 	if len(o.parts) == 0 {
-		return o, file, fmt.Errorf("is a zip file without arrays: save them with numpy.savez")
+		return o, fmt.Errorf("is a zip file without arrays: save them with numpy.savez")
 	}
-	return o, file, nil
+	return o, nil
 }
 
 // npzPart reads the header of one array. An array of an unsupported type has no kind and fails when it is read.

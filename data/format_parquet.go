@@ -12,14 +12,15 @@ import (
 	schema "github.com/parquet-go/parquet-go/format"
 )
 
+func init() {
+	RegisterFormat(Format{Dataset: "csv", Sort: cellFiles, Suffixes: []string{".parquet"}, Is: begins("PAR1"), Open: openParquet})
+}
+
 // openParquet opens a Parquet file as a file of columns: those of its schema that have one value for each row. Values of lists and
 // structures are not read.
-func openParquet(ctx context.Context, path string) (o opened, file File, err error) {
+func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err error) {
 	if o.contents, err = openContents(path); err != nil {
-		return o, file, err
-	}
-	if file, err = o.contents.checksum(ctx); err != nil {
-		return o, file, err
+		return o, err
 	}
 	defer func() {
 		if r := recover(); r != nil { // of the library, at a damaged file
@@ -28,7 +29,7 @@ func openParquet(ctx context.Context, path string) (o opened, file File, err err
 	}()
 	p, err := parquet.OpenFile(o.contents, o.contents.info.Size())
 	if err != nil {
-		return o, file, fmt.Errorf("is not a Parquet file: %w", err)
+		return o, fmt.Errorf("is not a Parquet file: %w", err)
 	}
 	t := &parquetTable{ctx: ctx, file: p, at: map[int]int{}}
 	f := &csvFile{rows: func() rowReader { return &parquetRows{parquetTable: t} }}
@@ -54,7 +55,7 @@ func openParquet(ctx context.Context, path string) (o opened, file File, err err
 	case 4*cells > most:
 		err = fmt.Errorf("claims %d rows of %d columns, more than a file of %.0f bytes can hold", p.NumRows(), len(f.header), size)
 	}
-	return o, file, err
+	return o, err
 }
 
 // parquetTable describes the columns that are read.

@@ -16,14 +16,19 @@ import (
 var safetensorsKinds = map[string]string{"F64": "f8", "F32": "f4", "F16": "f2", "BF16": "b2", "U8": "u1", "U16": "u2", "U32": "u4",
 	"U64": "u8", "BOOL": "b1", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
 
+func init() {
+	RegisterFormat(Format{Dataset: "safetensors", About: "your own vectors or images in .safetensors files, tensors by name", Sort: arrayFiles,
+		Suffixes: []string{".safetensors"}, Is: safetensors.Is, Open: openSafetensors, fill: fillSafetensors})
+}
+
 // openSafetensors lists the tensors of a file by name.
-func openSafetensors(_ context.Context, path string) (o opened, file File, err error) {
+func openSafetensors(_ context.Context, path string, _ *Files) (o Opened, err error) {
 	if o.contents, err = openContents(path); err != nil {
-		return o, file, err
+		return o, err
 	}
 	header, err := safetensors.Read(o.contents, o.contents.info.Size())
 	if err != nil {
-		return o, file, fmt.Errorf("safetensors: %w", err)
+		return o, fmt.Errorf("safetensors: %w", err)
 	}
 	for _, t := range header.Tensors {
 		p := tablePart{name: t.Name, dims: t.Shape, kind: safetensorsKinds[t.Dtype]}
@@ -39,10 +44,10 @@ func openSafetensors(_ context.Context, path string) (o opened, file File, err e
 		o.parts = append(o.parts, p)
 	}
 	if len(o.parts) == 0 {
-		return o, file, errors.New("has no tensors")
+		return o, errors.New("has no tensors")
 	}
 	slices.SortFunc(o.parts, func(a, b tablePart) int { return strings.Compare(a.name, b.name) })
-	return o, file, nil
+	return o, nil
 }
 
 // tensorOf returns the values of a tensor.

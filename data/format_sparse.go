@@ -25,21 +25,22 @@ type sparseNPZ struct {
 	starts        []int // values of indptr
 }
 
-// openSparseNPZ reads the headers of a file.
-func openSparseNPZ(path string) (*sparseNPZ, error) {
-	file, size, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	f := &sparseNPZ{file: file, entries: map[string]*zip.File{}}
-	if err := f.open(size); err != nil {
-		f.close()
-		return nil, err
-	}
-	return f, nil
+func init() {
+	RegisterFormat(Format{Dataset: "triples", Sort: entryFiles, Is: begins(zipMagic), Open: openSparse})
 }
 
-func (f *sparseNPZ) close() { _ = f.file.Close() }
+// openSparse reads the headers of a file.
+func openSparse(_ context.Context, path string, _ *Files) (Opened, error) {
+	file, size, err := openFile(path)
+	if err != nil {
+		return Opened{}, err
+	}
+	f := &sparseNPZ{file: file, entries: map[string]*zip.File{}}
+	m := &Matrix{Each: f.each, closes: func() { _ = file.Close() }}
+	err = f.open(size)
+	m.Rows, m.Columns, m.Count = f.rows, f.columns, f.count
+	return Opened{matrix: m}, err
+}
 
 func (f *sparseNPZ) open(size int64) error {
 	archive, err := zip.NewReader(f.file, size)

@@ -95,7 +95,7 @@ func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	}{
 		{"codes.idx", []int{3}, 6, ".npy"},
 		{"codes", []int{3}, 6, ".npy"},
-		{"a.jpg", []int{1, 3}, 6, ".npy, .npz, .csv, .csv.gz, .idx, .idx.gz or .png"},
+		{"a.jpg", []int{1, 3}, 6, ".csv, .csv.gz, .idx, .idx.gz, .npy, .npz or .png"},
 		{"two.png", []int{1, 3}, 6, "2 images"},
 		{"full", []int{1, 3}, 6, "not empty"},
 		{"five.npy", []int{1, 3}, 5, "5 values"},

@@ -53,7 +53,7 @@ func TestOddArraysOfWholeNumbersAreErrors(t *testing.T) {
 		if err := os.WriteFile(path, file, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Load(t.Context(), &NPY{Arrays: Arrays{Images: path}}, Dirs{}, Both); err == nil {
+		if _, err := Load(t.Context(), &Files{Kind: "npy", Images: path}, Dirs{}, Both); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
 	}
@@ -77,7 +77,7 @@ func TestManyNumberedClassesAreNotListed(t *testing.T) {
 
 // Workers get the numbers of a file in float64 where these are needed.
 func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
-	source := &CSV{Tables: Tables{File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n")}, Scale: Scale{Method: scaleStandardise}}
+	source := &Files{Kind: "csv", File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n"), Scale: Scale{Method: scaleStandardise}}
 	set, err := Load(t.Context(), source, Dirs{}, Both)
 	if err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestCompletedCellsHaveTheDecimalCommaOfTheirFile(t *testing.T) {
 	for name, text := range map[string]string{"semicolons": "a;b\n1,5;2,5\n;3,5\n", "commas": "a,b\n\"1,5\",\"2,5\"\n,\"3,5\"\n"} {
 		in := textFile(t, "in.csv", text)
 		out := filepath.Join(t.TempDir(), "out.csv")
-		like := &CSV{Tables: Tables{File: in}, Decimal: ","}
+		like := &Files{Kind: "csv", File: in, Decimal: ","}
 		if _, err := Complete(t.Context(), in, out, []int{2}, like, func(r *Rows) ([]float64, error) { return []float64{0, 0, 0.25, 0}, nil }); err != nil {
 			t.Fatal(err)
 		}

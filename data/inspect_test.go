@@ -25,7 +25,7 @@ func TestInspectionDecodesPictures(t *testing.T) {
 				write(t, dir, fmt.Sprintf("%02d%s", i, filepath.Ext(name)), whole)
 			}
 			write(t, dir, "90"+filepath.Ext(name), whole[:len(whole)*2/3])
-			source := &ImageFolders{Folders{Images: dir, Channels: 1, Size: size}}
+			source := &Files{Kind: "images", Images: dir, Channels: 1, Size: size}
 			_, loaded := source.Load(background, nil, Both)
 			if _, err := source.Inspect(background); err == nil || loaded == nil || err.Error() != loaded.Error() {
 				t.Errorf("%s %v: inspected: %v, loaded: %v", name, size, err, loaded)
@@ -44,7 +44,7 @@ func TestInspectionOfALargeFolderSaysWhatItDecoded(t *testing.T) {
 	for i := range mostInspected + 1 {
 		write(t, dir, fmt.Sprintf("%05d.png", i), b.Bytes())
 	}
-	source := &ImageFolders{Folders{Images: dir, Channels: 1, Size: Size{1, 1}}}
+	source := &Files{Kind: "images", Images: dir, Channels: 1, Size: Size{1, 1}}
 	want := fmt.Sprintf("%s: %d of %d images were decoded; of the others only the headers were read", dir, mostInspected, mostInspected+1)
 	if notes, err := source.Inspect(background); err != nil || !strings.Contains(strings.Join(notes, "\n"), want) {
 		t.Errorf("got %q, %v, want %q", notes, err, want)

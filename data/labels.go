@@ -48,9 +48,6 @@ func (*Swimmer) Unlabelled() bool { return true }
 
 func (*Bars) Unlabelled() bool { return true }
 
-// Unlabelled implements [Unlabelled]: it reports true without a file of labels.
-func (a *Arrays) Unlabelled() bool { return a.Labels == "" }
-
 // Unlabelled implements [Unlabelled]: it reports true if the images are in this process and all labels of the training images
 // are unknown.
 func (m *Memory) Unlabelled() bool {
@@ -118,43 +115,6 @@ func classesOf(labels []int) int {
 }
 
 func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
-
-// Classes implements [Classed] from the files of labels: the largest label of both splits plus one.
-func (a *Arrays) Classes(Dirs) (n int, ok bool) {
-	for _, path := range []string{a.Labels, a.TestLabels} {
-		if path == "" {
-			continue
-		}
-		values, _, err := readArray(context.Background(), path, false)
-		if err != nil {
-			return 0, false
-		}
-		labels, err := values.labels()
-		if err != nil {
-			return 0, false
-		}
-		n = max(n, classesOf(labels))
-	}
-	return n, n > 0
-}
-
-// Classes implements [Classed] from the labels of the training samples and their names.
-func (s *CSV) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
-
-// Classes implements [Classed] from the labels of all samples and their names.
-func (s *NPZ) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
-
-// Classes implements [Classed] from the labels of all samples and their names.
-func (s *Safetensors) Classes(dirs Dirs) (int, bool) { return loadedClasses(s, dirs) }
-
-// loadedClasses loads a set to count its classes.
-func loadedClasses(s Source, dirs Dirs) (int, bool) {
-	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
-	if err != nil {
-		return 0, false
-	}
-	return set.ClassCount()
-}
 
 // Classes implements [Classed] from the labels of all images: the largest one plus one.
 func (m *Memory) Classes(Dirs) (n int, ok bool) {

@@ -121,9 +121,9 @@ func TestTheNumberOfClassesIsKnownWithoutPixels(t *testing.T) {
 		want   int // expected number; 0 for unknown
 	}{
 		{FashionMNIST(), 10}, {MNIST(), 10}, {&Swimmer{}, 0}, {&Bars{}, 0},
-		{&IDX{Arrays{Labels: labels}}, 3}, {&NPY{Arrays{Labels: labels, TestLabels: more}}, 7}, {&IDX{}, 0},
-		{&IDX{Arrays{Labels: filepath.Join(dir, "none")}}, 0}, {&IDX{Arrays{Labels: filepath.Join(dir, "flat", "1.png")}}, 0},
-		{&PNG{Folders{Images: filepath.Join(dir, "png")}}, 2}, {&PNG{Folders{Images: filepath.Join(dir, "flat")}}, 0}, {&PNG{Folders{Images: filepath.Join(dir, "none")}}, 0},
+		{&Files{Kind: "idx", Labels: labels}, 3}, {&Files{Kind: "npy", Labels: labels, TestLabels: more}, 7}, {&Files{Kind: "idx"}, 0},
+		{&Files{Kind: "idx", Labels: filepath.Join(dir, "none")}, 0}, {&Files{Kind: "idx", Labels: filepath.Join(dir, "flat", "1.png")}, 0},
+		{&Files{Kind: "png", Images: filepath.Join(dir, "png")}, 2}, {&Files{Kind: "png", Images: filepath.Join(dir, "flat")}, 0}, {&Files{Kind: "png", Images: filepath.Join(dir, "none")}, 0},
 	} {
 		if n, ok := Classes(c.source, nil); ok != (c.want > 0) || ok && n != c.want {
 			t.Errorf("%T: %d classes, %v; want %d", c.source, n, ok, c.want)

@@ -47,9 +47,6 @@ func HasMissing(s Source) bool {
 	return ok && m.hasMissing()
 }
 
-func (l Layout) hasMissing() bool { return l.Missing != "" }
-func (s *CSV) hasMissing() bool   { return s.Missing != "" }
-
 // missingHint is the advice for a missing value that is not declared.
 const missingHint = `write missing = "nan" in the dataset table if it is a missing entry`
 

@@ -29,7 +29,7 @@ const holed = "a,b,t,u,sex,label\n1,10,0.5,1,f,x\n,20,,2,m,y\n3,NA,1.5,?,,x\n5,3
 // Missing cells are 0 after any scaling. The statistics of the scaling are those of the observed entries, and the masks mark
 // the missing cells.
 func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
-	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", holed)}, Missing: "nan", Scale: Scale{Method: scaleStandardise},
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Scale: Scale{Method: scaleStandardise},
 		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target", "two"}))
 	if err != nil {
@@ -79,7 +79,7 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	}
 	path := write("x.npy", 1, nan, 3, 4)
 	load := func(path, missing string) (*Set, error) {
-		return Load(t.Context(), &NPY{Arrays{Images: path, Layout: Layout{Missing: missing}}}, nil, Both)
+		return Load(t.Context(), &Files{Kind: "npy", Images: path, Missing: missing}, nil, Both)
 	}
 	if _, err := load(path, ""); err == nil || !strings.Contains(err.Error(), `sample 0, value 1: got NaN, want a finite number; write missing = "nan"`) {
 		t.Errorf("got %v", err)
@@ -94,13 +94,13 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	if got := fmt.Sprint(set.Train.Float32(), gathered(t, set.Train, "observed")); got != "[1 0 3 4] [1 0 1 1]" {
 		t.Errorf("got %s", got)
 	}
-	if !HasMissing(&NPZ{Layout: Layout{Missing: "nan"}}) || HasMissing(&CSV{}) {
+	if !HasMissing(&Files{Kind: "npz", Missing: "nan"}) || HasMissing(&Files{Kind: "csv"}) {
 		t.Error("HasMissing")
 	}
-	if err := (&CSV{Tables: Tables{File: "x"}, Missing: "zero"}).Check(); err == nil || !strings.Contains(err.Error(), `got "zero", want "nan"`) {
+	if err := (&Files{Kind: "csv", File: "x", Missing: "zero"}).Check(); err == nil || !strings.Contains(err.Error(), `got "zero", want "nan"`) {
 		t.Errorf("got %v", err)
 	}
-	if err := (&CSV{Tables: Tables{File: "x"}, Columns: ColumnNames{"observed": {"o"}}}).Check(); err == nil || !strings.Contains(err.Error(), "give another one") {
+	if err := (&Files{Kind: "csv", File: "x", Columns: ColumnNames{"observed": {"o"}}}).Check(); err == nil || !strings.Contains(err.Error(), "give another one") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -161,7 +161,7 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 
 // A packed set contains its columns and its missing entries.
 func TestAPackedSetHasItsColumns(t *testing.T) {
-	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", holed)}, Missing: "nan", Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target"}))
 	if err != nil {
 		t.Fatal(err)
@@ -186,7 +186,7 @@ func TestAPackedSetHasItsColumns(t *testing.T) {
 
 // A value that is missing in all fitted samples cannot be scaled or learned.
 func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
-	s := &CSV{Tables: Tables{File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n")}, Missing: "nan", Scale: Scale{Method: scaleMinmax}}
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: "nan", Scale: Scale{Method: scaleMinmax}}
 	set, err := Load(t.Context(), s, nil, Both)
 	if err != nil {
 		t.Fatal(err)

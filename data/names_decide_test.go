@@ -21,7 +21,7 @@ func textFile(t *testing.T, name, text string) string {
 
 // Pairs have the columns of the training by their names, wherever they stand in a file.
 func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
-	like := &Triples{File: textFile(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\nu2,m2,4\n"), Empty: refuseEmpty}
+	like := &Files{Kind: "triples", File: textFile(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\nu2,m2,4\n"), Empty: refuseEmpty}
 	for text, want := range map[string]string{
 		"userId,movieId\nu1,m2\n":                "[u1] [m2] []",
 		"movieId,userId\nm2,u1\n":                "[u1] [m2] []",
@@ -49,7 +49,7 @@ func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
 }
 
 func TestAnIndexColumnIsNoRow(t *testing.T) {
-	source := &Triples{File: textFile(t, "ratings.csv", ",userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n"), Empty: refuseEmpty}
+	source := &Files{Kind: "triples", File: textFile(t, "ratings.csv", ",userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n"), Empty: refuseEmpty}
 	if _, err := source.Load(t.Context(), Dirs{}, Both); err == nil || !strings.Contains(err.Error(), `row = "userId", column = "movieId", value = "rating"`) {
 		t.Errorf("a column without a name: got %v, want the line to write", err)
 	}
@@ -63,7 +63,7 @@ func TestAnIndexColumnIsNoRow(t *testing.T) {
 // loadedText loads a table with the label column y.
 func loadedText(t *testing.T, text string) (*Set, error) {
 	t.Helper()
-	return Load(t.Context(), &CSV{Tables: Tables{File: textFile(t, "table.csv", text), Labels: "y"}}, Dirs{}, Both)
+	return Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "table.csv", text), Labels: "y"}, Dirs{}, Both)
 }
 
 func TestLabelsAreReadByOneRule(t *testing.T) {
@@ -121,7 +121,7 @@ func TestAnIdentifierIsNoFeature(t *testing.T) {
 }
 
 func TestASetIsDescribed(t *testing.T) {
-	source := &CSV{Tables: Tables{File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y"}, Missing: missingNaN, Columns: ColumnNames{"weight": {"w"}}}
+	source := &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y", Missing: missingNaN, Columns: ColumnNames{"weight": {"w"}}}
 	set, err := Load(t.Context(), source, Dirs{}, Need{Train: true, Test: true, Columns: []string{"weight"}})
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ func TestASetIsDescribed(t *testing.T) {
 }
 
 func TestEqualSamplesAreAWarning(t *testing.T) {
-	set, err := Load(t.Context(), &CSV{Tables: Tables{File: textFile(t, "table.csv", "a,b\n0,0\n0,0\n0,0\n")}}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b\n0,0\n0,0\n0,0\n")}, Dirs{}, Both)
 	if err != nil || !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, "all 3 samples are equal: every value is 0") }) {
 		t.Errorf("got %v, %v; want a note", set, err)
 	}

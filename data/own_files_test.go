@@ -107,24 +107,20 @@ func TestEveryFloat16IsThatOfNumPy(t *testing.T) {
 func TestVectorsAreReadFromEveryFormat(t *testing.T) {
 	o := own(t)
 	three := columns(o.Samples, 0, 3)
-	at := func(name string) Tables { return Tables{Images: filepath.Join("testdata", name)} }
-	birds := at("birds.csv")
-	birds.Labels = "species"
-	labelled := at("arrays.npz")
-	labelled.Labels = "y"
+	at := func(name string) string { return filepath.Join("testdata", name) }
 	for name, c := range map[string]struct {
 		source  Source
 		want    [][]float32
 		classes []string
 		labels  []int
 	}{
-		"npy":         {&NPY{Arrays{Images: "testdata/half.npy"}}, o.Half, nil, nil},
-		"npz":         {&NPZ{labelled, Layout{}, Named{Tensor: "x"}}, o.Samples, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
-		"npz numbers": {&NPZ{at("codes.npz"), Layout{}, Named{}}, o.Samples, []string{"k", "l", "m"}, []int{2, 0, 2, 1, -1, 0}},
-		"bfloat16":    {&Safetensors{at("tensors.safetensors"), Layout{}, Named{Tensor: "acts"}}, o.Brain, nil, nil},
-		"float16":     {&Safetensors{at("tensors.safetensors"), Layout{}, Named{Tensor: "half"}}, o.Half, nil, nil},
-		"csv":         {&CSV{Tables: birds, Names: "id"}, three, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
-		"csv columns": {&CSV{Tables: at("birds.csv"), Columns: ColumnNames{ImagesColumn: {"w*", "mass"}}}, picked(o.Samples, 0, 2), nil, nil},
+		"npy":         {&Files{Kind: "npy", Images: "testdata/half.npy"}, o.Half, nil, nil},
+		"npz":         {&Files{Kind: "npz", File: at("arrays.npz"), Labels: "y", Tensor: "x"}, o.Samples, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
+		"npz numbers": {&Files{Kind: "npz", File: at("codes.npz")}, o.Samples, []string{"k", "l", "m"}, []int{2, 0, 2, 1, -1, 0}},
+		"bfloat16":    {&Files{Kind: "safetensors", File: at("tensors.safetensors"), Tensor: "acts"}, o.Brain, nil, nil},
+		"float16":     {&Files{Kind: "safetensors", File: at("tensors.safetensors"), Tensor: "half"}, o.Half, nil, nil},
+		"csv":         {&Files{Kind: "csv", File: at("birds.csv"), Labels: "species", Names: "id"}, three, []string{"owl", "wren", "çà et là"}, []int{1, 0, 1, 2, 0, 0}},
+		"csv columns": {&Files{Kind: "csv", File: at("birds.csv"), Columns: ColumnNames{ImagesColumn: {"w*", "mass"}}}, picked(o.Samples, 0, 2), nil, nil},
 	} {
 		set, err := c.source.Load(background, nil, Both)
 		if err != nil {
@@ -157,7 +153,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 	dir := t.TempDir()
 	train := write(t, dir, "train.csv", []byte("a,b,label\n1,2,owl\n3,4,wren\n5,6,\n"))
 	test := write(t, dir, "test.csv", []byte("a,b,label\n7,8,wren\n"))
-	source := &CSV{Tables: Tables{Images: train, TestImages: test}}
+	source := &Files{Kind: "csv", Images: train, TestImages: test}
 	for _, need := range []Need{Both, {Test: true}} {
 		set, err := source.Load(background, nil, need)
 		if err != nil {
@@ -171,7 +167,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), `"tit", which no training sample has`) {
 		t.Errorf("a class of no training sample: %v", err)
 	}
-	both := &NPZ{Tables{Images: "testdata/arrays.npz"}, Layout{}, Named{Tensor: "x", TestTensor: "x", TestLabels: "y"}}
+	both := &Files{Kind: "npz", Images: "testdata/arrays.npz", Tensor: "x", TestTensor: "x", TestLabels: "y"}
 	both.Labels = "y"
 	if set, err := both.Load(background, nil, Both); err != nil || set.Test.Len() != 6 || !both.HasTest() {
 		t.Errorf("test samples in the same file: %v", err)
@@ -188,23 +184,23 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 	damaged := slices.Clone(npz)
 	damaged[200] ^= 1
 	for want, source := range map[string]Source{
-		"the first line holds numbers":                                         &CSV{Tables: Tables{Images: file("numbers.csv", "0.5,1\n2,3\n")}},
-		`line 3, column "b": got "x", want a finite number`:                    &CSV{Tables: Tables{Images: file("text.csv", "a,b\n1,2\n3,x\n")}},
-		"line 3 has more or fewer cells":                                       &CSV{Tables: Tables{Images: file("ragged.csv", "a,b\n1,2\n3\n")}},
-		`has no column "kind", want "a", "b"`:                                  &CSV{Tables: Tables{Images: file("columns.csv", "a,b\n1,2\n"), Labels: "kind"}},
-		"has no line after the first":                                          &CSV{Tables: Tables{Images: file("head.csv", "a,b\n")}},
-		"is empty":                                                             &CSV{Tables: Tables{Images: file("empty.csv", "")}},
-		"1 of 2 cells of values are empty or NA (first: line 2, column \"b\")": &CSV{Tables: Tables{Images: file("nan.csv", "a,b\n1,NaN\n")}},
-		"name that of the samples with the key tensor":                         &NPZ{Tables{Images: "testdata/arrays.npz"}, Layout{}, Named{}},
-		`has no array "z"`:                                                     &NPZ{Tables{Images: "testdata/arrays.npz"}, Layout{}, Named{Tensor: "z"}},
-		"checksum":                                                             &NPZ{Tables{Images: write(t, dir, "damaged.npz", damaged)}, Layout{}, Named{}},
-		"not a valid zip":                                                      &NPZ{Tables{Images: write(t, dir, "cut.npz", npz[:len(npz)/2])}, Layout{}, Named{}},
-		"the file is cut off":                                                  &Safetensors{Tables{Images: write(t, dir, "cut.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}`, 4))}, Layout{}, Named{}},
-		"want [0,16] for F32":                                                  &Safetensors{Tables{Images: write(t, dir, "short.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,8]}}`, 8))}, Layout{}, Named{}},
-		"invalid shape":                                                        &Safetensors{Tables{Images: write(t, dir, "huge.safetensors", safetensorsOf(fmt.Sprintf(`{"a":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,8]}}`, math.MaxInt, math.MaxInt), 8))}, Layout{}, Named{}},
-		`write name = "npz"`:                                                   &NPY{Arrays{Images: "testdata/codes.npz"}},
-		`write name = "csv"`:                                                   &NPY{Arrays{Images: "testdata/birds.csv"}},
-		`write name = "safetensors"`:                                           &NPY{Arrays{Images: "testdata/tensors.safetensors"}},
+		"the first line holds numbers":                                         &Files{Kind: "csv", Images: file("numbers.csv", "0.5,1\n2,3\n")},
+		`line 3, column "b": got "x", want a finite number`:                    &Files{Kind: "csv", Images: file("text.csv", "a,b\n1,2\n3,x\n")},
+		"line 3 has more or fewer cells":                                       &Files{Kind: "csv", Images: file("ragged.csv", "a,b\n1,2\n3\n")},
+		`has no column "kind", want "a", "b"`:                                  &Files{Kind: "csv", Images: file("columns.csv", "a,b\n1,2\n"), Labels: "kind"},
+		"has no line after the first":                                          &Files{Kind: "csv", Images: file("head.csv", "a,b\n")},
+		"is empty":                                                             &Files{Kind: "csv", Images: file("empty.csv", "")},
+		"1 of 2 cells of values are empty or NA (first: line 2, column \"b\")": &Files{Kind: "csv", Images: file("nan.csv", "a,b\n1,NaN\n")},
+		"name that of the samples with the key tensor":                         &Files{Kind: "npz", Images: "testdata/arrays.npz"},
+		`has no array "z"`:                                                     &Files{Kind: "npz", Images: "testdata/arrays.npz", Tensor: "z"},
+		"checksum":                                                             &Files{Kind: "npz", Images: write(t, dir, "damaged.npz", damaged)},
+		"not a valid zip":                                                      &Files{Kind: "npz", Images: write(t, dir, "cut.npz", npz[:len(npz)/2])},
+		"the file is cut off":                                                  &Files{Kind: "safetensors", Images: write(t, dir, "cut.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[1,2],"data_offsets":[0,8]}}`, 4))},
+		"want [0,16] for F32":                                                  &Files{Kind: "safetensors", Images: write(t, dir, "short.safetensors", safetensorsOf(`{"a":{"dtype":"F32","shape":[2,2],"data_offsets":[0,8]}}`, 8))},
+		"invalid shape":                                                        &Files{Kind: "safetensors", Images: write(t, dir, "huge.safetensors", safetensorsOf(fmt.Sprintf(`{"a":{"dtype":"F32","shape":[%d,%d],"data_offsets":[0,8]}}`, math.MaxInt, math.MaxInt), 8))},
+		`write name = "npz"`:                                                   &Files{Kind: "npy", Images: "testdata/codes.npz"},
+		`write name = "csv"`:                                                   &Files{Kind: "npy", Images: "testdata/birds.csv"},
+		`write name = "safetensors"`:                                           &Files{Kind: "npy", Images: "testdata/tensors.safetensors"},
 	} {
 		_, err := source.Load(background, nil, Both)
 		var bad *Error
@@ -247,8 +243,8 @@ func TestATensorWithoutSamplesHasNoShape(t *testing.T) {
 	dir := t.TempDir()
 	for _, tensor := range []string{"none", "one"} {
 		for _, s := range []Source{
-			&NPZ{Tables: Tables{Images: write(t, dir, "x.npz", zipped.Bytes())}, Named: Named{Tensor: tensor}},
-			&Safetensors{Tables: Tables{Images: write(t, dir, "x.safetensors", plain)}, Named: Named{Tensor: tensor}},
+			&Files{Kind: "npz", Images: write(t, dir, "x.npz", zipped.Bytes()), Tensor: tensor},
+			&Files{Kind: "safetensors", Images: write(t, dir, "x.safetensors", plain), Tensor: tensor},
 		} {
 			if shape, ok := s.Shape(nil); ok {
 				t.Errorf("%T %s: got shape %v", s, tensor, shape)

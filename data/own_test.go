@@ -17,16 +17,22 @@ import (
 	"tessera/config/part"
 )
 
+// as returns a declaration of another data set.
+func as(kind string, keys Files) *Files {
+	keys.Kind = kind
+	return &keys
+}
+
 func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {
 	dir := t.TempDir()
-	keys := Arrays{
+	keys := Files{
 		Images:     write(t, dir, "x.npy", npyBytes("|u1", "False", "(2, 4)", binary.LittleEndian, []byte{0, 255, 0, 51, 1, 2, 3, 4})),
 		Labels:     write(t, dir, "y.npy", npyBytes("<i8", "False", "(2,)", binary.LittleEndian, []int64{7, -1})),
 		TestImages: write(t, dir, "tx.gz", gzipped(t, idxBytes(idxUint8, []int{1, 2, 2}, []byte{255, 0, 0, 0}))),
 		TestLabels: write(t, dir, "ty", idxBytes(idxUint8, []int{1}, byte(3))),
-		Layout:     Layout{Height: 2, Width: 2},
+		Height:     2, Width: 2,
 	}
-	for name, source := range map[string]Source{"idx": &IDX{keys}, "npy": &NPY{keys}} {
+	for name, source := range map[string]Source{"idx": as("idx", keys), "npy": as("npy", keys)} {
 		if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, []int{2, 2}) {
 			t.Errorf("%s: shape %v, %v", name, shape, ok)
 		}
@@ -52,7 +58,7 @@ func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {
 
 func TestASetWithoutTestImagesLoadsItsImagesWhateverTheNeed(t *testing.T) {
 	path := write(t, t.TempDir(), "x", idxBytes(idxUint8, []int{1, 1, 2}, []byte{1, 2}))
-	set, err := (&IDX{Arrays{Images: path}}).Load(background, nil, Need{Test: true})
+	set, err := (&Files{Kind: "idx", Images: path}).Load(background, nil, Need{Test: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,34 +75,34 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 	labels := write(t, dir, "labels", idxBytes(idxUint8, []int{3}, make([]byte, 3)))
 	floats := write(t, dir, "floats", idxBytes(idxFloat32, []int{2}, make([]float32, 2)))
 	for _, c := range []struct {
-		keys       Arrays
+		keys       Files
 		path, want string
 	}{
-		{Arrays{Images: two, Labels: labels}, labels, "3 labels for 2 images"},
-		{Arrays{Images: two, Labels: floats}, floats, "integers"},
-		{Arrays{Images: two, Labels: wide}, wide, "one label per image"},
-		{Arrays{Images: two, TestImages: wide}, wide, "the test images differ from the training images (got 2x3, want 2x2)"},
-		{Arrays{Images: flat, Layout: Layout{Height: 4, Width: 1}}, flat, "6 values, but height = 4"},
-		{Arrays{Images: flat, Layout: Layout{Height: math.MaxInt, Width: math.MaxInt}}, flat, "not possible"},
-		{Arrays{Images: two, Layout: Layout{Height: 4, Width: 1}}, two, "the images are 2x2, but the keys say height = 4"},
-		{Arrays{Images: filepath.Join(dir, "none")}, filepath.Join(dir, "none"), "not found"},
+		{Files{Images: two, Labels: labels}, labels, "3 labels for 2 samples"},
+		{Files{Images: two, Labels: floats}, floats, "integers"},
+		{Files{Images: two, Labels: wide}, wide, "one label per image"},
+		{Files{Images: two, TestImages: wide}, wide, "the test images differ from the training images (got 2x3, want 2x2)"},
+		{Files{Images: flat, Height: 4, Width: 1}, flat, "6 values, but height = 4"},
+		{Files{Images: flat, Height: math.MaxInt, Width: math.MaxInt}, flat, "not possible"},
+		{Files{Images: two, Height: 4, Width: 1}, two, "the images are 2x2, but the keys say height = 4"},
+		{Files{Images: filepath.Join(dir, "none")}, filepath.Join(dir, "none"), "not found"},
 	} {
-		source := &IDX{c.keys}
+		source := as("idx", c.keys)
 		_, err := source.Load(background, nil, Both)
 		var bad *Error
 		if !errors.As(err, &bad) || bad.Path != c.path || bad.Dataset != "idx" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want an *Error about %s with %q", c.keys, err, c.path, c.want)
 		}
 	}
-	for key, keys := range map[string]Arrays{
-		"test_labels": {TestLabels: "x"}, "height": {Layout: Layout{Height: 1}}, "width": {Layout: Layout{Width: 1}},
+	for key, keys := range map[string]Files{
+		"test_labels": {TestLabels: "x"}, "height": {Height: 1}, "width": {Width: 1},
 	} {
 		var bad part.KeyError
 		if err := keys.Check(); !errors.As(err, &bad) || bad.Key != key {
 			t.Errorf("%+v: got %v, want an error at %s", keys, err, key)
 		}
 	}
-	if shape, ok := (&NPY{Arrays{Images: flat, Layout: Layout{Height: 1, Width: 2}}}).Shape(nil); !ok || !slices.Equal(shape, []int{1, 2, 3}) {
+	if shape, ok := (&Files{Kind: "npy", Images: flat, Height: 1, Width: 2}).Shape(nil); !ok || !slices.Equal(shape, []int{1, 2, 3}) {
 		t.Errorf("rows of 6 values as 1x2 have shape %v, %v, want three channels", shape, ok)
 	}
 }
@@ -112,7 +118,7 @@ func TestPNGFoldersLoadInTheOrderOfNamesWithClassesAsLabels(t *testing.T) {
 	}
 	write(t, dir, "train/bag/notes.txt", []byte("not an image"))
 	write(t, dir, "train/.hidden/z.png", []byte("not an image"))
-	source := &PNG{Folders{Images: filepath.Join(dir, "train"), TestImages: filepath.Join(dir, "test"), Channels: 1}}
+	source := &Files{Kind: "png", Images: filepath.Join(dir, "train"), TestImages: filepath.Join(dir, "test"), Channels: 1}
 	if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, []int{2, 3}) {
 		t.Errorf("shape %v, %v", shape, ok)
 	}
@@ -141,18 +147,18 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	rect := image.Rect(0, 0, 4, 1)
 	colours := []color.NRGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {200, 200, 200, 0}}
 	write(t, dir, "c.png", pngBytes(t, image.NewNRGBA(rect), func(x, _ int) color.Color { return colours[x] }))
-	set, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)
+	set, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got, want := set.Train.Bytes(0), []byte{76, 150, 29, 255}; !slices.Equal(got, want) { // 0.299, 0.587, 0.114 of 255
 		t.Errorf("grey is %v, want %v", got, want)
 	}
-	set, err = (&PNG{Folders{Images: dir, Channels: 1, Background: "black"}}).Load(background, nil, Both)
+	set, err = (&Files{Kind: "png", Images: dir, Channels: 1, Background: "black"}).Load(background, nil, Both)
 	if err != nil || set.Train.Bytes(0)[3] != 0 {
 		t.Errorf("over black: got %v, %v; want 0 for the transparent pixel", set, err)
 	}
-	set, err = (&PNG{Folders{Images: dir, Channels: 3}}).Load(background, nil, Both)
+	set, err = (&Files{Kind: "png", Images: dir, Channels: 3}).Load(background, nil, Both)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +220,7 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 		dir := t.TempDir()
 		write(t, dir, "1.png", good)
 		path := write(t, dir, "2.png", c.b)
-		_, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)
+		_, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)
 		var bad *Error
 		if !errors.As(err, &bad) || bad.Path != path || bad.Dataset != "png" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an *Error about %s with %q", name, err, path, c.want)
@@ -226,11 +232,11 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 	for i := range 1000 {
 		write(t, dir, fmt.Sprintf("s%03d.png", i), good)
 	}
-	if _, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
+	if _, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
 		t.Errorf("a large first file: got %v", err)
 	}
 	var key part.KeyError
-	if err := (&PNG{Folders{Channels: 2}}).Check(); !errors.As(err, &key) || key.Key != "channels" {
+	if err := (&Files{Kind: "png", Channels: 2}).Check(); !errors.As(err, &key) || key.Key != "channels" {
 		t.Errorf("two channels: %v", err)
 	}
 }

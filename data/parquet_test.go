@@ -28,7 +28,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 		if err := os.WriteFile(path, want.File, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		source := &CSV{Tables: Tables{File: path, Labels: "species"}}
+		source := &Files{Kind: "csv", File: path, Labels: "species"}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
 		if err != nil {
 			t.Fatalf("%s: %v", codec, err)
@@ -70,7 +70,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 			t.Fatal(err)
 		}
 		var bad *Error
-		if _, err := Load(t.Context(), &CSV{Tables: Tables{File: path}, Columns: ColumnNames{ImagesColumn: {"d", "f"}}}, Dirs{}, Both); err != nil && !errors.As(err, &bad) {
+		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"d", "f"}}}, Dirs{}, Both); err != nil && !errors.As(err, &bad) {
 			t.Errorf("byte %d: got %v, want an *Error", i, err)
 		}
 	}

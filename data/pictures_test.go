@@ -63,7 +63,7 @@ func TestImagesAreResizedAsByPillow(t *testing.T) {
 	o := own(t)
 	dir := copied(t, map[string]string{"a.png": "picture.png"})
 	for how, want := range map[string][][][]byte{"crop": o.Crop, "pad": o.Pad, "stretch": o.Stretch} {
-		source := &ImageFolders{Folders{Images: dir, Channels: 3, Size: Size{10, 10}, Resize: how}}
+		source := &Files{Kind: "images", Images: dir, Channels: 3, Size: Size{10, 10}, Resize: how}
 		set, err := source.Load(background, nil, Both)
 		if err != nil {
 			t.Fatal(err)
@@ -83,7 +83,7 @@ func TestImagesAreResizedAsByPillow(t *testing.T) {
 func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 	dir := copied(t, map[string]string{"owl/a.JPG": "turned1.jpg", "owl/2024/may/b.png": "picture.png", "wren/c.gif": "picture.gif",
 		"wren/notes.txt": "birds.csv", "empty/readme.md": "birds.csv", ".hidden/x.png": "picture.png"})
-	source := &ImageFolders{Folders{Images: dir, Channels: 1}}
+	source := &Files{Kind: "images", Images: dir, Channels: 1}
 	set, err := source.Load(background, nil, Both)
 	if err != nil {
 		t.Fatal(err)
@@ -123,17 +123,17 @@ func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
 		"fewer classes":         {train, fewer, Both, three, []int{0, 2}},
 		"fewer, test only":      {train, fewer, Need{Test: true}, three, []int{0, 2}},
 		"no classes":            {train, flat, Both, three, nil},
-		"no classes, test only": {train, flat, Need{Test: true}, nil, nil},
+		"no classes, test only": {train, flat, Need{Test: true}, three, nil},
 		"unlabelled training":   {flat, fewer, Need{Test: true}, two, []int{0, 1}},
 		"unlabelled, both":      {flat, fewer, Both, two, []int{0, 1}},
 		"training not there":    {train + "-gone", fewer, Need{Test: true}, two, []int{0, 1}},
 	} {
-		set, err := (&ImageFolders{Folders{Images: c.train, TestImages: c.test, Channels: 1}}).Load(background, nil, c.need)
+		set, err := (&Files{Kind: "images", Images: c.train, TestImages: c.test, Channels: 1}).Load(background, nil, c.need)
 		if err != nil || !slices.Equal(set.Classes, c.classes) || !slices.Equal(set.Test.Labels(), c.labels) {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
 	}
-	source := &ImageFolders{Folders{Images: train, TestImages: other, Channels: 1}}
+	source := &Files{Kind: "images", Images: train, TestImages: other, Channels: 1}
 	_, both := source.Load(background, nil, Both)
 	_, test := source.Load(background, nil, Need{Test: true})
 	_, inspected := source.Inspect(background)
@@ -146,18 +146,18 @@ func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
 
 func TestPNGFoldersSayWhatTheyLeaveOut(t *testing.T) {
 	dir := copied(t, map[string]string{"owl/a.png": "picture.png", "owl/b.jpg": "turned1.jpg", "owl/deep/c.png": "picture.png"})
-	set, err := (&PNG{Folders{Images: dir, Channels: 1}}).Load(background, nil, Both)
+	set, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)
 	if err != nil || set.Train.Len() != 1 || len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `skipped 2 of 3`) || !strings.Contains(set.Notes[0], `name = "images"`) {
 		t.Errorf("%+v, %v", set, err)
 	}
 	jpegs := copied(t, map[string]string{"a.jpg": "turned1.jpg", "b.jpg": "turned2.jpg"})
-	_, err = (&PNG{Folders{Images: jpegs, Channels: 1}}).Load(background, nil, Both)
+	_, err = (&Files{Kind: "png", Images: jpegs, Channels: 1}).Load(background, nil, Both)
 	var bad *Error
 	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `write name = "images" in the dataset table to read the 2 images`) {
 		t.Errorf("JPEG only: %v", err)
 	}
 	splits := copied(t, map[string]string{"train/a.png": "picture.png", "test/b.png": "picture.png"})
-	if notes, err := (&ImageFolders{Folders{Images: splits, Channels: 1}}).Inspect(background); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "name each with images and test_images") {
+	if notes, err := (&Files{Kind: "images", Images: splits, Channels: 1}).Inspect(background); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "name each with images and test_images") {
 		t.Errorf("folders of splits: %q, %v", notes, err)
 	}
 }
@@ -165,7 +165,7 @@ func TestPNGFoldersSayWhatTheyLeaveOut(t *testing.T) {
 func TestImagesOfDifferentSizesSayWhatToWrite(t *testing.T) {
 	dir := copied(t, map[string]string{"a.png": "picture.png"})
 	write(t, dir, "b.png", pngBytes(t, image.NewGray(image.Rect(0, 0, 7, 5)), func(x, y int) color.Color { return color.Gray{byte(x)} }))
-	source := &ImageFolders{Folders{Images: dir, Channels: 1}}
+	source := &Files{Kind: "images", Images: dir, Channels: 1}
 	_, loaded := source.Load(background, nil, Both)
 	_, inspected := source.Inspect(background)
 	for _, err := range []error{loaded, inspected} {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,11 +23,28 @@ type Rows struct {
 	Wide    []float64 // the values that WriteRows writes to .csv files, if float32 does not represent them; nil for none
 }
 
-// reader is implemented by sources whose keys also apply to other files of the same kind.
-type reader interface {
-	// reading returns the keys for array files, pictures the keys for image files.
-	reading() reading
-	pictures() pictures
+// like is a source with changed keys for [ReadRows].
+type like struct {
+	Source
+	r reading
+}
+
+// likeOf returns the keys of a source for other files. ok is false for a source that has none, like a published or generated set.
+func likeOf(s Source) (l like, ok bool) {
+	switch s := s.(type) {
+	case like:
+		return s, true
+	case *Files:
+		l = like{s, s.reading()}
+		if s.is(singleFiles) { // a further file contains one array for each column, with its name
+			l.r.Labels, l.r.Columns = "", ColumnNames{}
+			for name := range s.Columns {
+				l.r.Columns[name] = []string{name}
+			}
+		}
+		return l, true
+	}
+	return like{Source: s}, false
 }
 
 // InOrder returns a source with the keys of s, for [ReadRows]. If a .csv file has the named columns of values, each
@@ -36,76 +52,34 @@ type reader interface {
 // names InOrder returns s. The entries of a sparse matrix are assigned to the columns with these names, or without names to
 // the columns with the same numbers.
 func InOrder(s Source, columns []string) Source {
-	if t, ok := s.(*Triples); ok {
-		return knownColumns{t, columns}
+	l, ok := likeOf(s)
+	if !ok || len(columns) == 0 {
+		return s
 	}
-	if r, ok := s.(reader); ok && len(columns) > 0 {
-		return ordered{s, r, columns}
-	}
-	return s
-}
-
-// knownColumns is a source of sparse matrices whose columns are assigned by name to those of another matrix.
-type knownColumns struct {
-	*Triples
-	columns []string
-}
-
-// rows reads the rows of a file.
-func (k knownColumns) rows(ctx context.Context, path string, shape []int) (*Rows, error) {
-	images, err := ReadTriples(ctx, path, k.Triples)
-	if err != nil {
-		return nil, err
-	}
-	if images, err = images.withColumns(k.columns, shape); err != nil {
-		return nil, &Error{Path: path, Err: err}
-	}
-	return &Rows{Images: images, Names: images.RowNames()}, nil
-}
-
-// ordered is a source whose columns have a known order.
-type ordered struct {
-	Source
-	reader
-	columns []string
-}
-
-func (o ordered) reading() reading {
-	r := o.reader.reading()
-	r.order = o.columns
-	return r
+	l.r.order = columns
+	return l
 }
 
 // Reading returns a source with the keys of s, for [ReadRows], that also reads the given columns (other than images) from the
-// same file, with the types and classes of the training. If s has no keys for files, like a published or generated set, the
-// columns or arrays with the same names are read.
+// same file, with the types and classes of the training. If s has no keys for files, the columns or arrays with the same names are read.
 func Reading(s Source, columns ...Column) Source {
 	columns = inFiles(columns)
-	r, ok := s.(reader)
-	if _, sparse := s.(knownColumns); sparse || len(columns) == 0 {
+	l, ok := likeOf(s)
+	if l.r.is(entryFiles) || len(columns) == 0 {
 		return s
 	}
 	if !ok {
-		r = byName(columns)
+		l.r.Columns = ColumnNames{}
 	}
-	return withColumns{s, r, columns}
-}
-
-// byName replaces a source without keys for files. The columns of a file are identified by their own names.
-type byName []Column
-
-func (b byName) reading() reading {
-	r := reading{held: ColumnNames{}}
-	for _, c := range b {
-		if c.Name != LabelsColumn {
-			r.held[c.Name] = []string{c.Name}
+	l.r.known, l.r.need = columns, nil
+	for _, c := range columns {
+		l.r.need = append(l.r.need, c.Name)
+		if !ok && c.Name != LabelsColumn {
+			l.r.Columns[c.Name] = []string{c.Name}
 		}
 	}
-	return r
+	return l
 }
-
-// pictures implements [reader] without settings for image files.
-func (byName) pictures() pictures { return pictures{} }
 
 // inFiles returns the columns that a file must contain: the mask of missing entries is replaced by the column that it masks.
 func inFiles(columns []Column) (list []Column) {
@@ -121,22 +95,6 @@ func inFiles(columns []Column) (list []Column) {
 	return list
 }
 
-// withColumns is a source from which further columns are read.
-type withColumns struct {
-	Source
-	reader
-	columns []Column
-}
-
-func (w withColumns) reading() reading {
-	r := w.reader.reading()
-	r.known = w.columns
-	for _, c := range w.columns {
-		r.need = append(r.need, c.Name)
-	}
-	return r
-}
-
 // ReadRows reads the samples, or the codes, of a file that belongs to no data set: .npy or IDX, gzipped or not, .npz,
 // .safetensors, .csv, one image, or a folder of images. The format is detected from the content, except for .csv. uint8 values
 // become value/255, floats are used unchanged; arrays are (n, values), (n, height, width) or (n, height, width, channels).
@@ -146,16 +104,19 @@ func (w withColumns) reading() reading {
 // shape, the file determines the shape. If like is not nil, its keys apply to files of its kind: columns, names of arrays,
 // axes, the size of images; see [InOrder] for the order of columns. All errors about the file are of type *Error.
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
-	if k, ok := like.(knownColumns); ok {
-		return k.rows(ctx, path, shape)
+	l, _ := likeOf(like)
+	r := l.r
+	r.shape, r.loose = shape, true
+	r.Channels = 1
+	if len(shape) == 3 && shape[2] == 3 {
+		r.Channels = 3
 	}
-	r, p := reading{}, pictures{}
-	if l, ok := like.(reader); ok {
-		r = l.reading()
-		p = l.pictures()
+	if r.is(entryFiles) {
+		matched, _ := r.matched(path)
+		r.Files = *matched
 	}
-	r.shape = shape
-	rows, err := readRows(ctx, path, r, p)
+	r.File = path
+	rows, err := r.rows(ctx)
 	if err == nil {
 		err = rows.lacks(r)
 	}
@@ -181,42 +142,21 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	return rows.Images, nil
 }
 
-func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, error) {
-	r.loose = true
-	info, err := os.Stat(path)
+// rows reads the samples of a file.
+func (r reading) rows(ctx context.Context) (*Rows, error) {
+	t, err := r.table(ctx)
 	if err != nil {
 		return nil, err
 	}
-	p.channels = 1
-	if len(r.shape) == 3 && r.shape[2] == 3 {
-		p.channels = 3
+	if t.sparse != nil {
+		images, err := t.sparse.withColumns(r.order, r.shape)
+		return &Rows{Images: images, Names: images.RowNames()}, err
+	}
+	images, err := r.samples(t.values)
+	if err != nil {
+		return nil, err
 	}
 	names, known := r.classNames()
-	if info.IsDir() {
-		rows, err := p.rows(ctx, path, r.shape)
-		if err != nil || !known {
-			return rows, err
-		}
-		t := table{labels: rows.labels, classes: rows.Classes}
-		rows.Classes, err = t.resolve(names, false)
-		rows.labels = t.labels
-		return rows, err
-	}
-	start, err := head(path, formatHead)
-	if err != nil {
-		return nil, err
-	}
-	if isImage(start) {
-		return p.row(ctx, path, r.shape)
-	}
-	t, _, err := readTable(ctx, path, r)
-	if err != nil {
-		return nil, err
-	}
-	images, err := r.layout.plain(t.values, r.shape)
-	if err != nil {
-		return nil, err
-	}
 	classes, err := t.resolve(names, !known)
 	if err != nil {
 		return nil, err
@@ -225,7 +165,7 @@ func readRows(ctx context.Context, path string, r reading, p pictures) (*Rows, e
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, err
 	}
-	return &Rows{Images: images, Names: t.names, Classes: classes, Notes: t.otherColumns(path, r.order)}, err
+	return &Rows{Images: images, Names: t.names, Classes: classes, Notes: append(t.warnings, t.otherColumns(r.File, r.order)...)}, nil
 }
 
 // classNames returns the class names of the training if the labels are one of the columns to read. Otherwise known is false,
@@ -252,13 +192,13 @@ func (r *Rows) lacks(keys reading) error {
 	return nil
 }
 
-// plain returns the samples of an array according to the keys. If shape is the shape of codes, the values are not interpreted
+// samples returns the samples of an array according to the keys. If shape is the shape of codes, the values are not interpreted
 // as images.
-func (l *Layout) plain(a array, shape []int) (*Images, error) {
-	if len(shape) < 2 {
-		return l.images(a)
+func (r reading) samples(a array) (*Images, error) {
+	if len(r.shape) < 2 {
+		return r.plain(a)
 	}
-	images, _, err := l.read(a)
+	images, _, err := r.interpret(a)
 	return images, err
 }
 

@@ -84,10 +84,6 @@ func ScaleIsFitted(source Source) bool {
 	return ok && s.FitsScale()
 }
 
-func (l Layout) FitsScale() bool { return l.Scale.Fitted() }
-
-func (f *Folders) FitsScale() bool { return f.Scale.Fitted() }
-
 // FromTOML sets s from a TOML value: the name of a method, or a non-zero number.
 func (s *Scale) FromTOML(value any) error {
 	var factor float64

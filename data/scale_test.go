@@ -104,39 +104,40 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 		planes[i] = byte(i % 251)
 	}
 	first := write(t, dir, "first.npy", npyBytes("|u1", "False", "(2, 3, 8, 9)", binary.LittleEndian, planes))
-	load := func(path string, layout Layout) (*Set, error) {
-		set, err := (&NPY{Arrays{Images: path, Layout: layout}}).Load(background, nil, Both)
+	load := func(path string, layout Files) (*Set, error) {
+		layout.Images = path
+		set, err := as("npy", layout).Load(background, nil, Both)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return set, set.Doubt()
 	}
 	var bad *Error
-	if _, err := load(floats, Layout{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write scale = "bytes"`) {
+	if _, err := load(floats, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write scale = "bytes"`) {
 		t.Errorf("floats up to 255: %v", err)
 	}
-	set, err := load(floats, Layout{Scale: Scale{Method: scaleBytes}})
+	set, err := load(floats, Files{Scale: Scale{Method: scaleBytes}})
 	if splits, split := set.Split(Selection{}, 1); err != nil || split != nil || splits.Fit.Float32()[2] != 1 {
 		t.Errorf(`floats up to 255 with scale = "bytes": %v, %v`, err, split)
 	}
-	if _, err := load(floats, Layout{Scale: Scale{Factor: 1}}); err != nil {
+	if _, err := load(floats, Files{Scale: Scale{Factor: 1}}); err != nil {
 		t.Errorf("floats up to 255 with scale = 1: %v", err)
 	}
-	if _, err := load(first, Layout{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write axes = "nchw"`) {
+	if _, err := load(first, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write axes = "nchw"`) {
 		t.Errorf("channels first: %v", err)
 	}
-	if set, err := load(first, Layout{Axes: channelsLast}); err != nil || !slices.Equal(set.Shape, []int{3, 8, 9}) {
+	if set, err := load(first, Files{Axes: channelsLast}); err != nil || !slices.Equal(set.Shape, []int{3, 8, 9}) {
 		t.Errorf("axes = nhwc: shape %v, %v", set.Shape, err)
 	}
-	set, err = load(first, Layout{Axes: channelsFirst})
+	set, err = load(first, Files{Axes: channelsFirst})
 	if err != nil || !slices.Equal(set.Shape, []int{8, 9, 3}) {
 		t.Fatalf("axes = nchw: shape %v, %v", set.Shape, err)
 	}
 	rows := write(t, dir, "rows.npy", npyBytes("|u1", "False", "(2, 216)", binary.LittleEndian, planes))
-	if _, err := load(rows, Layout{Height: 8, Width: 9, Axes: channelsFirst}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `axes = "nchw" is for arrays of four axes`) {
+	if _, err := load(rows, Files{Height: 8, Width: 9, Axes: channelsFirst}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `axes = "nchw" is for arrays of four axes`) {
 		t.Errorf("rows with axes = nchw: %v", err)
 	}
-	for _, l := range []Layout{{Height: 8, Width: 9}, {Height: 8, Width: 9, Axes: channelsLast}, {Height: 8, Width: 27, Axes: channelsFirst}, {Axes: channelsFirst}} {
+	for _, l := range []Files{{Height: 8, Width: 9}, {Height: 8, Width: 9, Axes: channelsLast}, {Height: 8, Width: 27, Axes: channelsFirst}, {Axes: channelsFirst}} {
 		if _, err := load(rows, l); err != nil {
 			t.Errorf("rows with %+v: %v", l, err)
 		}

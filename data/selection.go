@@ -28,7 +28,7 @@ type Selection struct {
 // DefaultSelection returns the selection of an empty table: the training images, a tenth of them held out for validation (none
 // for a generated set, and none for a sparse matrix, in which entries are hidden instead).
 func DefaultSelection(s Source) Selection {
-	if _, sparse := s.(*Triples); origin(s) == Generated || sparse {
+	if origin(s) == Generated || SparseOf(s) != nil {
 		return Selection{Fit: "train"}
 	}
 	return Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}

@@ -106,8 +106,8 @@ func TestDefaultsHoldOutATenthOfWhatIsNotGenerated(t *testing.T) {
 		source Source
 		want   float64
 	}{
-		{FashionMNIST(), 0.1}, {MNIST(), 0.1}, {&Swimmer{}, 0}, {&Bars{}, 0}, {&IDX{}, 0.1},
-		{&IDX{Arrays{TestImages: "a"}}, 0.1}, {&NPY{Arrays{TestImages: "a"}}, 0.1}, {&PNG{Folders{TestImages: "a"}}, 0.1},
+		{FashionMNIST(), 0.1}, {MNIST(), 0.1}, {&Swimmer{}, 0}, {&Bars{}, 0}, {&Files{Kind: "idx"}, 0.1},
+		{&Files{Kind: "idx", TestImages: "a"}, 0.1}, {&Files{Kind: "npy", TestImages: "a"}, 0.1}, {&Files{Kind: "png", TestImages: "a"}, 0.1},
 	} {
 		sel := DefaultSelection(c.source)
 		if sel != (Selection{Fit: "train", Validation: Validation{Fraction: c.want}}) {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// TableSketch says which columns a file has, for a first declaration of a data set. The file is read like that of [CSV].
+// TableSketch says which columns a file has, for a first declaration of a data set. The file is read like that of the data set csv.
 type TableSketch struct {
 	Rows    int
 	Decimal string // sign before the fraction of its numbers, "." or ","
@@ -43,16 +43,11 @@ var decimals = [2]string{".", ","}
 
 // SketchTable reads all cells of a file of columns. The error is that of a training that reads the file, [*Error].
 func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
-	start, err := head(path, formatHead)
-	if err != nil {
-		return nil, badFile("csv", path, err)
-	}
-	open := openColumns
-	if other := detected(start, path); other != nil && other.dataset == "csv" {
-		open = other.open
-	}
-	o, _, err := open(ctx, path)
+	o, err := reading{Files: Files{Kind: "csv", File: path}}.open(ctx)
 	defer o.close()
+	if err == nil && o.csv == nil {
+		err = errNoTable
+	}
 	if err != nil {
 		return nil, badFile("csv", path, err)
 	}
@@ -133,7 +128,7 @@ type PictureSketch struct {
 	Coloured bool // a pixel is not grey; of many pictures, about 100 are read
 }
 
-// SketchPictures reads the headers of all pictures in a folder and its class folders, which are those of [ImageFolders].
+// SketchPictures reads the headers of all pictures in a folder and its class folders, which are those of the data set images.
 func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) {
 	l, err := (pictures{}).list(folder)
 	if err != nil {
@@ -184,8 +179,8 @@ func coloured(m image.Image) bool {
 	return false
 }
 
-// IsPicture reports whether a file has the extension of a picture that [ImageFolders] reads.
+// IsPicture reports whether a file has the extension of a picture that the data set images reads.
 func IsPicture(path string) bool { return (pictures{}).reads(path) }
 
-// IsTable reports whether a file is one that [CSV] reads, by its content or its extension.
+// IsTable reports whether a file is one that the data set csv reads, by its content or its extension.
 func IsTable(path string) bool { return reads(path) == "csv" }

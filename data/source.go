@@ -50,18 +50,21 @@ type Inner struct {
 // Namer is implemented by sources whose values have names.
 type Namer interface {
 	// ValueNames reads the names of the values of a sample, such as column names, in order. It also returns the file that
-	// contains them, with its checksum: a run must not use names from a file that has changed since the training.
+	// contains them, with its checksum: a run must not use names from a file that has changed since the training. There are no names
+	// if the list is nil.
 	ValueNames(ctx context.Context) ([]string, File, error)
 }
 
 // Describer is implemented by sources that select columns of a file.
 type Describer interface {
-	// Describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+	// Describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`; "" if there is none.
 	Describe(ctx context.Context) (string, error)
 }
 
 // Inspector is implemented by sources that can find errors in their files without reading them completely.
 type Inspector interface {
+	// Inspects reports whether they can with their keys.
+	Inspects() bool
 	// Inspect returns warnings, such as skipped files, and the error that Load would return, if it is detectable without
 	// reading values. A missing file is an [*Error] with the problem [NotFound].
 	Inspect(ctx context.Context) (notes []string, err error)

@@ -36,20 +36,21 @@ func TestTestSamplesInTheSameFileHaveTheirOwnLabels(t *testing.T) {
 		intsArray("labels", 0, 1), intsArray("t", 1, 0), textsArray("names", "a", "b"))
 	for name, c := range map[string]struct {
 		labels string
-		named  Named
+		named  Files
 		file   string
 		want   []int
 	}{
-		"another array":              {"labels", Named{Tensor: "x_train", TestTensor: "x_test"}, "", nil},
-		"the same, named":            {"labels", Named{Tensor: "x_train", TestTensor: "x_test"}, path, nil},
-		"the same, spelt otherwise":  {"labels", Named{Tensor: "x_train", TestTensor: "x_test"}, filepath.Dir(path) + "/./x.npz", nil},
-		"usual labels":               {"", Named{Tensor: "x_train", TestTensor: "x_test"}, "", nil},
-		"of another number":          {"labels", Named{Tensor: "x_train", TestTensor: "x_more"}, "", nil},
-		"labels that are named":      {"labels", Named{Tensor: "x_train", TestTensor: "x_test", TestLabels: "t"}, "", []int{1, 0}},
-		"the labels of the training": {"labels", Named{Tensor: "x_train", TestTensor: "x_test", TestLabels: "labels"}, "", []int{0, 1}},
-		"the same array":             {"labels", Named{Tensor: "x_train", TestTensor: "x_train"}, "", []int{0, 1}},
+		"another array":              {"labels", Files{Tensor: "x_train", TestTensor: "x_test"}, "", nil},
+		"the same, named":            {"labels", Files{Tensor: "x_train", TestTensor: "x_test"}, path, nil},
+		"the same, spelt otherwise":  {"labels", Files{Tensor: "x_train", TestTensor: "x_test"}, filepath.Dir(path) + "/./x.npz", nil},
+		"usual labels":               {"", Files{Tensor: "x_train", TestTensor: "x_test"}, "", nil},
+		"of another number":          {"labels", Files{Tensor: "x_train", TestTensor: "x_more"}, "", nil},
+		"labels that are named":      {"labels", Files{Tensor: "x_train", TestTensor: "x_test", TestLabels: "t"}, "", []int{1, 0}},
+		"the labels of the training": {"labels", Files{Tensor: "x_train", TestTensor: "x_test", TestLabels: "labels"}, "", []int{0, 1}},
+		"the same array":             {"labels", Files{Tensor: "x_train", TestTensor: "x_train"}, "", []int{0, 1}},
 	} {
-		source := &NPZ{Tables{Images: path, TestImages: c.file, Labels: c.labels}, Layout{}, c.named}
+		source := as("npz", c.named)
+		source.Images, source.TestImages, source.Labels = path, c.file, c.labels
 		set, err := source.Load(background, nil, Both)
 		if err != nil || !slices.Equal(set.Train.Labels(), []int{0, 1}) || !slices.Equal(set.Test.Labels(), c.want) {
 			t.Errorf("%s: %+v, %v", name, set, err)
@@ -59,7 +60,7 @@ func TestTestSamplesInTheSameFileHaveTheirOwnLabels(t *testing.T) {
 
 func TestTheTextsMinusOneAndOneAreTwoClasses(t *testing.T) {
 	path := npzFile(t, "x.npz", samplesArray("x", 1, 2), textsArray("labels", "-1", "1"))
-	set, err := (&NPZ{Tables: Tables{Images: path}}).Load(background, nil, Both)
+	set, err := (&Files{Kind: "npz", Images: path}).Load(background, nil, Both)
 	if err != nil || !slices.Equal(set.Classes, []string{"-1", "1"}) || !slices.Equal(set.Train.Labels(), []int{0, 1}) {
 		t.Errorf("got %+v, %v", set, err)
 	}
@@ -85,7 +86,7 @@ func TestLabelsOfColumnsAreNumbersOrNamesAsInTheTraining(t *testing.T) {
 		"a name for a number":  {"0 1", "x", nil, nil, nil, `the class "x", which no training sample has ()`},
 	} {
 		dir := t.TempDir()
-		source := &CSV{Tables: Tables{Images: labelFile(t, dir, "train.csv", c.train), TestImages: labelFile(t, dir, "test.csv", c.test)}}
+		source := &Files{Kind: "csv", Images: labelFile(t, dir, "train.csv", c.train), TestImages: labelFile(t, dir, "test.csv", c.test)}
 		set, err := source.Load(background, nil, Both)
 		if c.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), c.problem) {
@@ -121,7 +122,7 @@ func TestNumbersOfTestSamplesCountTheClassesOfTheirFile(t *testing.T) {
 		"an unknown class": {[]namedArray{intsArray("labels", 0, 1), textsArray("classes", "ant", "dog")}, nil, `the class "dog", which no training sample has`},
 		"no such class":    {[]namedArray{intsArray("labels", 0, 2), textsArray("classes", "ant", "cat")}, nil, "sample 1 has the label 2, but the array classes has 2 names"},
 	} {
-		source := &NPZ{Tables: Tables{Images: train, TestImages: npzFile(t, "test.npz", append(c.test, samplesArray("x", 3, 4))...)}}
+		source := &Files{Kind: "npz", Images: train, TestImages: npzFile(t, "test.npz", append(c.test, samplesArray("x", 3, 4))...)}
 		set, err := source.Load(background, nil, Both)
 		if c.problem != "" {
 			if err == nil || !strings.Contains(err.Error(), c.problem) {

@@ -4,9 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/csv"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -14,101 +12,119 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-
-	"tessera/config/part"
 )
 
 func init() {
-	Registry.Register("triples", "your own sparse matrix: a line per entry (row, column, value) in a .csv file, or SciPy's .npz files (save_npz)",
-		func() Source { return &Triples{Empty: refuseEmpty, Absent: absentMissing} })
+	RegisterFormat(Format{Dataset: "triples", About: "your own sparse matrix: a line per entry (row, column, value) in a .csv file, SciPy's .npz files (save_npz), or MatrixMarket files (.mtx)",
+		Sort: entryFiles, Open: openTriples})
 }
 
-// Triples is a user-defined sparse matrix of which only some entries are known, for example ratings of films by users. A
-// sample is a row of the matrix; all other entries are missing, or with absent = "zero", as in a matrix of counts, 0. A .csv file has a line for each entry. Rows and columns may
-// have any names and are sorted by name, or as numbers if all names are whole numbers. An .npz file has the form of
-// scipy.sparse.save_npz in the layout COO, CSR or CSC; its rows and columns are numbered. Files are read twice from the disk;
-// in memory an entry takes 8 bytes.
-type Triples struct {
-	File   string `toml:"file" required:"true" doc:"file of the entries, .csv or .npz"`
-	Row    string `toml:"row" doc:"column of a .csv file with the names of rows; by default the first"`
-	Column string `toml:"column" doc:"column with the names of columns; by default the second"`
-	Value  string `toml:"value" doc:"column of the values; by default the third"`
-	Empty  string `toml:"empty" oneof:"refuse drop" doc:"rows and columns of an .npz file without an entry: refuse, an error, or drop, which omits them; the names of the others are their numbers"`
-	Absent string `toml:"absent" oneof:"missing zero" doc:"entries that the file does not have: missing, as in ratings, or zero, as in counts; with zero, rows and columns without an entry are not refused"`
+// Matrix is an opened file of the entries of a sparse matrix. A sample is a row of the matrix; all other entries are missing, or with
+// absent = "zero", as in a matrix of counts, 0. Files are read twice from the disk; in memory an entry takes 8 bytes.
+type Matrix struct {
+	Rows, Columns int // their numbers; 0 if they have names, and are known only after all entries are read
+	Count         int // number of entries; 0 if it is not known
+	// Each calls do for every entry, in the order of the file; place is its line or its index.
+	Each func(ctx context.Context, do func(place, row, column int, v float32) error) error
+
+	rows, columns *named // their names; nil for numbers
+	warnings      []string
+	closes        func()
 }
 
-// Origin returns [OwnFiles]: there is nothing to download.
-func (*Triples) Origin() Origin { return OwnFiles }
-
-func (s *Triples) hasMissing() bool { return s.Absent != absentZero }
-func (*Triples) Unlabelled() bool   { return true }
-
-// Check returns an error for a key that requires another, missing key.
-func (s *Triples) Check() error {
-	if name := cmp.Or(s.Row, s.Column); name != "" && (s.Row == s.Column || s.Row == s.Value || s.Column == s.Value) {
-		return part.KeyErrorf("column", "row, column and value are three columns of the file: got %q, %q and %q", s.Row, s.Column, s.Value)
+func (m *Matrix) close() {
+	if m.closes != nil {
+		m.closes()
 	}
-	return nil
 }
 
-// Shape implements [Source]. The number of columns of a .csv file is known only after all lines are read.
-func (s *Triples) Shape(Dirs) ([]int, bool) {
-	if s.Empty == dropEmpty {
-		return nil, false
+// dims returns the axes of the matrix if they are known without reading all entries.
+func (m *Matrix) dims(r reading) ([]int, error) {
+	if m.Columns == 0 || r.Empty == dropEmpty {
+		return nil, errors.New("the number of columns is not known")
 	}
-	f, err := openSparseNPZ(s.File)
+	return []int{max(m.Rows, 1), m.Columns}, nil
+}
+
+// counted returns the numbers of entries of all rows and columns. Names are sorted afterwards: as numbers if all are whole numbers, else
+// as texts.
+func (m *Matrix) counted(ctx context.Context) (rows, columns *axis, entries int, err error) {
+	rows, columns = newAxis(m.Rows), newAxis(m.Columns)
+	rows.named, columns.named = m.rows != nil, m.rows != nil
+	err = m.Each(ctx, func(_, i, j int, _ float32) error {
+		entries++
+		return cmp.Or(rows.count(i, "row"), columns.count(j, "column"))
+	})
+	if err == nil && entries == 0 {
+		err = errors.New("has no entries: want a line for each of them after the first one")
+	}
+	if err == nil && m.rows != nil {
+		rows.texts, columns.texts = m.rows.sort(rows), m.columns.sort(columns)
+	}
+	return rows, columns, entries, err
+}
+
+// matrixTable reads the entries of a sparse matrix.
+func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error) {
+	m := o.matrix
+	rows, columns, _, err := m.counted(ctx)
+	if err == nil && (r.Absent != absentZero || r.Empty == dropEmpty) {
+		err = errors.Join(rows.compact("row", r.Empty), columns.compact("column", r.Empty))
+	}
 	if err != nil {
-		return nil, false
+		return t, err
 	}
-	defer f.close()
-	return []int{f.columns}, true
-}
-
-func (s *Triples) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
-	set := &Set{Name: "triples"}
-	images, file, err := s.read(ctx, s.File)
+	e, err := collect(rows, columns, func(add func(i, j int, v float32) error) error {
+		return m.Each(ctx, func(_, i, j int, v float32) error { return add(i, j, v) })
+	})
 	if err != nil {
-		return nil, badFile(set.Name, s.File, err)
+		return t, err
 	}
-	set.Files, set.Shape, set.Train = []File{file}, images.Shape, images
-	if header := headerOf(s.File); len(header) > 3 && s.Row == "" && isID(header[0]) {
-		set.Notes = append(set.Notes, fmt.Sprintf("%s: the first column, %q, is read as the names of rows: if it numbers the lines, write row = %.60q, column = %.60q, value = %.60q in the dataset table",
-			inLine(s.File), header[0], header[1], header[2], header[3]))
+	for i := range e.rows() {
+		if j := e.sortRow(i); j >= 0 {
+			return t, m.twice(ctx, rows, columns, i, j)
+		}
 	}
-	return set, nil
+	file, err := o.checksum(ctx)
+	e.rowNames, e.zeros = rows.names(), r.Absent == absentZero
+	return table{files: []File{file}, sparse: newEntryImages(e, columns.n, columns.names()), warnings: m.warnings}, err
 }
 
-// Describe implements [Describer].
-func (s *Triples) Describe(context.Context) (string, error) {
-	header := headerOf(s.File)
-	if len(header) < 3 {
-		return "", nil
-	}
-	return inLine(fmt.Sprintf("rows %s, columns %s, values %s", cmp.Or(s.Row, header[0]), cmp.Or(s.Column, header[1]), cmp.Or(s.Value, header[2]))), nil
-}
-
-// Size returns the numbers of rows, columns and entries. It does not read the values of an .npz file.
-func (s *Triples) Size(ctx context.Context) (rows, columns, entries int, err error) {
-	start, err := head(s.File, formatHead)
+// twice returns the error for an entry that occurs twice.
+func (m *Matrix) twice(ctx context.Context, rows, columns *axis, i, j int) error {
+	var places []int
+	err := m.Each(ctx, func(place, r, c int, _ float32) error {
+		if r == rows.number(i) && c == columns.number(j) {
+			places = append(places, place)
+		}
+		return nil
+	})
 	switch {
 	case err != nil:
-	case strings.HasPrefix(string(start), zipMagic):
-		var f *sparseNPZ
-		if f, err = openSparseNPZ(s.File); err == nil {
-			rows, columns, entries = f.rows, f.columns, f.count
-			f.close()
-		}
-	default:
-		of, to := newNamed(), newNamed()
-		err = s.lines(ctx, s.File, io.Discard, func(_ int, row, column string, _ float32) error {
-			of.count(row)
-			to.count(column)
-			entries++
-			return nil
-		})
-		rows, columns = len(of.counts), len(to.counts)
+		return err
+	case len(places) < 2:
+		return errChanged
+	case m.rows != nil:
+		return fmt.Errorf("line %d: row %.60q, column %.60q is given a second time, first in line %d: keep one of them, or their mean", places[1], rows.texts[i], columns.texts[j], places[0])
 	}
-	return rows, columns, entries, badFile("triples", s.File, err)
+	return fmt.Errorf("row %d, column %d is given twice, by the entries %d and %d: add them up first, with sum_duplicates() of SciPy",
+		rows.number(i), columns.number(j), places[0], places[1])
+}
+
+// CountEntries returns the numbers of rows, columns and entries of a sparse matrix. It reads all entries only if the header lacks the numbers.
+func (f *Files) CountEntries(ctx context.Context) (rows, columns, entries int, err error) {
+	r := f.reading()
+	o, err := r.open(ctx)
+	defer o.close()
+	if err == nil && o.matrix.Count > 0 {
+		return o.matrix.Rows, o.matrix.Columns, o.matrix.Count, nil
+	}
+	if err == nil {
+		var of, to *axis
+		of, to, entries, err = o.matrix.counted(ctx)
+		rows, columns = of.n, to.n
+	}
+	return rows, columns, entries, badFile(f.Kind, r.File, err)
 }
 
 // The values of the keys `empty` and `absent`.
@@ -120,77 +136,28 @@ const (
 // mostRows is the maximum number of rows, and of columns, of a matrix, because their indices are int32.
 const mostRows = math.MaxInt32
 
-// read reads a file of entries.
-func (s *Triples) read(ctx context.Context, path string) (*Images, File, error) {
-	start, err := head(path, formatHead)
-	if err != nil {
-		return nil, File{}, err
-	}
-	if !strings.HasPrefix(string(start), zipMagic) {
-		return s.readCSV(ctx, path)
-	}
-	file, err := streamFile(ctx, path, math.MaxInt64-1, func([]byte, int64) {})
-	if err != nil {
-		return nil, file, err
-	}
-	f, err := openSparseNPZ(path)
-	if err != nil {
-		return nil, file, err
-	}
-	defer f.close()
-	rows, columns := newAxis(f.rows), newAxis(f.columns)
-	err = f.each(ctx, func(_, i, j int, _ float32) error {
-		rows.counts[i]++
-		columns.counts[j]++
-		return nil
-	})
-	if err != nil {
-		return nil, file, err
-	}
-	if s.Absent != absentZero || s.Empty == dropEmpty {
-		if err := errors.Join(rows.compact("row", s.Empty), columns.compact("column", s.Empty)); err != nil {
-			return nil, file, err
-		}
-	}
-	e, err := collect(rows, columns, func(add func(i, j int, v float32) error) error {
-		return f.each(ctx, func(_, i, j int, v float32) error { return add(i, j, v) })
-	})
-	if err != nil {
-		return nil, file, err
-	}
-	for i := range e.rows() {
-		j := e.sortRow(i)
-		if j < 0 {
-			continue
-		}
-		var places []int
-		err := f.each(ctx, func(place, r, c int, _ float32) error {
-			if r == rows.number(i) && c == columns.number(j) {
-				places = append(places, place)
-			}
-			return nil
-		})
-		if err != nil {
-			return nil, file, err
-		}
-		if len(places) < 2 {
-			return nil, file, errChanged
-		}
-		return nil, file, fmt.Errorf("row %d, column %d is given twice, by the entries %d and %d: add them up first, with sum_duplicates() of SciPy",
-			rows.number(i), columns.number(j), places[0], places[1])
-	}
-	e.rowNames, e.zeros = rows.names(), s.Absent == absentZero
-	return newEntryImages(e, columns.n, columns.names()), file, nil
-}
-
-// axis describes the rows, or the columns, of a matrix whose rows and columns are numbered.
+// axis describes the rows, or the columns, of a matrix.
 type axis struct {
 	counts []int32 // number of entries of each row or column
 	index  []int32 // index of each row or column without the omitted ones; nil if none is omitted
+	named  bool
+	texts  []string // names, if the file has them
 	n      int
 }
 
 func newAxis(n int) *axis { return &axis{counts: make([]int32, n), n: n} }
+
+// count counts an entry of a row or column, which a named one may be the first time.
+func (a *axis) count(i int, what string) error {
+	switch n := len(a.counts); {
+	case i == n && a.named && i < mostRows:
+		a.counts, a.n = append(a.counts, 0), i+1
+	case i < 0 || i >= n:
+		return fmt.Errorf("%s %d: want one of %d", what, i, n)
+	}
+	a.counts[i]++
+	return nil
+}
 
 // compact omits rows or columns without an entry, or returns an error, depending on the key empty.
 func (a *axis) compact(what, empty string) error {
@@ -237,10 +204,10 @@ func (a *axis) number(at int) int {
 	return from - 1
 }
 
-// names returns the numbers as texts, nil if none is omitted.
+// names returns the names: those of the file, or the numbers as texts, nil if none is omitted.
 func (a *axis) names() []string {
 	if a.index == nil {
-		return nil
+		return a.texts
 	}
 	names := make([]string, a.n)
 	for i := range names {
@@ -276,90 +243,54 @@ func collect(rows, columns *axis, each func(add func(i, j int, v float32) error)
 
 var errChanged = errors.New("has changed while it was read")
 
-// readCSV reads a CSV file with one entry per line.
-func (s *Triples) readCSV(ctx context.Context, path string) (*Images, File, error) {
-	digest := sha256.New()
-	rows, columns := newNamed(), newNamed()
-	err := s.lines(ctx, path, digest, func(line int, row, column string, _ float32) error {
-		rows.count(row)
-		columns.count(column)
-		if len(rows.counts) > mostRows || len(columns.counts) > mostRows {
-			return fmt.Errorf("has more than %d rows or columns", mostRows)
-		}
-		return nil
-	})
-	file := File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
-	if err == nil && len(rows.counts) == 0 {
-		err = errors.New("has no entries: want a line for each of them after the first one")
-	}
-	if err != nil {
-		return nil, file, err
-	}
-	rowNames, columnNames := rows.sort(), columns.sort()
-	e, err := collect(rows.axis(), columns.axis(), func(add func(i, j int, v float32) error) error {
-		return s.lines(ctx, path, io.Discard, func(_ int, row, column string, v float32) error {
-			i, known := rows.index[row]
-			j, also := columns.index[column]
-			if !known || !also {
-				return errChanged
+// openTriples opens a .csv file with a line for each entry. Rows and columns may have any names.
+func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
+	m := &Matrix{rows: &named{index: map[string]int32{}}, columns: &named{index: map[string]int32{}}}
+	m.Each = func(ctx context.Context, do func(place, row, column int, v float32) error) error {
+		return eachLine(ctx, path, []string{keys.Row, keys.Column, keys.Value}, 3, func(line int, cells []string) error {
+			v, err := entryValue(line, cells[2])
+			if err != nil {
+				return err
 			}
-			return add(int(i), int(j), v)
+			i, err := m.rows.at(cells[0])
+			if err != nil {
+				return err
+			}
+			j, err := m.columns.at(cells[1])
+			if err != nil {
+				return err
+			}
+			return do(line, i, j, v)
 		})
-	})
-	if err != nil {
-		return nil, file, err
 	}
-	for i := range e.rows() {
-		if j := e.sortRow(i); j >= 0 {
-			return nil, file, s.twice(ctx, path, rowNames[i], columnNames[j])
-		}
+	if header := headerOf(path); len(header) > 3 && keys.Row == "" && isID(header[0]) {
+		m.warnings = append(m.warnings, fmt.Sprintf("%s: the first column, %q, is read as the names of rows: if it numbers the lines, write row = %.60q, column = %.60q, value = %.60q in the dataset table",
+			inLine(path), header[0], header[1], header[2], header[3]))
 	}
-	e.rowNames, e.zeros = rowNames, s.Absent == absentZero
-	return newEntryImages(e, len(columnNames), columnNames), file, nil
+	return Opened{matrix: m}, nil
 }
 
-// twice returns the error for an entry that occurs twice.
-func (s *Triples) twice(ctx context.Context, path, row, column string) error {
-	var at []int
-	err := s.lines(ctx, path, io.Discard, func(line int, r, c string, _ float32) error {
-		if r == row && c == column {
-			at = append(at, line)
-		}
-		return nil
-	})
-	if err != nil {
-		return err
-	}
-	if len(at) < 2 {
-		return errChanged
-	}
-	return fmt.Errorf("line %d: row %.60q, column %.60q is given a second time, first in line %d: keep one of them, or their mean", at[1], row, column, at[0])
-}
-
-// named contains the rows, or the columns, of a matrix by name.
+// named contains the indices of the rows, or the columns, of a matrix by name.
 type named struct {
 	index  map[string]int32
-	counts []int32
+	sorted bool // all names are known
 }
 
-func newNamed() *named { return &named{index: map[string]int32{}} }
-
-// count adds one entry to the count of the named row or column.
-func (n *named) count(name string) {
+// at returns the index of a name, a new one for a new name.
+func (n *named) at(name string) (int, error) {
 	i, ok := n.index[name]
-	if !ok {
-		i = int32(len(n.counts))
+	switch {
+	case !ok && n.sorted:
+		return 0, errChanged
+	case !ok:
+		i = int32(len(n.index))
 		n.index[strings.Clone(name)] = i // the name is part of a line
-		n.counts = append(n.counts, 0)
 	}
-	n.counts[i]++
+	return int(i), nil
 }
 
-// axis returns the numbers of entries in the order of the indices.
-func (n *named) axis() *axis { return &axis{counts: n.counts, n: len(n.counts)} }
-
-// sort sorts the names and returns them: as numbers if all are whole numbers, else as texts.
-func (n *named) sort() []string {
+// sort gives the names indices in their order: as numbers if all are whole numbers, else as texts. It reorders the numbers of entries.
+func (n *named) sort(a *axis) []string {
 	names := make([]string, 0, len(n.index))
 	numbers := true
 	for name := range n.index {
@@ -377,22 +308,11 @@ func (n *named) sort() []string {
 	})
 	counts := make([]int32, len(names))
 	for i, name := range names {
-		counts[i] = n.counts[n.index[name]]
+		counts[i] = a.counts[n.index[name]]
 		n.index[name] = int32(i)
 	}
-	n.counts = counts
+	a.counts, n.sorted = counts, true
 	return names
-}
-
-// lines calls do for every entry of a .csv file, and writes the bytes of the file to w.
-func (s *Triples) lines(ctx context.Context, path string, w io.Writer, do func(line int, row, column string, v float32) error) error {
-	return eachLine(ctx, path, w, []string{s.Row, s.Column, s.Value}, 3, func(line int, cells []string) error {
-		v, err := entryValue(line, cells[2])
-		if err != nil {
-			return err
-		}
-		return do(line, cells[0], cells[1], v)
-	})
 }
 
 // entryValue returns the value of an entry.
@@ -404,10 +324,10 @@ func entryValue(line int, cell string) (float32, error) {
 	return narrow(cell, v), nil
 }
 
-// eachLine calls do with the cells of named columns in every line of a .csv file, and writes the bytes of the file to w. An
+// eachLine calls do with the cells of named columns in every line of a .csv file. An
 // empty name selects the column at this position. An empty cell in one of the first needed columns is an error. If the file
 // lacks a column that is not needed, its cells are "".
-func eachLine(ctx context.Context, path string, w io.Writer, names []string, needed int, do func(line int, cells []string) error) error {
+func eachLine(ctx context.Context, path string, names []string, needed int, do func(line int, cells []string) error) error {
 	f, size, err := openFile(path)
 	if err != nil {
 		return err
@@ -417,7 +337,7 @@ func eachLine(ctx context.Context, path string, w io.Writer, names []string, nee
 	if err != nil {
 		return err
 	}
-	text := bufio.NewReaderSize(decoded(io.TeeReader(readerOf(ctx, source), w)), 1<<18)
+	text := bufio.NewReaderSize(decoded(readerOf(ctx, source)), 1<<18)
 	r, header, err := linesOf(text)
 	if err != nil {
 		return err
@@ -430,7 +350,7 @@ func eachLine(ctx context.Context, path string, w io.Writer, names []string, nee
 	for {
 		record, err := r.Read()
 		if err == io.EOF {
-			break
+			return nil
 		} else if err != nil {
 			return csvError(err)
 		}
@@ -447,8 +367,6 @@ func eachLine(ctx context.Context, path string, w io.Writer, names []string, nee
 			return err
 		}
 	}
-	_, err = io.Copy(io.Discard, text)
-	return err
 }
 
 // linesOf reads the first line of a text, the names of the columns.
@@ -485,12 +403,12 @@ func headerOf(path string) []string {
 
 // matched returns the settings for another file of the same kind: columns that no key names are those with the names that the first
 // columns of the training file have. A file without all of these names is read by places, and note says so.
-func (s *Triples) matched(path string) (like *Triples, note string) {
-	known, header := headerOf(s.File), headerOf(path)
+func (f *Files) matched(path string) (like *Files, note string) {
+	known, header := headerOf(f.spelt().File), headerOf(path)
 	if len(known) < 2 || header == nil {
-		return s, ""
+		return f, ""
 	}
-	other := *s
+	other := *f
 	var absent []string
 	for i, key := range []*string{&other.Row, &other.Column, &other.Value} {
 		if *key != "" || i >= len(known) {
@@ -503,12 +421,12 @@ func (s *Triples) matched(path string) (like *Triples, note string) {
 		}
 	}
 	if len(absent) == 0 {
-		if other.Value == "" && s.Value == "" { // the third column is not the value of the training
+		if other.Value == "" && f.Value == "" { // the third column is not the value of the training
 			other.Value = known[min(2, len(known)-1)]
 		}
 		return &other, ""
 	}
-	return s, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200s, are read as rows and columns", inLine(path), strings.Join(absent, " and "), (&csvFile{header: header[:min(2, len(header))]}).columnList())
+	return f, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200s, are read as rows and columns", inLine(path), strings.Join(absent, " and "), (&csvFile{header: header[:min(2, len(header))]}).columnList())
 }
 
 // findColumns returns the index of each named column, -1 for a missing column that is not needed.
@@ -552,9 +470,9 @@ type Pairs struct {
 
 // ReadPairs reads pairs of rows and columns from a .csv file, with their values if the file contains them. The keys of like
 // name the columns, or else the first line of its file does; nil selects the first three columns.
-func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) {
+func ReadPairs(ctx context.Context, path string, like *Files) (*Pairs, error) {
 	if like == nil {
-		like = &Triples{}
+		like = &Files{Kind: "triples"}
 	}
 	p := &Pairs{}
 	like, note := like.matched(path)
@@ -563,7 +481,7 @@ func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) 
 	}
 	names := []string{like.Row, like.Column, like.Value}
 	values := true
-	err := eachLine(ctx, path, io.Discard, names, 2, func(line int, cells []string) error {
+	err := eachLine(ctx, path, names, 2, func(line int, cells []string) error {
 		p.Rows, p.Columns, p.Lines = append(p.Rows, strings.Clone(cells[0])), append(p.Columns, strings.Clone(cells[1])), append(p.Lines, line)
 		if values = values && cells[2] != ""; values {
 			v, err := entryValue(line, cells[2])
@@ -585,11 +503,13 @@ func ReadPairs(ctx context.Context, path string, like *Triples) (*Pairs, error) 
 
 // ReadTriples reads a file of entries with the settings of another data set; nil means the defaults. It is used for samples of rows
 // to which a model was not fitted.
-func ReadTriples(ctx context.Context, path string, like *Triples) (*Images, error) {
+func ReadTriples(ctx context.Context, path string, like *Files) (*Images, error) {
 	if like == nil {
-		like = &Triples{}
+		like = &Files{Kind: "triples"}
 	}
 	like, _ = like.matched(path)
-	images, _, err := like.read(ctx, path)
-	return images, badFile("", path, err)
+	r := like.reading()
+	r.File = path
+	t, err := r.table(ctx)
+	return t.sparse, badFile("", path, err)
 }

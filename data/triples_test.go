@@ -15,7 +15,7 @@ import (
 )
 
 // loadTriples loads a sparse matrix.
-func loadTriples(t *testing.T, s *Triples) *Images {
+func loadTriples(t *testing.T, s *Files) *Images {
 	t.Helper()
 	set, err := Load(background, s, nil, Both)
 	if err != nil {
@@ -38,7 +38,7 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 	wantColumns := [][]int32{{1, 3}, {2}, {0, 2}, {1, 4}}
 	wantValues := [][]float32{{1, -3}, {4}, {2, 5.25}, {6, 0.5}}
 	for _, layout := range []string{"coo", "csr", "csc"} {
-		s := &Triples{File: "testdata/sparse_" + layout + ".npz", Empty: "refuse"}
+		s := &Files{Kind: "triples", File: "testdata/sparse_" + layout + ".npz", Empty: "refuse"}
 		if shape, ok := s.Shape(nil); !ok || !reflect.DeepEqual(shape, []int{5}) {
 			t.Errorf("%s: shape %v, %v", layout, shape, ok)
 		}
@@ -57,11 +57,11 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 			t.Errorf("%s: range %v to %v", layout, low, high)
 		}
 	}
-	if _, err := Load(background, &Triples{File: "testdata/sparse_empty.npz", Empty: "refuse"}, nil, Both); err == nil || !strings.Contains(err.Error(), "row 1 has no entry") ||
+	if _, err := Load(background, &Files{Kind: "triples", File: "testdata/sparse_empty.npz", Empty: "refuse"}, nil, Both); err == nil || !strings.Contains(err.Error(), "row 1 has no entry") ||
 		!strings.Contains(err.Error(), "column 0 has no entry") {
 		t.Errorf("an empty row and column: %v", err)
 	}
-	m := loadTriples(t, &Triples{File: "testdata/sparse_empty.npz", Empty: "drop"})
+	m := loadTriples(t, &Files{Kind: "triples", File: "testdata/sparse_empty.npz", Empty: "drop"})
 	columns, _ := entriesOf(m)
 	if !reflect.DeepEqual(columns, [][]int32{{0}, {0, 1}}) || !reflect.DeepEqual(m.RowNames(), []string{"0", "2"}) || !reflect.DeepEqual(m.ValueNames(), []string{"1", "2"}) {
 		t.Errorf("dropped: %v, %q, %q", columns, m.RowNames(), m.ValueNames())
@@ -71,7 +71,7 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 // Rows and columns of a .csv file may have any names in any order. Whole numbers are sorted as numbers.
 func TestTriplesOfACSVFileHaveNames(t *testing.T) {
 	path := write(t, t.TempDir(), "ratings.csv", []byte("when;user;film;stars\r\n1;10;Alien;4\r\n2;9;\"Sense; Sensibility\";5\r\n3;10;Zodiac;1.5\r\n4;9;Alien; 3\r\n"))
-	m := loadTriples(t, &Triples{File: path, Row: "user", Column: "film", Value: "stars"})
+	m := loadTriples(t, &Files{Kind: "triples", File: path, Row: "user", Column: "film", Value: "stars"})
 	columns, values := entriesOf(m)
 	if !reflect.DeepEqual(columns, [][]int32{{0, 1}, {0, 2}}) || !reflect.DeepEqual(values, [][]float32{{3, 5}, {4, 1.5}}) {
 		t.Errorf("got %v and %v", columns, values)
@@ -83,7 +83,7 @@ func TestTriplesOfACSVFileHaveNames(t *testing.T) {
 		t.Errorf("subset: %q", sub.RowNames())
 	}
 	pairs := write(t, t.TempDir(), "pairs.csv", []byte("film,user\nAlien,9\nZodiac,77\n"))
-	p, err := ReadPairs(background, pairs, &Triples{Row: "user", Column: "film", Value: "stars"})
+	p, err := ReadPairs(background, pairs, &Files{Kind: "triples", Row: "user", Column: "film", Value: "stars"})
 	if err != nil || !reflect.DeepEqual(p, &Pairs{Rows: []string{"9", "77"}, Columns: []string{"Alien", "Zodiac"}, Lines: []int{2, 3}}) {
 		t.Errorf("pairs: %+v, %v", p, err)
 	}
@@ -161,22 +161,22 @@ func TestDamagedTriplesAreRefused(t *testing.T) {
 		"empty":       {"", "is empty"},
 	} {
 		path := write(t, dir, "t.csv", []byte(c.text))
-		_, err := Load(background, &Triples{File: path}, nil, Both)
+		_, err := Load(background, &Files{Kind: "triples", File: path}, nil, Both)
 		var bad *Error
 		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 	}
 	path := write(t, dir, "named.csv", []byte("u,v,x\na,b,1\n"))
-	if _, err := Load(background, &Triples{File: path, Row: "user"}, nil, Both); err == nil || !strings.Contains(err.Error(), `has no column "user"`) {
+	if _, err := Load(background, &Files{Kind: "triples", File: path, Row: "user"}, nil, Both); err == nil || !strings.Contains(err.Error(), `has no column "user"`) {
 		t.Errorf("an unknown column: %v", err)
 	}
-	if err := (&Triples{File: path, Row: "u", Column: "u"}).Check(); err == nil {
+	if err := (&Files{Kind: "triples", File: path, Row: "u", Column: "u"}).Check(); err == nil {
 		t.Error("one column for two roles was accepted")
 	}
 	ended, cancel := context.WithCancel(background)
 	cancel()
-	if _, err := Load(ended, &Triples{File: path}, nil, Both); !errors.Is(err, context.Canceled) {
+	if _, err := Load(ended, &Files{Kind: "triples", File: path}, nil, Both); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -223,7 +223,7 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		path := write(t, t.TempDir(), "m.npz", archive.Bytes())
-		_, err := Load(background, &Triples{File: path, Empty: "refuse"}, nil, Both)
+		_, err := Load(background, &Files{Kind: "triples", File: path, Empty: "refuse"}, nil, Both)
 		return err
 	}
 	if err := load("data.npy", good["data.npy"]); err != nil {
@@ -263,13 +263,13 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "damaged.npz")
-	want := loadTriples(t, &Triples{File: "testdata/sparse_csr.npz"})
+	want := loadTriples(t, &Files{Kind: "triples", File: "testdata/sparse_csr.npz"})
 	for i := range file {
 		for _, b := range [][]byte{file[:i], append(append(append([]byte(nil), file[:i]...), file[i]^0x41), file[i+1:]...)} {
 			if err := os.WriteFile(path, b, 0o600); err != nil {
 				t.Fatal(err)
 			}
-			set, err := Load(background, &Triples{File: path}, nil, Both)
+			set, err := Load(background, &Files{Kind: "triples", File: path}, nil, Both)
 			var bad *Error
 			if err != nil && !errors.As(err, &bad) {
 				t.Fatalf("byte %d: %v is no *Error", i, err)
@@ -284,7 +284,7 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 // With absent = "zero" the samples are complete, rows and columns without an entry are rows and columns of zeros, and a packed
 // set is equal.
 func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
-	s := &Triples{File: "testdata/sparse_empty.npz", Empty: refuseEmpty, Absent: absentZero}
+	s := &Files{Kind: "triples", File: "testdata/sparse_empty.npz", Empty: refuseEmpty, Absent: absentZero}
 	set, err := Load(background, s, nil, Both)
 	if err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, m := range map[string]*Images{"loaded": set.Train, "unpacked": again.Train, "all zeros kept": loadTriples(t, &Triples{File: "testdata/sparse_empty.npz", Empty: dropEmpty}).WithZeros()} {
+	for name, m := range map[string]*Images{"loaded": set.Train, "unpacked": again.Train, "all zeros kept": loadTriples(t, &Files{Kind: "triples", File: "testdata/sparse_empty.npz", Empty: dropEmpty}).WithZeros()} {
 		if m.Holed() || !m.Zeros() {
 			t.Errorf("%s: entries are missing", name)
 		}

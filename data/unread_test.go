@@ -15,7 +15,6 @@ import (
 // An array that nobody reads is not in memory: only the checksum of the file depends on it.
 func TestUnreadArraysAreNotInMemory(t *testing.T) {
 	const most, unread = 8 << 20, 16 << 20 // bytes
-	declared := Named{Tensor: "x", Columns: ColumnNames{"far": {"far"}}}
 	samples := []float32{1, 2, 3, 4}
 	path := filepath.Join(t.TempDir(), "samples")
 
@@ -43,8 +42,12 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 		content []byte
 		source  func(path string) Source
 	}{
-		"npz":         {archive.Bytes(), func(path string) Source { return &NPZ{Tables: Tables{File: path}, Named: declared} }},
-		"safetensors": {tensors, func(path string) Source { return &Safetensors{Tables: Tables{File: path}, Named: declared} }},
+		"npz": {archive.Bytes(), func(path string) Source {
+			return &Files{Kind: "npz", File: path, Tensor: "x", Columns: ColumnNames{"far": {"far"}}}
+		}},
+		"safetensors": {tensors, func(path string) Source {
+			return &Files{Kind: "safetensors", File: path, Tensor: "x", Columns: ColumnNames{"far": {"far"}}}
+		}},
 	} {
 		if err := os.WriteFile(path+"."+name, of.content, 0o600); err != nil {
 			t.Fatal(err)

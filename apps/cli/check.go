@@ -237,7 +237,7 @@ func (d *dataFiles) downloaded(m *config.Model) {
 
 // set returns the data set of a model, nil for one that is examined without reading all of it.
 func (d *dataFiles) set(ctx context.Context, m *config.Model) *data.Set {
-	if _, ok := m.Dataset.Source.(data.Inspector); ok {
+	if i, ok := m.Dataset.Source.(data.Inspector); ok && i.Inspects() {
 		return nil
 	}
 	set, err := d.options.Load(ctx, &m.Dataset) // which it was a moment ago
@@ -254,7 +254,7 @@ func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
 		return ""
 	}
 	text := numeral.Of(set.Train.Len(), "training "+show.NounOf(set.Shape))
-	if _, ok := m.Dataset.Source.(data.Namer); !ok { // which says it with the names of the values
+	if set.Train.Sparse() || set.Train.ValueNames() == nil { // which says it with the names of the values
 		text += " of " + numeral.Shape(set.Shape)
 	}
 	if set.Test != nil {
@@ -295,7 +295,9 @@ func usedColumns(ctx context.Context, m *config.Model) string {
 		if err != nil {
 			return ""
 		}
-		texts = append(texts, text)
+		if text != "" {
+			texts = append(texts, text)
+		}
 	}
 	var further []string
 	for _, c := range data.ColumnsOf(m.Dataset.Source, data.SearchDirs("")) {

@@ -152,7 +152,7 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 	if f.Head != "" || f.All {
 		return usagef("--head, --probabilities: %s predicts entries of a matrix, not classes", r.Path)
 	}
-	like, _ := r.Origin.Placed(r.Model.Dataset.Source).(*data.Triples)
+	like := data.SparseOf(r.Origin.Placed(r.Model.Dataset.Source))
 	pairs, err := data.ReadPairs(cmd.Context(), f.In, like)
 	if err != nil {
 		return err

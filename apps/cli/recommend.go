@@ -50,7 +50,7 @@ func (f *recommendCommand) Do(cmd *Call) error {
 	}
 	var further *data.Images
 	if f.Given != "" {
-		like, _ := r.Model.Dataset.Source.(*data.Triples)
+		like := data.SparseOf(r.Model.Dataset.Source)
 		if further, err = data.ReadTriples(cmd.Context(), f.Given, like); err != nil {
 			return err
 		}

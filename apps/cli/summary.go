@@ -96,11 +96,11 @@ type memorySummary struct {
 // memoryOf returns the memory of a fit to a sparse matrix, nil for other models.
 func memoryOf(ctx context.Context, m *config.Model) (*memorySummary, error) {
 	method, ok := m.Baseline.(*classical.MatrixFactorisation)
-	source, sparse := m.Dataset.Source.(*data.Triples)
-	if !ok || !sparse {
+	source := data.SparseOf(m.Dataset.Source)
+	if !ok || source == nil {
 		return nil, nil
 	}
-	rows, columns, entries, err := source.Size(ctx)
+	rows, columns, entries, err := source.CountEntries(ctx)
 	s := &memorySummary{Rows: rows, Columns: columns, Entries: entries}
 	s.Stored, s.Factors, s.Transposed = method.Memory(rows, columns, entries)
 	return s, err

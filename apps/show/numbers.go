@@ -182,7 +182,7 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 		list = append(list, doc.Warning("%s", f))
 	}
 	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())
-	_, sparse := run.Model.Dataset.Source.(*data.Triples) // whose atoms are not parts, and of which some rows are measured
+	sparse := data.SparseOf(run.Model.Dataset.Source) != nil // whose atoms are not parts, and of which some rows are measured
 	if fitted > 0 && 5*units > fitted && run.Atoms() != nil && !sparse {
 		key := "encoder.N.units"
 		if run.Model.Baseline != nil {

@@ -186,7 +186,7 @@ func DatasetName(d config.Dataset) string {
 		return name
 	}
 	for _, f := range table.Fields(d.Source) {
-		if (f.Key == "images" || f.Key == "file") && f.Value.String() != "" && data.IsOwn(d.Source) {
+		if f.Key == "file" && f.Value.String() != "" && data.IsOwn(d.Source) {
 			return f.Value.String()
 		}
 	}

@@ -64,6 +64,9 @@ func (r *Registry[T]) Lookup(name string) (Entry[T], bool) {
 
 // NameOf returns the first name under which the type of a part is registered, "" if there is none.
 func (r *Registry[T]) NameOf(p T) string {
+	if named, ok := any(p).(interface{ PartName() string }); ok {
+		return named.PartName()
+	}
 	for _, e := range r.sorted {
 		if reflect.TypeOf(e.New()) == reflect.TypeOf(p) {
 			return e.Name

@@ -29,7 +29,7 @@ func (c *Coder) RowNames() []string {
 
 // ColumnNames returns the names of the columns of the sparse matrix to which the model was fitted, nil for other samples.
 func (c *Coder) ColumnNames() []string {
-	if _, sparse := c.trained.Spec.Dataset.Source.(*data.Triples); !sparse && !c.PredictsEntries() {
+	if data.SparseOf(c.trained.Spec.Dataset.Source) == nil && !c.PredictsEntries() {
 		return nil
 	}
 	return named(c.trained.ColumnNames, c.Shape()[0])

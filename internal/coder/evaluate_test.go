@@ -176,7 +176,7 @@ func tableOf(t *testing.T, scale string) (data.Source, []float32) {
 	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	source := &data.CSV{Tables: data.Tables{Images: path}, Scale: data.Scale{Method: scale}}
+	source := &data.Files{Kind: "csv", Images: path, Scale: data.Scale{Method: scale}}
 	return source, values
 }
 
@@ -333,7 +333,7 @@ func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 	}
 	var first []float32
 	for _, file := range []string{floats, bytes} {
-		source := &data.NPY{Arrays: data.Arrays{Images: file, Layout: data.Layout{Scale: data.Scale{Method: "bytes"}}}}
+		source := &data.Files{Kind: "npy", Images: file, Scale: data.Scale{Method: "bytes"}}
 		run, err := tessera.Train(t.Context(), tableModel(t, source, 2), tessera.Options{Out: filepath.Join(dir, filepath.Base(file)+".run"), Threads: 1})
 		if err != nil {
 			t.Fatal(err)

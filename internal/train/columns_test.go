@@ -188,7 +188,7 @@ func sameColumn(a, b data.Column) bool {
 func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
 	m := regression(t, 20)
 	r := trained(t, m, Options{})
-	if err := os.Remove(m.Dataset.Source.(*data.CSV).File); err != nil {
+	if err := os.Remove(m.Dataset.Source.(*data.Files).File); err != nil {
 		t.Fatal(err)
 	}
 	opened, err := Open(r.Run)

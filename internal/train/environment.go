@@ -174,6 +174,9 @@ func (e Environment) Placed(s data.Source) data.Source {
 	for key, text := range texts {
 		path := filepath.Join(e.Folder, text.is)
 		base := strings.TrimPrefix(key, test)
+		if key == "test" {
+			base = "file"
+		}
 		if _, err := os.Stat(path); err == nil && (recorded(base) || recorded(test+base)) {
 			places[key] = path
 		}
@@ -235,7 +238,7 @@ func (e Environment) ValueNames(ctx context.Context, d config.Dataset) ([]string
 		return nil, nil
 	}
 	names, file, err := named.ValueNames(ctx)
-	if err != nil {
+	if err != nil || names == nil {
 		return nil, err
 	}
 	if !e.Knows(file) {

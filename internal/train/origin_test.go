@@ -48,8 +48,8 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 	if *got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
-	npy := &data.NPY{Arrays: data.Arrays{Images: "x.npy", Columns: data.ColumnNames{"target": {"y.npy"}, "other": {"species"}}, TestColumns: data.ColumnNames{"target": {"tx.npy"}}}}
-	placed := e.Placed(npy).(*data.NPY)
+	npy := &data.Files{Kind: "npy", Images: "x.npy", Columns: data.ColumnNames{"target": {"y.npy"}, "other": {"species"}}, TestColumns: data.ColumnNames{"target": {"tx.npy"}}}
+	placed := e.Placed(npy).(*data.Files)
 	if fmt.Sprint(placed.Columns, placed.TestColumns) != fmt.Sprintf("map[other:[species] target:[%s]] map[target:[%s]]", at("y.npy"), at("tx.npy")) || npy.Columns["target"][0] != "y.npy" {
 		t.Errorf("the files of columns are %v and %v, declared %v", placed.Columns, placed.TestColumns, npy.Columns)
 	}

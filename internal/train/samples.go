@@ -125,7 +125,7 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if spec == nil || spec.Dataset.Source == nil {
 		return nil, errors.New("train: no model with a data set to examine")
 	}
-	if inspector, ok := spec.Dataset.Source.(data.Inspector); ok {
+	if inspector, ok := spec.Dataset.Source.(data.Inspector); ok && inspector.Inspects() {
 		return inspector.Inspect(ctx)
 	}
 	set, err := o.load(ctx, &spec.Dataset)

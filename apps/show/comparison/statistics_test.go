@@ -169,7 +169,7 @@ func TestTheReferenceIsTheFirstWithSeveralSeedsOrChosen(t *testing.T) {
 func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {
 	fifth, tenth := data.Selection{Validation: data.Validation{Fraction: 0.2}}, data.Selection{Validation: data.Validation{Fraction: 0.1}}
 	csv := func(scale string, s data.Selection) *config.Dataset {
-		return &config.Dataset{Name: "csv", Source: &data.CSV{Scale: data.Scale{Method: scale}}, Selection: s}
+		return &config.Dataset{Name: "csv", Source: &data.Files{Kind: "csv", Scale: data.Scale{Method: scale}}, Selection: s}
 	}
 	limited := fifth
 	limited.Limit = 10

@@ -18,8 +18,8 @@
 // A field tagged part:"kind" contains the part that the key "kind" names; the keys of the part belong to the table of
 // the struct. part:"kind,short" also accepts the name in place of the table. part:"kind,or=NAME" also accepts NAME,
 // which is not a part, and makes it the default. A slice of tables tagged none:"true" is written even if it is empty. A
-// field tagged of:"KIND" is a key only if the kind of the outermost table is KIND. A field tagged optional:"true" is
-// not written if it has the zero value. For a number tagged pair:"KEY", the error for an array of two numbers suggests
+// field tagged of:"KIND" is a key only if the kind of the outermost table, or of a part that several names share, is KIND
+// or another one of several. A field tagged optional:"true" is not written if it has the zero value. For a number tagged pair:"KEY", the error for an array of two numbers suggests
 // to write the second number under KEY.
 //
 // The flags and arguments of a command are fields as well, tagged flag:"NAME" or arg:"NAME"; [Field.SetText] reads their values.
@@ -104,9 +104,18 @@ func (l *Language) of(part reflect.Type) *Vocabulary {
 	return nil
 }
 
+// Shared is implemented by parts of one type with several names.
+type Shared interface {
+	PartName() string
+	KeySort() string // by which tags of select the keys
+}
+
 // NameOf returns the name of a part in a declaration. It is the name in the file, which the origin o records by the
 // part's location. If there is none, it is the first name under which the type of the part is registered, or "".
 func (l *Language) NameOf(o *Origin, at string, part any) string {
+	if p, ok := part.(Shared); ok {
+		return p.PartName()
+	}
 	t := reflect.TypeOf(part)
 	for _, v := range l.Vocabularies {
 		if name, ok := v.named()[t]; ok {
@@ -218,9 +227,14 @@ const every = "*"
 // is none.
 func (l *Language) fieldsOf(v reflect.Value, kind string) ([]Field, *slot) {
 	schema := schemaOf(v.Type())
+	if v.CanAddr() {
+		if p, ok := v.Addr().Interface().(Shared); ok {
+			kind = p.KeySort()
+		}
+	}
 	fields := make([]Field, 0, len(schema.columns))
 	for i := range schema.columns {
-		if c := &schema.columns[i]; c.of == "" || c.of == kind || kind == every {
+		if c := &schema.columns[i]; c.of == "" || slices.Contains(strings.Fields(c.of), kind) || kind == every {
 			fields = append(fields, Field{c, v.FieldByIndex(c.at)})
 		}
 	}

@@ -78,8 +78,8 @@ var synonyms = map[string]string{
 	"npy":           "numpy array",
 	"fashion-mnist": "fmnist",
 	// keys
-	"file":          "path filename data samples samplesfile",
-	"images":        "path file filename folder dir directory data samples samplesfile",
+	"file":          "path filename folder dir directory data samples samplesfile",
+	"test":          "testfolder testpath testfile testdata testsamples",
 	"test_images":   "testpath testfile testfolder testdata testsamples",
 	"kernel":        "kernelsize ksize filtersize windowsize poolsize",
 	"stride":        "strides",

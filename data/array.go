@@ -8,182 +8,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
-
-	"tessera/config/part"
 )
-
-// Arrays contains the keys that the data sets idx and npy share: user-defined samples and labels in array files. The format
-// (IDX or NPY, gzipped or not) is detected from the content. Paths are relative to the current directory. uint8 values become
-// value/255, floats are used unchanged. Samples are vectors, (n, values), or images, (n, height, width) or (n, height, width,
-// channels). With the keys height and width each row of values is an image.
-type Arrays struct {
-	Images     string `toml:"images" required:"true" doc:"file of the training samples"`
-	Labels     string `toml:"labels" doc:"file of their labels, one integer per sample"`
-	TestImages string `toml:"test_images" doc:"file of the test samples; without it the set has no test split"`
-	TestLabels string `toml:"test_labels" doc:"file of their labels"`
-
-	Columns     ColumnNames `toml:"columns" doc:"further columns by name, such as { target = \"target.npy\" }: files with one entry per training sample"`
-	TestColumns ColumnNames `toml:"test_columns" doc:"files of the same columns for the test samples"`
-	Layout
-}
-
-func (a *Arrays) HasTest() bool { return a.TestImages != "" }
-
-// Origin returns [OwnFiles]: there is nothing to download.
-func (*Arrays) Origin() Origin { return OwnFiles }
-
-// Check returns an error for a key that requires another, missing key.
-func (a *Arrays) Check() error {
-	if a.TestLabels != "" && a.TestImages == "" {
-		return part.KeyError{Key: "test_labels", Problem: "is given without test_images"}
-	}
-	if len(a.TestColumns) > 0 && a.TestImages == "" {
-		return part.KeyError{Key: "test_columns", Problem: "is given without test_images"}
-	}
-	for _, name := range []string{ImagesColumn, LabelsColumn} {
-		if a.Columns[name] != nil {
-			return part.KeyErrorf("columns", "%s: the file has the key %s", name, name)
-		}
-	}
-	for name := range a.TestColumns {
-		if a.Columns[name] == nil {
-			return part.KeyErrorf("test_columns", "%s: is no column of the training samples", name)
-		}
-	}
-	for name := range a.Columns {
-		if a.TestImages != "" && a.TestColumns[name] == nil {
-			return part.KeyErrorf("test_columns", "the test samples need a file of the column %q too", name)
-		}
-	}
-	if err := a.TestColumns.checkOne("file"); err != nil {
-		return part.KeyError{Key: "test_columns", Problem: err.(part.KeyError).Problem}
-	}
-	return errors.Join(a.Columns.checkOne("file"), checkMissing("", a.Columns), a.Layout.check())
-}
-
-// DescribeColumns implements [Columned] by the headers of the files of the training samples.
-func (a *Arrays) DescribeColumns(Dirs) (list []Column) {
-	for _, name := range a.Columns.further() {
-		c := Column{Name: name}
-		if b, err := head(a.Columns.one(name), npyHeaderMost); err == nil {
-			if h, err := parseArrayHeader(b); err == nil && len(h.dims) > 0 {
-				c.Type, c.Shape = typeOf(h.kind), h.dims[1:]
-				c.Missing = c.Type == Float32 && a.Missing != ""
-			}
-		}
-		list = append(list, c)
-	}
-	return list
-}
-
-// Shape implements [Source] by the header of the training samples' file.
-func (a *Arrays) Shape(Dirs) ([]int, bool) {
-	b, err := head(a.Images, npyHeaderMost)
-	if err != nil {
-		return nil, false
-	}
-	h, err := parseArrayHeader(b)
-	if err != nil || len(h.dims) < 2 {
-		return nil, false
-	}
-	shape, err := a.sampleShape(h.dims)
-	return shape, err == nil
-}
-
-// reading implements [reader]. A further file with several columns contains one array for each, with the name of the column.
-func (a *Arrays) reading() reading {
-	r := reading{layout: a.Layout, held: ColumnNames{}}
-	for name := range a.Columns {
-		r.held[name] = []string{name}
-	}
-	return r
-}
-
-// pictures implements [reader] without settings for image files.
-func (*Arrays) pictures() pictures { return pictures{} }
-
-// load reads the splits; name is the name of the set.
-func (a *Arrays) load(ctx context.Context, name string, need Need) (*Set, error) {
-	set := &Set{Name: name, HasTest: a.HasTest(), Scale: a.Scale}
-	var err error
-	if need.Train || !set.HasTest {
-		if set.Train, err = a.split(ctx, set, a.Images, a.Labels, a.Columns, need.Columns); err != nil {
-			return nil, err
-		}
-		set.Shape = set.Train.Shape
-	}
-	if !need.Test || !set.HasTest {
-		return set, nil
-	}
-	if set.Test, err = a.split(ctx, set, a.TestImages, a.TestLabels, a.TestColumns, need.Columns); err != nil {
-		return nil, err
-	}
-	for _, c := range set.Train.Columns() {
-		if t, _ := set.Test.Column(c.Name); t.Type != c.Type || !slices.Equal(t.Shape, c.Shape) {
-			return nil, &Error{Dataset: name, Path: a.TestColumns.one(c.Name), Problem: fmt.Sprintf("column %q: the values of the test samples have the type %s and the shape %v, want %s and %v as the training samples",
-				c.Name, t.Type, t.Shape, c.Type, c.Shape)}
-		}
-	}
-	return set, sameShape(set, a.TestImages)
-}
-
-// split reads the file of samples at path, the file labels unless it is "", and the files of the needed columns.
-func (a *Arrays) split(ctx context.Context, set *Set, path, labels string, held ColumnNames, need []string) (*Images, error) {
-	values, file, err := readArray(ctx, path, a.Scale.Fitted())
-	if err != nil {
-		return nil, badFile(set.Name, path, otherFormat(path, err))
-	}
-	set.Files = append(set.Files, file)
-	images, err := a.samples(set, path, values)
-	if err != nil {
-		return nil, err
-	}
-	set.Notes = append(set.Notes, values.spans.notes(path, nil, a.Scale.Fitted())...)
-	if labels != "" {
-		if values, file, err = readArray(ctx, labels, false); err != nil {
-			return nil, badFile(set.Name, labels, labelError(labels, err))
-		}
-		set.Files = append(set.Files, file)
-		if images.labels, err = values.labels(); err != nil {
-			return nil, badFile(set.Name, labels, err)
-		}
-		if got := len(images.labels); got != images.Len() {
-			return nil, &Error{Dataset: set.Name, Path: labels, Problem: fmt.Sprintf("%d labels for %d images", got, images.Len())}
-		}
-	}
-	for _, name := range need {
-		path := held.one(name)
-		if path == "" { // the set has no such column
-			continue
-		}
-		if values, file, err = readArray(ctx, path, false); err != nil {
-			return nil, badFile(set.Name, path, otherFormat(path, err))
-		}
-		set.Files = append(set.Files, file)
-		v, err := values.values(name, images.Len(), a.Missing != "")
-		if err != nil {
-			return nil, badFile(set.Name, path, err)
-		}
-		if images, err = images.WithColumns(v); err != nil {
-			return nil, badFile(set.Name, path, err)
-		}
-	}
-	return images, nil
-}
-
-// sameShape returns an error if the test images, from path, have another shape than the training images. Without training
-// images it sets the shape of the set.
-func sameShape(set *Set, path string) error {
-	if set.Train == nil {
-		set.Shape = set.Test.Shape
-		return nil
-	}
-	if by(set.Test.Shape) != by(set.Shape) {
-		return &Error{Dataset: set.Name, Path: path, Problem: fmt.Sprintf("the test images differ from the training images (got %s, want %s)",
-			by(set.Test.Shape), by(set.Shape))}
-	}
-	return nil
-}
 
 // dropOneChannel returns (height, width) for (height, width, 1), and other shapes unchanged.
 func dropOneChannel(shape []int) []int {
@@ -193,31 +18,6 @@ func dropOneChannel(shape []int) []int {
 	return shape
 }
 
-func init() {
-	Registry.Register("npy", "your own vectors or images in NumPy's .npy files: uint8 or floats; (n,p), (n,h,w) or (n,h,w,c)",
-		func() Source { return &NPY{} })
-}
-
-// NPY is a user-defined data set in NumPy's .npy files: uint8, float16, float32 or float64 of (n, p), (n, h, w) or (n, h, w,
-// c).
-type NPY struct{ Arrays }
-
-func (s *NPY) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "npy", need)
-}
-
-func init() {
-	Registry.Register("idx", "your own images in IDX files, the layout of MNIST: images, labels, test images, test labels",
-		func() Source { return &IDX{} })
-}
-
-// IDX is a user-defined data set in IDX files, like those of MNIST: unsigned bytes or floats of 3 or 4 axes, gzipped or not.
-type IDX struct{ Arrays }
-
-func (s *IDX) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
-	return s.load(ctx, "idx", need)
-}
-
 // array is the content of a file of numbers, row-major: exactly one of bytes, floats, ints and texts is not nil.
 type array struct {
 	dims   []int
@@ -225,7 +25,9 @@ type array struct {
 	floats []float32
 	ints   []int     // other integers, and 0 and 1 of booleans
 	texts  []string  // names or labels
+	scaled bool      // floats are in [0,1], whatever the declared scale
 	wide   []float64 // the floats as they are in the file, if the reader needs them; otherwise nil
+	file   File      // the file, if there is no other array in it
 	spans  *spans    // of numbers that float32 may not represent exactly; nil for others
 }
 
@@ -246,29 +48,43 @@ func parseArrayHeader(b []byte) (arrayHeader, error) {
 	if len(b) == 0 {
 		return arrayHeader{}, errors.New("is empty")
 	}
-	if f := detected(b, ""); f != nil && f.header != nil {
+	if f := detected(b, "", false); f != nil && f.header != nil {
 		return f.header(b)
 	}
 	return arrayHeader{}, errNoArray
 }
 
-// readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
-// It converts floats while it reads them, so that only one copy of the file is in memory; if exact is set, numbers are also kept in float64.
-func readArray(ctx context.Context, path string, exact bool) (array, File, error) {
+// openArray opens an NPY or an IDX file.
+func openArray(ctx context.Context, path string, _ *Files) (o Opened, err error) {
 	start, err := head(path, npyHeaderMost)
 	if err != nil {
-		return array{}, File{Path: path}, err
+		return o, err
 	}
 	h, err := parseArrayHeader(start)
 	if err != nil {
-		return array{}, File{Path: path}, err
+		return o, err
+	}
+	read := func(exact bool) (array, error) { return readArray(ctx, path, exact) }
+	return Opened{parts: []tablePart{{path: path, dims: h.dims, kind: h.kind, read: read}}}, nil
+}
+
+// readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
+// It converts floats while it reads them, so that only one copy of the file is in memory; if exact is set, numbers are also kept in float64.
+func readArray(ctx context.Context, path string, exact bool) (array, error) {
+	start, err := head(path, npyHeaderMost)
+	if err != nil {
+		return array{}, err
+	}
+	h, err := parseArrayHeader(start)
+	if err != nil {
+		return array{}, err
 	}
 	n, want, err := h.size()
 	if err == nil {
 		err = plausible(path, int64(h.length), want)
 	}
 	if err != nil {
-		return array{}, File{Path: path}, err
+		return array{}, err
 	}
 	h.exact = exact
 	var b, rest []byte
@@ -309,7 +125,8 @@ func readArray(ctx context.Context, path string, exact bool) (array, File, error
 	case err == nil && !floats:
 		a, err = h.values(b)
 	}
-	return a, file, err
+	a.file = file
+	return a, err
 }
 
 // parseArray returns the values of an NPY or IDX file.
@@ -509,7 +326,8 @@ func (a array) images(missing bool) (*Images, error) {
 // otherFormat replaces the error for a file that is not an array file if another data set could read the file.
 func otherFormat(path string, err error) error {
 	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
-		return &Error{Path: path, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", other)}
+		return &Error{Path: path, Problem: "labels and columns are read from .npy and IDX files", Hint: fmt.Sprintf(
+			"save them as .npy files, or samples, labels and columns in one file, which name = %q reads", other)}
 	}
 	return err
 }
@@ -517,19 +335,10 @@ func otherFormat(path string, err error) error {
 // reads returns the name of a data set that can read the file, "" if there is none.
 func reads(path string) string {
 	start, _ := head(path, formatHead)
-	if f := detected(start, path); f != nil {
-		return f.dataset
+	if f := detected(start, path, false); f != nil {
+		return f.Dataset
 	}
 	return ""
-}
-
-// labelError rewrites an error from reading a file of labels for users.
-func labelError(path string, err error) error {
-	if other := reads(path); errors.Is(err, errNoArray) && other != "" {
-		return &Error{Path: path, Problem: "labels are read from .npy and IDX files", Hint: fmt.Sprintf(
-			"save them as a .npy file of whole numbers, or samples and labels in one file, which name = %q reads", other)}
-	}
-	return err
 }
 
 // labels returns the array as one label per image.
@@ -550,40 +359,15 @@ func (a array) labels() ([]int, error) {
 	return labels, nil
 }
 
-// Layout contains the keys of all data sets of array files that determine how the values of a file are interpreted.
-type Layout struct {
-	Height int    `toml:"height" want:"> 0" doc:"image height in pixels, if a row of values is an image; without height and width it is a vector"`
-	Width  int    `toml:"width" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
-	Axes   string `toml:"axes" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
-	Scale  Scale  `toml:"scale" doc:"how values are scaled: bytes (x/255) or uint16 (x/65535), of numbers that are pixels, minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
-
-	Missing string `toml:"missing" optional:"true" doc:"\"nan\": NaN are missing entries, which losses and metrics leave out; by default they are an error"`
-
-	decimal string // decimal sign of the numbers of a text file: "." or ","
-}
-
-// The values of [Layout.Axes].
+// The values of [Files.Axes].
 const (
 	channelsLast  = "nhwc"
 	channelsFirst = "nchw"
 )
 
-// check returns an error for a key that requires another, missing key.
-func (l *Layout) check() error {
-	switch {
-	case l.Height > 0 && l.Width == 0:
-		return part.KeyError{Key: "height", Problem: "is given without width"}
-	case l.Width > 0 && l.Height == 0:
-		return part.KeyError{Key: "width", Problem: "is given without height"}
-	case l.Axes != "" && l.Axes != channelsLast && l.Axes != channelsFirst:
-		return part.KeyErrorf("axes", "got %q, want %q or %q", l.Axes, channelsLast, channelsFirst)
-	}
-	return checkMissing(l.Missing, nil)
-}
-
 // sampleShape returns the shape of the samples in an array with these axes.
-func (l *Layout) sampleShape(dims []int) ([]int, error) {
-	if len(dims) == 4 && l.Axes == channelsFirst {
+func (f *Files) sampleShape(dims []int) ([]int, error) {
+	if len(dims) == 4 && f.Axes == channelsFirst {
 		dims = []int{dims[0], dims[2], dims[3], dims[1]}
 	}
 	in := dropOneChannel(dims[1:])
@@ -591,83 +375,71 @@ func (l *Layout) sampleShape(dims []int) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
-	size, err := product([]int{l.Height, l.Width})
+	size, err := product([]int{f.Height, f.Width})
 	switch {
 	case err != nil:
 		return nil, err
-	case len(in) > 1 && l.Height > 0 && (in[0] != l.Height || in[1] != l.Width):
-		return nil, fmt.Errorf("the images are %s, but the keys say height = %d, width = %d", by(in), l.Height, l.Width)
-	case len(in) > 1 || l.Height == 0:
+	case len(in) > 1 && f.Height > 0 && (in[0] != f.Height || in[1] != f.Width):
+		return nil, fmt.Errorf("the images are %s, but the keys say height = %d, width = %d", by(in), f.Height, f.Width)
+	case len(in) > 1 || f.Height == 0:
 		return in, nil
 	case values == 0 || values%size != 0:
-		return nil, fmt.Errorf("each image has %d values, but height = %d, width = %d", values, l.Height, l.Width)
+		return nil, fmt.Errorf("each image has %d values, but height = %d, width = %d", values, f.Height, f.Width)
 	}
-	return dropOneChannel([]int{l.Height, l.Width, values / size}), nil
+	return dropOneChannel([]int{f.Height, f.Width, values / size}), nil
 }
 
-// samples returns the samples of an array, from path, and adds warnings about doubtful samples to the set.
-func (l *Layout) samples(set *Set, path string, a array) (*Images, error) {
-	images, doubt, err := l.read(a)
-	if err != nil {
-		return nil, badFile(set.Name, path, err)
-	}
-	if doubt != nil && set.doubt == nil {
-		set.doubt = &Error{Dataset: set.Name, Path: path, Problem: doubt.Problem, Hint: doubt.Hint}
-	}
-	return images, nil
-}
-
-// read returns the samples of an array, and an error doubt if they are probably not what the user intended.
-func (l *Layout) read(a array) (images *Images, doubt *Error, err error) {
+// interpret returns the samples of an array, and an error doubt if they are probably not what the user intended.
+func (f *Files) interpret(a array) (images *Images, doubt *Error, err error) {
 	dims := a.dims
-	if len(dims) == 4 && l.Axes == channelsFirst {
+	if len(dims) == 4 && f.Axes == channelsFirst {
 		a = a.channelsLast()
 	}
 	integers := a.ints != nil
-	if images, err = l.images(a); err != nil {
+	if images, err = f.plain(a); err != nil {
 		return nil, nil, err
 	}
-	shape, err := l.sampleShape(dims)
+	shape, err := f.sampleShape(dims)
 	if err != nil {
 		return nil, nil, err
 	}
 	if images, err = images.WithShape(shape); err != nil {
 		return nil, nil, err
 	}
-	return images, l.doubt(dims, images, integers), nil
+	return images, f.doubt(dims, images, integers), nil
 }
 
-// images returns the array as images; numbers that represent the pixels of 8-bit or 16-bit images are divided by 255 or 65535.
-func (l *Layout) images(a array) (*Images, error) {
-	a.numbers(l.Scale.Fitted())
-	if divisor := l.Scale.divisor(); divisor != 0 {
+// plain returns the array as images; numbers that represent the pixels of 8-bit or 16-bit images are divided by 255 or 65535.
+func (f *Files) plain(a array) (*Images, error) {
+	a.numbers(f.Scale.Fitted())
+	if divisor := f.Scale.divisor(); divisor != 0 && !a.scaled {
 		for i := range a.floats {
 			a.floats[i] /= divisor
 		}
 	}
-	return a.images(l.Missing != "")
+	return a.images(f.Missing != "")
 }
 
 // mostDoubted is the largest value of a byte: floats up to this value are doubtful as images, because they may be unscaled bytes.
 const mostDoubted = 255
 
 // doubt returns an error if the values of an array are probably not what the user intended.
-func (l *Layout) doubt(dims []int, images *Images, integers bool) *Error {
-	if len(dims) == 2 && len(images.Shape) == 3 && l.Axes == channelsFirst {
+func (f *Files) doubt(dims []int, images *Images, integers bool) *Error {
+	if len(dims) == 2 && len(images.Shape) == 3 && f.Axes == channelsFirst {
 		return &Error{
 			Problem: fmt.Sprintf("axes = %q is for arrays of four axes, but rows of values are read as height, width, channels", channelsFirst),
 			Hint:    "save the array with the shape (n, channels, height, width), or leave axes out if each row has the channels last",
 		}
 	}
 	few := []int{1, 3, 4} // channels of an image
-	if len(dims) == 4 && l.Axes == "" && slices.Contains(few, dims[1]) && dims[3] > 4 {
+	if len(dims) == 4 && f.Axes == "" && slices.Contains(few, dims[1]) && dims[3] > 4 {
 		return &Error{
 			Problem: fmt.Sprintf("its axes (%d, %d, %d, %d) look like samples, channels, height, width", dims[0], dims[1], dims[2], dims[3]),
 			Hint: fmt.Sprintf("write axes = %q in the dataset table, or axes = %q if these are %d rows of %d columns with %d channels",
 				channelsFirst, channelsLast, dims[1], dims[2], dims[3]),
 		}
 	}
-	if len(images.Shape) < 2 || images.floats == nil || l.Scale != (Scale{}) {
+	if len(images.Shape) < 2 || images.floats == nil || f.Scale != (Scale{}) {
 		return nil
 	}
 	low, high := images.Range()

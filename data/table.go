@@ -1,0 +1,389 @@
+package data
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+)
+
+// table is the content of a file of samples, whatever its format: values, names and labels.
+type table struct {
+	files    []File  // files that were read
+	sparse   *Images // samples of a sparse matrix, in place of all others
+	values   array
+	columns  []string // names of the values, in order, if the file contains them
+	lines    []int    // line numbers of the samples in a text file; nil for other files
+	names    []string // one name per sample; nil if there are none
+	labels   []int    // one label per sample; nil if there are none
+	texts    []string // labels as text, which may be names of classes; labels is nil if they are not numbers
+	classes  []string // names of the classes, if the file contains them
+	further  []*Values
+	ignored  []string // names of columns of values that are not in the required order of names
+	warnings []string
+}
+
+// reading contains the keys for reading the samples of one split, or another file like it. File is the path.
+type reading struct {
+	Files
+	need    []string // the further columns to read
+	known   []Column // the further columns of the training samples, for test samples
+	classes []string // classes of the training samples, if they are folders
+	loose   bool     // the file belongs to no data set
+	apart   bool     // arrays with usual names belong to other samples in the file
+	order   []string // names of the columns of values in the required order; nil for the order of the file
+	shape   []int    // required shape of one sample; nil for any
+}
+
+// tablePart is one array of a file, before its values are read.
+type tablePart struct {
+	name string
+	dims []int
+	kind string // type of its values in NPY's notation: "f4"
+	path string // its file, if there is no other array in it
+	read func(exact bool) (array, error)
+}
+
+// Opened is a file of samples of which only the header was read: arrays, a table, images or a sparse matrix.
+type Opened struct {
+	path     string
+	parts    []tablePart
+	contents *contents // of the file with these parts, which the caller closes
+	csv      *csvFile  // the columns of a table, in place of parts
+	images   *listing  // the images of a folder
+	matrix   *Matrix
+	file     File // the file with its checksum, if it was read completely
+	loose    bool // it belongs to no data set
+}
+
+func (o Opened) close() {
+	if o.contents != nil {
+		_ = o.contents.Close() // nothing was written
+	}
+	if o.matrix != nil {
+		o.matrix.close()
+	}
+}
+
+// checksum returns the file with its checksum.
+func (o Opened) checksum(ctx context.Context) (File, error) {
+	if o.file.Path != "" {
+		return o.file, nil
+	}
+	return streamFile(ctx, o.path, math.MaxInt64-1, func([]byte, int64) {})
+}
+
+// Usual names of arrays and columns that are not samples.
+var (
+	labelNames = []string{"labels", "label", "class"}
+	nameNames  = []string{"names", "name", ""}
+	classNames = []string{"classes"}
+)
+
+// open opens the file or folder of the samples.
+func (r reading) open(ctx context.Context) (o Opened, err error) {
+	info, err := os.Stat(r.File)
+	if err != nil {
+		return o, err
+	}
+	if r.is(folderFiles) && !r.loose || r.loose && info.IsDir() {
+		return r.openFolder(r.File)
+	}
+	start, err := head(r.File, formatHead)
+	if err != nil {
+		return o, err
+	}
+	if r.loose && isImage(start) {
+		return Opened{path: r.File, images: &listing{paths: []string{r.File}}}, nil
+	}
+	f := detected(start, r.File, r.is(entryFiles))
+	switch {
+	case f == nil && len(start) == 0:
+		return o, errors.New("is empty")
+	case f == nil:
+		return o, errNoArray
+	case r.is(singleFiles) && !r.loose && f.Sort != singleFiles:
+		return o, &Error{Path: r.File, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", f.Dataset)}
+	}
+	o, err = f.Open(ctx, r.File, &r.Files)
+	o.path, o.loose = r.File, r.loose
+	return o, err
+}
+
+// table reads the file of the samples.
+func (r reading) table(ctx context.Context) (t table, err error) {
+	o, err := r.open(ctx)
+	defer o.close()
+	switch {
+	case err != nil:
+		return t, err
+	case o.images != nil:
+		return r.imagesTable(ctx, *o.images)
+	case o.matrix != nil:
+		return r.matrixTable(ctx, o)
+	case o.csv != nil:
+		t, err = o.csv.table(r)
+	default:
+		t, err = o.table(ctx, r)
+	}
+	if err == nil && len(t.files) == 0 {
+		var file File
+		file, err = o.checksum(ctx)
+		t.files = append(t.files, file)
+	}
+	if o.contents != nil {
+		err = cmp.Or(err, o.contents.unchanged())
+	}
+	if err == nil {
+		err = t.complete(r.shape)
+	}
+	return t, err
+}
+
+// complete turns a single vector into a table of one row, and checks lengths.
+func (t *table) complete(shape []int) error {
+	if d := t.values.dims; len(d) == 1 && len(shape) == 1 && d[0] == shape[0] {
+		t.values.dims = []int{1, d[0]}
+	}
+	if len(t.values.dims) == 0 {
+		return errors.New("holds a single number, want samples")
+	}
+	n := t.values.dims[0]
+	if got := len(t.names); got > 0 && got != n {
+		return fmt.Errorf("%d names for %d samples", got, n)
+	}
+	if got := max(len(t.labels), len(t.texts)); got > 0 && got != n {
+		return fmt.Errorf("%d labels for %d samples", got, n)
+	}
+	return nil
+}
+
+// table reads the requested arrays of a file.
+func (o Opened) table(ctx context.Context, r reading) (t table, err error) {
+	samples, err := samplesOf(o.parts, r)
+	if err != nil {
+		return t, err
+	}
+	if t.values, err = t.read(samples, r.Scale.Fitted()); err != nil {
+		return t, err
+	}
+	if err := t.readLabels(ctx, o, samples, r); err != nil {
+		return t, err
+	}
+	if err := t.readColumns(ctx, o, r); err != nil || r.apart {
+		return t, err
+	}
+	t.names, err = t.textsOf(ctx, o, samples, nameNames)
+	return t, err
+}
+
+// read reads the values of an array, and records its file if it has one of its own.
+func (t *table) read(p *tablePart, exact bool) (array, error) {
+	a, err := p.read(exact)
+	if a.file.Path != "" {
+		t.files = append(t.files, a.file)
+	}
+	return a, p.wrong(err)
+}
+
+// wrong returns an error about an array, with its file if it has one of its own.
+func (p *tablePart) wrong(err error) error {
+	if p.path != "" {
+		return badFile("", p.path, err)
+	}
+	return err
+}
+
+// readLabels reads the labels of samples and, if the labels are numbers, the names of their classes.
+func (t *table) readLabels(ctx context.Context, o Opened, samples *tablePart, r reading) error {
+	usual := labelNames
+	if r.apart {
+		usual = nil
+	}
+	labels, err := o.part(ctx, r.Labels, usual)
+	if err != nil {
+		return err
+	}
+	if labels != nil && labels != samples {
+		a, err := t.read(labels, false)
+		if err != nil {
+			return err
+		}
+		if t.texts = a.texts; t.texts == nil || labels.path != "" {
+			t.labels, err = a.labels()
+			if n := t.values.dims[0]; err == nil && labels.path != "" && len(t.labels) != n {
+				err = &Error{Path: labels.path, Problem: fmt.Sprintf("%d labels for %d samples", len(t.labels), n)}
+			}
+			switch {
+			case err != nil && labels.path != "":
+				return badFile("", labels.path, err)
+			case err != nil:
+				return fmt.Errorf("%s: %w", labels.name, err)
+			}
+		}
+	}
+	t.classes, err = t.textsOf(ctx, o, samples, classNames)
+	return err
+}
+
+// readColumns reads the requested further columns.
+func (t *table) readColumns(ctx context.Context, o Opened, r reading) error {
+	for _, name := range r.need {
+		p, err := o.part(ctx, r.Columns.one(name), nil)
+		if err != nil {
+			return fmt.Errorf("column %q: %w", name, err)
+		}
+		if p == nil { // the set has no such column
+			continue
+		}
+		a, err := t.read(p, false)
+		if err != nil {
+			return err
+		}
+		v, err := a.values(name, t.values.dims[0], r.Missing != "")
+		if err != nil {
+			return p.wrong(err)
+		}
+		t.further = append(t.further, v)
+	}
+	return nil
+}
+
+// textsOf returns the texts of the first array with a usual name; nil if there is none, or if it contains numbers.
+func (t *table) textsOf(ctx context.Context, o Opened, samples *tablePart, usual []string) ([]string, error) {
+	p, _ := o.part(ctx, "", usual) // no name that must be there
+	if p == nil || p == samples {
+		return nil, nil
+	}
+	a, err := t.read(p, false)
+	return a.texts, err
+}
+
+// single reports whether the file is that of one array. The names of labels and columns are then those of other such files.
+func (o Opened) single() bool { return len(o.parts) == 1 && o.parts[0].path != "" }
+
+// part returns the array with the given name or, if name is "", the first with a usual name; nil if there is none.
+func (o Opened) part(ctx context.Context, name string, usual []string) (*tablePart, error) {
+	switch {
+	case !o.single():
+		return namedPart(o.parts, name, usual)
+	case name == "" || o.loose:
+		return nil, nil
+	}
+	other, err := openArray(ctx, name, nil)
+	if err != nil {
+		return nil, badFile("", name, otherFormat(name, err))
+	}
+	return &other.parts[0], nil
+}
+
+// namedPart returns the array with the given name or, if name is "", the first with a usual name; nil if there is none.
+func namedPart(parts []tablePart, name string, usual []string) (*tablePart, error) {
+	if name != "" {
+		usual = []string{name}
+	}
+	for _, n := range usual {
+		if i := slices.IndexFunc(parts, func(p tablePart) bool { return p.name == n }); i >= 0 {
+			return &parts[i], nil
+		}
+	}
+	if name != "" {
+		return nil, fmt.Errorf("has no array %q, want %s", name, partList(parts))
+	}
+	return nil, nil
+}
+
+// samplesOf selects the array of the samples: the named one, or else the only array of two to four axes that is not labels, names or
+// classes, of bytes or floats if there is one, else of integers; arrays of the required size have precedence.
+func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
+	if r.Tensor != "" {
+		return namedPart(parts, r.Tensor, nil)
+	}
+	if (Opened{parts: parts}).single() {
+		return &parts[0], nil
+	}
+	all, fitting := candidates(parts, r, func(kind string) bool { t := typeOf(kind); return t == Bytes || t == Float32 })
+	if len(all)+len(fitting) == 0 { // integers and booleans may be labels
+		all, fitting = candidates(parts, r, func(kind string) bool { return typeOf(kind) == Whole })
+	}
+	switch {
+	case len(fitting) == 1:
+		return fitting[0], nil
+	case len(all) == 1:
+		return all[0], nil
+	case len(all) == 0:
+		return nil, fmt.Errorf("has no array of samples, (samples, values) of numbers: got %s", partList(parts))
+	}
+	if r.loose {
+		return nil, fmt.Errorf("has several arrays (%s): save that of the samples alone", partList(parts))
+	}
+	return nil, fmt.Errorf("has several arrays (%s): name that of the samples with the key tensor", partList(parts))
+}
+
+// candidates lists the arrays of two to four axes that may be samples, and those of the required size.
+func candidates(parts []tablePart, r reading, accepts func(kind string) bool) (all, fitting []*tablePart) {
+	for i := range parts {
+		p := &parts[i]
+		other := slices.Contains(slices.Concat(labelNames, nameNames, classNames, []string{r.Labels}, r.Columns.arrays()), p.name)
+		if other || !accepts(p.kind) {
+			continue
+		}
+		if len(p.dims) >= 2 && len(p.dims) <= 4 {
+			all = append(all, p)
+		}
+		if sameSize(p.dims, r.shape) {
+			fitting = append(fitting, p)
+		}
+	}
+	return all, fitting
+}
+
+// sameSize reports whether an array with these axes contains samples of the given shape, or a single such vector.
+func sameSize(dims, shape []int) bool {
+	if shape == nil || len(dims) == 0 {
+		return false
+	}
+	want, err := product(shape)
+	if len(dims) > 1 {
+		dims = dims[1:]
+	}
+	got, wrong := product(dims)
+	return err == nil && wrong == nil && got == want
+}
+
+// partList lists arrays with their axes.
+func partList(parts []tablePart) string {
+	const most = 12
+	var texts []string
+	for _, p := range parts {
+		if len(texts) == most {
+			texts = append(texts, "...")
+			break
+		}
+		texts = append(texts, fmt.Sprintf("%.60q (%s)", p.name, strings.ReplaceAll(by(p.dims), "x", ",")))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// dims returns the axes of the samples without reading them; the number of samples is unknown for some formats and set to 1.
+func (o Opened) dims(r reading) ([]int, error) {
+	switch {
+	case o.csv != nil:
+		columns, err := o.csv.columns(r)
+		return []int{1, len(columns.values)}, err
+	case o.images != nil:
+		shape, err := r.pictures().shape(o.images.paths[0])
+		return append([]int{1}, shape...), err
+	case o.matrix != nil:
+		return o.matrix.dims(r)
+	}
+	p, err := samplesOf(o.parts, r)
+	if err != nil {
+		return nil, err
+	}
+	return p.dims, nil
+}
