@@ -105,7 +105,7 @@ func TestNamesStayInTheirLine(t *testing.T) {
 func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	for args, want := range map[string]string{
 		"train small --lr 0.1":     "--set optimizer.learning_rate=",
 		"train small --gpu":        "models run on the CPU",

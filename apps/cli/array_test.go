@@ -19,6 +19,7 @@ import (
 var preemption = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR1}
 
 func TestASchedulersSignalLeavesACheckpointAndExitCode75(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	endless := []string{"train", "small", "--epochs", "100000", "--threads", "3", "--out", "cut"}
 	r := b.signalled(func() bool { return b.measured("cut") > 0 }, preemption, "cut", endless...)
@@ -63,6 +64,7 @@ func (b *bench) gathered(whole, array string) {
 }
 
 func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", slow)
 	b.must(0, "sweep", "slow", "--out", "whole")
@@ -98,6 +100,7 @@ func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing
 }
 
 func TestTheIndexOfATaskIsThatOfItsScheduler(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.write("models.toml", strings.Replace(smallSweeps, "epochs = 12", "epochs = 1", 1))
 	b.must(0, "sweep", "wild", "--emit", "kubernetes", "-o", "array")
@@ -114,6 +117,7 @@ func TestTheIndexOfATaskIsThatOfItsScheduler(t *testing.T) {
 }
 
 func TestWrongUsesOfArrayJobsSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.must(0, "sweep", "wild", "--emit", "kubernetes", "-o", "array")
 	for _, c := range []struct {
@@ -156,6 +160,7 @@ func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
 }
 
 func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", slow)
 	b.must(0, "sweep", "slow", "--emit", "kubernetes", "-o", "array")

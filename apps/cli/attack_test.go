@@ -12,7 +12,7 @@ import (
 func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "30")
+	b.trained("runs/small", 30)
 	args := []string{"attack", "runs/small", "--epsilon", "0.05,0.2", "--steps", "5", "--limit", "40"}
 	text := b.must(0, append(args, "--json")...).stdout
 	if again := b.must(0, append(args, "--json")...).stdout; again != text {
@@ -44,7 +44,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 func TestAttackSaysWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "hook.adversarial.epsilon=0.1", "--set", "hook.adversarial.steps=2")
 	b.shipped()
 	b.must(0, "train", "pca", "--set", "dataset=swimmer", "--set", "components=3")

@@ -99,6 +99,7 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 }
 
 func TestBaselinesOnRealImages(t *testing.T) {
+	t.Parallel()
 	folder := os.Getenv(data.EnvDir)
 	if folder == "" {
 		t.Skip("left out: TESSERA_DATA is not set")

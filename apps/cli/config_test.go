@@ -115,7 +115,7 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--out", "run")
+	b.trained("run", 12)
 	for _, variable := range []string{"TESSERA_BLAS=none.so", "TESSERA_SIMD=sse9"} {
 		if strings.HasPrefix(variable, "TESSERA_SIMD") && runtime.GOARCH != "amd64" {
 			continue // nothing to choose from

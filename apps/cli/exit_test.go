@@ -52,7 +52,7 @@ func TestARefusedConnectionIsFollowedByItsRemedy(t *testing.T) {
 func TestARunOfAnotherFormatNamesItsVersion(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--out", "run")
+	b.trained("run", 1)
 	f, err := checkpoint.Read(b.path("run/state.safetensors"))
 	if err != nil {
 		t.Fatal(err)

@@ -8,7 +8,7 @@ import (
 func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	for format, file := range map[string]string{"onnx": "small.onnx", "npz": "small.npz", "safetensors": "small.safetensors",
 		"tensorboard": "small.tfevents", "csv": "small.csv"} {
 		if got := b.must(0, "export", "runs/small", "--to", format).stdout; got != file+"\n" || !b.exists(file) {

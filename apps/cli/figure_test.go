@@ -11,7 +11,7 @@ import (
 func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
 	for _, k := range figureKinds() {
 		switch k.name { // of classifiers and mixtures: TestSampleDrawsNewImages, TestCalibrateSaysWhatItDoes, TestAttacksOnAHeadMeasureRobustAccuracy; of attention: below
@@ -50,14 +50,14 @@ func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.contains("the report", string(page), `aria-label="Attention"`)
-	b.must(0, "train", "small", "--epochs", "1", "--out", "dense")
+	b.trained("dense", 1)
 	b.contains("a model without attention", b.must(exitUsage, "figure", "attention", "dense").stderr, "dense publishes no attention over parts of its images")
 }
 
 func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.must(0, "figure", "atoms", "runs/small", "--atoms", "3,1", "--title", "Two limbs", "-o", "two.svg")
 	b.contains("the figure", b.read("two.svg"), "Two limbs", "small: atoms 3, 1")
 	b.must(0, "figure", "training", "runs/small", "--width", "617", "-o", "wide.png")
@@ -88,7 +88,7 @@ func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
 func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.must(0, "figure", "atoms", "runs/small", "--out", "atoms.svg")
 	if text := b.read("atoms.svg"); strings.Count(text, "<image") != 1 || strings.Count(text, "<text") != 7 {
 		t.Errorf("the atoms are not one picture with the numbers of 6 units and the bias:\n%.500s", text)
@@ -134,7 +134,7 @@ func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
 func TestMistakesInFiguresAreUsage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset=bars")
 	b.must(0, "train", "small", "--epochs", "1", "--out", "filters", "--set", "dataset=bars", "--set", "constraint=[]",
 		"--set", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d",filters=1}]`)

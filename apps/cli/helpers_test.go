@@ -5,12 +5,14 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -36,9 +38,21 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		Main()
 	}
+	if os.Getenv(asCommander) != "" {
+		if err := obey(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(exitInternal)
+		}
+		return
+	}
+	commanders.env = os.Environ()
 	flag.Parse()
 	code := m.Run()
-	_ = os.RemoveAll(outsideFolder)
+	if err := dismiss(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = max(code, 1)
+	}
+	_ = errors.Join(os.RemoveAll(outsideFolder), os.RemoveAll(runsOfSmall.folder))
 	os.Exit(code)
 }
 
@@ -90,8 +104,10 @@ func (b *bench) shipped() {
 type result struct {
 	code           int
 	stdout, stderr string
-	memory         int64 // maximum resident memory in bytes
 }
+
+// patience is how long a command may take. It is not a bound of a test: a command that hangs is ended.
+const patience = 5 * time.Minute
 
 // trainers lists the sub-commands that train. With -short a test ends before the first of them.
 var trainers = []string{"train", "resume", "sweep", "reproduce", "rank", "worker", "trial", "tune"}
@@ -105,7 +121,7 @@ func (b *bench) command(args ...string) *exec.Cmd {
 }
 
 func (b *bench) wrapped(args ...string) *exec.Cmd {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	b.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
 	cmd.Dir = b.dir
@@ -127,7 +143,17 @@ func (b *bench) run(args ...string) result {
 	return b.finish(b.command(args...))
 }
 
+// finish runs a command to its end, in a process of its own if it has variables of its own.
 func (b *bench) finish(cmd *exec.Cmd) result {
+	b.Helper()
+	if commandable(b.T, cmd) {
+		return commanded(b.T, cmd)
+	}
+	return b.alone(cmd)
+}
+
+// alone runs a command to its end in a process of its own.
+func (b *bench) alone(cmd *exec.Cmd) result {
 	b.Helper()
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
@@ -136,7 +162,7 @@ func (b *bench) finish(cmd *exec.Cmd) result {
 	if err != nil && !errors.As(err, &exit) {
 		b.Fatal(err)
 	}
-	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String(), maxResident(cmd.ProcessState)}
+	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
 // must runs the command and fails the test unless the exit code is as given.
@@ -147,6 +173,44 @@ func (b *bench) must(code int, args ...string) result {
 		b.Fatalf("tessera %s: exit code %d, want %d\nstdout: %s\nstderr: %s", strings.Join(args, " "), r.code, code, r.stdout, r.stderr)
 	}
 	return r
+}
+
+// runsOfSmall are runs of the model small that several tests use, by their epochs; each test has copies. TestMain removes the folder.
+var runsOfSmall struct {
+	sync.Mutex
+	folder string
+	trains map[int]func()
+}
+
+// trained makes the run of the model small, trained for a number of epochs.
+func (b *bench) trained(run string, epochs int) {
+	b.Helper()
+	if testing.Short() {
+		b.Skip("trains a model")
+	}
+	shared := &runsOfSmall
+	shared.Lock()
+	if shared.trains == nil {
+		folder, err := os.MkdirTemp("", "small")
+		if err != nil {
+			b.Fatal(err)
+		}
+		shared.folder, shared.trains = folder, map[int]func(){}
+	}
+	name := strconv.Itoa(epochs)
+	if shared.trains[epochs] == nil {
+		shared.trains[epochs] = sync.OnceFunc(func() {
+			in := &bench{b.T, b.binary, shared.folder}
+			in.write("models.toml", smallModels)
+			in.must(0, "train", "small", "--epochs", name, "--out", name)
+		})
+	}
+	train := shared.trains[epochs]
+	shared.Unlock()
+	train()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(b.path(run)), 0o700), os.CopyFS(b.path(run), os.DirFS(filepath.Join(shared.folder, name)))); err != nil {
+		b.Fatal(err)
+	}
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }

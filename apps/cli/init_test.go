@@ -16,6 +16,7 @@ import (
 
 // Of data of one's own, init writes models that check accepts and that can be trained.
 func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.shipped()
 	rows := "cell,kind,note,a,b,c,d,e,f,g,h\n"
@@ -59,6 +60,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 
 // Whatever the separator, the encoding and the columns of a table are, check accepts what init writes.
 func TestInitWritesWhatCheckAccepts(t *testing.T) {
+	t.Parallel()
 	columns := func(head, separator, decimal string) string {
 		var b strings.Builder
 		b.WriteString(strings.ReplaceAll(head, ",", separator) + "\n")
@@ -140,6 +142,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 
 // Colours and the size of small pictures are kept; large ones are scaled.
 func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name          string
 		width, height int

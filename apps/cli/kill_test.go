@@ -20,6 +20,7 @@ import (
 var long = []string{"--epochs", "60", "--set", "hook.early_stopping.patience=1000", "--threads", "3"}
 
 func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.survivesKills(append([]string{"train", "small"}, long...)...)
 }
@@ -74,12 +75,14 @@ func (b *bench) killedOften(r *rand.Rand, times, stretch int, train []string) (k
 }
 
 func TestKilledFitsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	b.survivesKills("train", "factors", "--set", "iterations=400", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
 }
 
 func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.survivesKills(append([]string{"train", "small", "--set", "optimizer.kind=lbfgs", "--set", "optimizer.history=4",
 		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
@@ -87,8 +90,9 @@ func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 
 // After a kill before the first checkpoint, either a complete run or no run exists. In both cases the training can continue.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--out", "whole")
+	b.trained("whole", 12)
 	killed := 0
 	for i := range *kills {
 		run := filepath.Join("early", string(rune('a'+i)))
@@ -154,6 +158,7 @@ func (b *bench) signalled(reached func() bool, signals []syscall.Signal, fresh s
 }
 
 func TestOneInterruptLeavesACheckpointInTheMiddleOfAnEpoch(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
 	r := b.interrupted("cut", "cut", append([]string{"train", "small", "--out", "cut"}, long...)...)
@@ -183,8 +188,9 @@ func TestAnInterruptedRankNamesNoRun(t *testing.T) {
 }
 
 func TestResumingAFinishedRunChangesNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	before := b.everything("runs")
 	r := b.must(0, "resume", "runs/small")
 	b.contains("standard error", r.stderr, "runs/small is finished")
@@ -215,6 +221,7 @@ func (b *bench) everything(dir string) string {
 
 // A limit of the file size simulates a full disk.
 func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	limited := func(bytes int, args ...string) result {
 		script := fmt.Sprintf(`ulimit -f %d && exec "$0" "$@"`, bytes/512)
@@ -244,6 +251,7 @@ func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 }
 
 func TestAFolderThatCannotBeWrittenToEndsWithExitCode7(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("file", "")
 	for _, out := range []string{"file/run", "/dev/null/run"} {

@@ -209,6 +209,7 @@ func TestEveryKindOfModelIsUsedEverywhere(t *testing.T) {
 
 // A model of any kind that is killed at random moments resumes to the bytes of an uninterrupted training.
 func TestEveryKindSurvivesKills(t *testing.T) {
+	t.Parallel()
 	names := kindsOfModels()
 	if *killKinds == 0 {
 		names = []string{"regression", "players", "muon"}

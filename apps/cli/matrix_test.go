@@ -149,6 +149,7 @@ func TestColumnsAreRecommendedToARow(t *testing.T) {
 
 // The error for a pair that cannot be predicted names the line.
 func TestPairsThatAreNotKnownAreReported(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ratings()
 	b.must(0, "train", "ratings", "--quiet")

@@ -59,7 +59,7 @@ func TestNumbersOfFittedImagesSayThatTheyAre(t *testing.T) {
 func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	images := swimmer(t)
 	half := len(images) / 2
 	for name, values := range map[string][]float32{"a.npy": images[:half], "b.npy": images[half:]} {

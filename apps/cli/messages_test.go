@@ -17,7 +17,7 @@ import (
 func TestMessagesSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.write("file", "text")
 	b.write("empty.toml", "")
 	b.write("few.csv", "a,b\n1,2\n2,1\n")
@@ -75,7 +75,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.contains("of a whole run", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: nothing was done")
 	whole, picture := b.read("runs/small/model.safetensors"), b.read("runs/small/atoms.png")
 	b.write("runs/small/model.safetensors", "damaged")

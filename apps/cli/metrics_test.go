@@ -37,7 +37,7 @@ func TestMetricsAreListedWithTheirDirection(t *testing.T) {
 func TestEvalMeasuresWhatIsChosen(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	whole := b.eval("runs/small")
 	text := b.must(0, "eval", "runs/small", "--json", "--metrics", "hoyer,max_approx_cl*,mse").stdout
 	var got struct {

@@ -9,6 +9,7 @@ import (
 
 // Files that are no pages, and folders that are missing, cost neither a file nor a result.
 func TestMistakenOutputsCostNothing(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	before, err := os.ReadFile(b.path("spectra.csv"))
@@ -29,6 +30,7 @@ func TestMistakenOutputsCostNothing(t *testing.T) {
 }
 
 func TestOneJSONDocumentBesideAPage(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b")
 	b.must(0, "train", "spectra", "--seed", "2", "--out", "other")
@@ -39,12 +41,13 @@ func TestOneJSONDocumentBesideAPage(t *testing.T) {
 }
 
 func TestMistakesHaveTheCodeOfMistakes(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b")
 	b.contains("help", b.must(exitUsage, "help", "foo").stderr, `unknown command "foo"`)
 	b.contains("help", b.must(0, "help", "train").stdout, "tessera train")
 	b.contains("labels", b.must(exitData, "eval", "run", "--in", "spectra.csv", "--metrics", "knn_accuracy").stderr, "only the values of these samples are read")
-	b.must(0, "train", "small", "--out", "images")
+	b.trained("images", 12)
 	b.contains("atoms", b.must(exitUsage, "figure", "atoms", "run", "images", "-o", "a.png").stderr, "draw vectors and images one by one")
 	if err := os.Mkdir(b.path("damaged"), 0o777); err != nil {
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import "testing"
 
 // What a file with an error must not hide, and what a name that is not that of a run means.
 func TestNamesAreExplained(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.broken]\nencoder = [{ kind = \"dense\" }]\n[model.named]\nencoder = [{ kind = \"dense\", units = 2, name = \"trunk\" }]\n")
 	got := b.must(0, "list", "nt_xent", "mse")

@@ -64,6 +64,7 @@ func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
 }
 
 func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
+	t.Parallel()
 	folder := os.Getenv(data.EnvDir)
 	if folder == "" {
 		t.Skip("left out: TESSERA_DATA is not set")
@@ -73,7 +74,7 @@ func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.must(0, "train", "clothes", "--epochs", "1", "--set", "dataset.limit=500", "--data", "sets", "--out", "run")
-	b.elsewhere(0, "eval", "../run")
+	b.elsewhere(0, "eval", "../run", "--metrics", "mse")
 	b.elsewhere(0, "resume", "../run", "--epochs", "2")
 }
 

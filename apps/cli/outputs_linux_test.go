@@ -114,7 +114,7 @@ dataset = { name = "bars", count = 40 }
 func TestResumeRefusesALinkedFile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2", "--quiet")
+	b.trained("runs/small", 2)
 	b.write("victim", "one line\n")
 	if err := errors.Join(os.Remove(b.path("runs/small/metrics.jsonl")), os.Symlink("../../victim", b.path("runs/small/metrics.jsonl"))); err != nil {
 		t.Fatal(err)

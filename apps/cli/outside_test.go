@@ -128,6 +128,7 @@ func TestEveryKindOfPartHasASectionOfTheDocs(t *testing.T) {
 }
 
 func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("compiles the tests of another module")
 	}
@@ -144,6 +145,7 @@ func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
 
 // A run with a stateful hook is killed ten times. Before each kill, metrics.jsonl must contain some new epochs.
 func TestAnOutsideRunIsKilledTenTimesAndResumed(t *testing.T) {
+	t.Parallel()
 	const kills, between = 10, 20
 	b := outside(t)
 	train := func(out, epochs string) []string {

@@ -107,7 +107,7 @@ train     = { epochs = 60, batch = 16 }
 func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	b.flowers()
 	b.must(0, "train", "flowers", "--epochs", "1")
 	for _, c := range []struct{ args, says string }{

@@ -37,7 +37,7 @@ func TestAFigureOfCodesReadsTheColumnsOfTheCode(t *testing.T) {
 func TestNoOutputReplacesAFileOfASweep(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--quiet")
+	b.trained("runs/small", 1)
 	b.write("models.toml", b.read("models.toml")+"\n[sweep.seeds]\nmodel = \"small\"\nseeds = [1]\n")
 	b.must(0, "sweep", "seeds", "--epochs", "1", "--quiet")
 	for _, name := range []string{"results.json", "results.csv", "summary.csv", "timings.csv", "selected.csv", "manifest.json"} {
@@ -49,7 +49,7 @@ func TestNoOutputReplacesAFileOfASweep(t *testing.T) {
 func TestCheckAndSummarySayWhatWasRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--quiet")
+	b.trained("runs/small", 1)
 	if err := data.WriteImages(b.path("in.npy"), []int{32, 32}, swimmer(t)); err != nil {
 		t.Fatal(err)
 	}

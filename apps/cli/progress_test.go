@@ -65,6 +65,7 @@ func TestElsewhereProgressIsAboutSixtyLines(t *testing.T) {
 }
 
 func TestQuietAndLogEvery(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	epochs := func(r result) int { return strings.Count(r.stderr, "epoch ") }
 	if r := b.must(0, "train", "small", "--quiet", "--out", "run"); r.stderr != "" || !strings.Contains(r.stdout, "mse") {
@@ -86,6 +87,7 @@ func TestQuietAndLogEvery(t *testing.T) {
 
 // An invalid number of epochs is a usage error (exit code 2) for train and for resume.
 func TestEpochsThatCannotBeAreAnErrorOfUsage(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallModels+"\n[model.factors]\nkind = \"nmf\"\ncomponents = 3\niterations = 2\n")
 	b.must(0, "train", "small", "--epochs", "3")

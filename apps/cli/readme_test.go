@@ -49,6 +49,7 @@ func TestTheCommandsOfTheTourWork(t *testing.T) {
 
 // The page about one's own data is executed from top to bottom: its table, its declarations and its conclusions.
 func TestTheCommandsOfYourDataWork(t *testing.T) {
+	t.Parallel()
 	text := documented(t, "docs/your-data.md")
 	b := newBench(t)
 	b.spectra()

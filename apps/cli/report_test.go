@@ -10,9 +10,10 @@ import (
 )
 
 func TestReportsAreFiles(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--out", "one")
-	b.must(0, "train", "small", "--epochs", "2", "--out", "two")
+	b.trained("one", 1)
+	b.trained("two", 2)
 	b.must(0, "report", "one", "two", "-o", "pages.html", "--metrics", "mse")
 	b.contains("the report", b.read("pages.html"), "<!doctype html>", "epochs = 2", "<td>auto-encoder</td>")
 	b.must(0, "compare", "one", "two", "-o", "comparison.html", "--metrics", "mse")
@@ -24,11 +25,12 @@ func TestReportsAreFiles(t *testing.T) {
 }
 
 func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", "0.0.0.0:0", "--token", "short"}, {"--listen", "port"}, {"missing"}} {
 		b.must(exitUsage, append([]string{"ui"}, args...)...)
 	}
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	cmd := b.command("ui", "--listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
 	if err != nil {

@@ -107,6 +107,7 @@ func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
 }
 
 func TestMetricsOfATableMayBeGlobsAndEverySweepOfTheDocumentationHasATable(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	r := b.must(0, "reproduce", "known-parts", "--metrics", "mse,max_app*")
 	b.contains("standard output", r.stdout, "seeds   mse ", "  max_approx ", "max_approx_clipped", "page  sweeps/known-parts/page/README.md\n")
@@ -237,6 +238,7 @@ func TestAReproductionWithFailedTrialsIsWrittenAndEndsWithExitCode8(t *testing.T
 }
 
 func TestAModelThatTheEpochsMakeInvalidDoesNotStopTheOthers(t *testing.T) {
+	t.Parallel()
 	b := newStudyBench(t)
 	reason := `hook.prune: from: the phase begins after epoch 3, but the run ends after epoch 1`
 	r := b.must(exitSweep, "reproduce", "mnist", "--epochs", "1", "--out", "one")

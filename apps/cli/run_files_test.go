@@ -17,7 +17,7 @@ import (
 func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	for _, name := range []string{"model.safetensors", "state.safetensors"} {
 		path := "runs/small/" + name
 		whole := b.read(path)
@@ -55,7 +55,7 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	if r := b.must(0, "eval", "runs/small"); strings.Contains(r.stderr, "finished") {
 		t.Errorf("of a finished run: %s", r.stderr)
 	}

@@ -30,11 +30,12 @@ func (b *bench) runs(args ...string) (runs []listed) {
 }
 
 func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.contains("without runs", b.must(exitUsage, "runs").stderr, "runs: no such folder; train a model with `tessera train MODEL`")
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	b.must(0, "train", "small", "--epochs", "2", "--seed", "7", "--set", "optimizer.kind=sgd")
-	b.must(0, "train", "small", "--out", "runs/deep/er")
+	b.trained("runs/deep/er", 12)
 	b.write("runs/small-10/config.toml", strings.Replace(b.read("runs/small/config.toml"), "epochs = 2", "epochs = 5", 1))
 	for _, file := range []string{"state.safetensors", "metrics.jsonl"} {
 		b.write("runs/small-10/"+file, b.read("runs/small/"+file))
@@ -86,6 +87,7 @@ func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
 }
 
 func TestARunInTrainingIsListedAsSuch(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cmd := b.command("train", "small", "--epochs", "1000000000", "--quiet")
 	ended := b.start(cmd)
@@ -105,8 +107,9 @@ func TestARunInTrainingIsListedAsSuch(t *testing.T) {
 }
 
 func TestTrainSaysThatAnUnfinishedRunCanBeResumed(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	if r := b.must(0, "train", "small", "--epochs", "1", "--quiet"); strings.Contains(r.stderr, "unfinished") {
 		t.Errorf("both are finished: %s", r.stderr)
 	}
@@ -144,9 +147,10 @@ func TestRunsShowsAccuracies(t *testing.T) {
 
 // A run that was killed after an epoch without a checkpoint shows the loss of the epoch that it continues from.
 func TestRunsShowsTheEpochThatIsKept(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2", "--out", "runs/killed")
-	b.must(0, "train", "small", "--epochs", "3", "--out", "further")
+	b.trained("runs/killed", 2)
+	b.trained("further", 3)
 	loss := func() any {
 		runs := b.runs()
 		if len(runs) != 1 || runs[0].Epoch != 2 || runs[0].Metrics["epoch"] != 2.0 {

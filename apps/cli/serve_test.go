@@ -40,6 +40,7 @@ func (b *bench) serving(args ...string) (url string, cmd *exec.Cmd, rest *bufio.
 }
 
 func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")
 	}
@@ -89,6 +90,7 @@ func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
 }
 
 func TestServeRefusesWhatItCannotServe(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.must(exitUsage, "serve")
 	b.must(exitUsage, "serve", "runs/none")
@@ -101,8 +103,9 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 }
 
 func TestUsageErrorsOfServe(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--out", "R")
+	b.trained("R", 1)
 	for _, args := range [][]string{{"R", "--max-body", "-1"}, {"R", "--timeout", "-1s"}, {"R", "--max-header", "-5"}, {"a/b=R"}, {"%2e=R"}, {"R", "R"}, {"X=R", "X=R"},
 		{"..=R"}, {".=R"}, {"R", "--log-requests", "xml"}, {"R", "--max-memory", "0"}, {"R", "--path", "tessera"}, {"R", "--listen", ":0"}, {"R", "--listen", "port"}} {
 		b.must(exitUsage, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -112,11 +115,12 @@ func TestUsageErrorsOfServe(t *testing.T) {
 
 // Behind a proxy that authenticates its clients: another name of the host, a prefix of the paths, and a log of JSON alone.
 func TestServeBehindAProxy(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")
 	}
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--out", "R", "--quiet")
+	b.trained("R", 1)
 	cmd := b.command("serve", "R", "--listen", "0.0.0.0:0", "--path", "/tessera/", "--allow-host", "models.example.com", "--log-requests", "json", "--drain-delay", "1ms")
 	stderr, err := cmd.StderrPipe()
 	if err != nil {

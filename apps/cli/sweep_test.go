@@ -45,6 +45,7 @@ func (b *bench) files(sweep string) map[string]string {
 }
 
 func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)
@@ -188,6 +189,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 }
 
 func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	args := []string{"sweep", "targets", "--out"}
 	b.must(0, append(args, "whole")...)

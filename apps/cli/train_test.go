@@ -38,7 +38,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "3")
+	b.trained("runs/small", 3)
 	lines := strings.Split(strings.TrimSpace(b.read("runs/small/metrics.jsonl")), "\n")
 	if len(lines) != 3 {
 		t.Fatalf("%d lines, want 3", len(lines))
@@ -72,7 +72,7 @@ func TestRunsAreNamedAfterTheirModelAndCounted(t *testing.T) {
 func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1", "--out", "mine")
+	b.trained("mine", 1)
 	before := b.read("mine/state.safetensors")
 	r := b.must(exitUsage, "train", "small", "--epochs", "2", "--out", "mine")
 	b.contains("standard error", r.stderr, "mine: exists already", "--force")
@@ -154,6 +154,7 @@ func TestDivergenceNamesTheStepAndTheTensorAndKeepsACheckpoint(t *testing.T) {
 }
 
 func TestTheSwimmersPartsAreFound(t *testing.T) {
+	t.Parallel()
 	if *seeds == 0 {
 		t.Skip("left out: TestTheCommandsOfREADMEWork finds those of seed 1; `make parts` trains five seeds")
 	}
@@ -186,7 +187,7 @@ func BenchmarkHelp(bm *testing.B) {
 func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	line := []byte(b.read("runs/small/metrics.jsonl"))
 	if !json.Valid(line) || !bytes.Contains(line, []byte(`"val_mse":null`)) {
 		t.Errorf("without validation images val_mse should be null: %s", line)
@@ -197,8 +198,8 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "5", "--out", "whole")
-	b.must(0, "train", "small", "--epochs", "2", "--out", "longer")
+	b.trained("whole", 5)
+	b.trained("longer", 2)
 	b.write("longer/config.toml", strings.Replace(b.read("longer/config.toml"), "epochs = 2\n", "epochs = 5\n", 1))
 	b.must(0, "resume", "longer")
 	b.sameRun("longer", "whole")

@@ -41,7 +41,7 @@ func (b *bench) eval(args ...string) (e evaluated) {
 func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "2")
+	b.trained("runs/small", 2)
 	keys := []string{"model", "dataset", "split", "images", "mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "max_approx_clipped",
 		"max_approx_bias_dilated", "max_approx_reconstructed", "dead_units", "negative_weights", "kl", "hoyer_contribution", "l0",
 		"dead_units_contribution", "useful_units", "additivity_lost", "coherence", "coherence_mean", "atom_area", "atom_components",
@@ -181,7 +181,7 @@ func swimmer(t *testing.T) []float32 {
 func TestEvalAgreesWithPlainLoops(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small")
+	b.trained("runs/small", 12)
 	mse, hoyer := readPlain(b, "runs/small", "encoder.2").errors(swimmer(t), 1)
 	e := b.eval("runs/small")
 	if math.Abs(e.MSE-mse) > 1e-5*mse || math.Abs(e.Hoyer-hoyer) > 1e-5*hoyer || e.NegativeWeights != 0 {
@@ -202,7 +202,7 @@ func (b *bench) values(name string, shape ...int) []float32 {
 func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small")
+	b.trained("runs/small", 12)
 	images := swimmer(t)
 	var first []float32
 	for _, in := range []string{"images.npy", "images.idx", "images.idx.gz", "images"} {
@@ -252,7 +252,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.must(0, "train", "small", "--epochs", "1")
+	b.trained("runs/small", 1)
 	if err := data.WriteImages(b.path("small.npy"), []int{4, 4}, make([]float32, 32)); err != nil {
 		t.Fatal(err)
 	}
@@ -350,6 +350,7 @@ func TestMissingDataEndWithExitCode4AndSayWhatToDo(t *testing.T) {
 }
 
 func TestRealImages(t *testing.T) {
+	t.Parallel()
 	folder := os.Getenv(data.EnvDir)
 	if folder == "" {
 		t.Skip("left out: TESSERA_DATA is not set")
@@ -359,7 +360,7 @@ func TestRealImages(t *testing.T) {
 	training := b.command("train", "shallow-nonneg-kl", "--data", folder, "--epochs", "2", "--set", "optimizer.kind=adam")
 	training.Env = append(training.Env, "GOGC=100")
 	forgetPeak()
-	trained := b.finish(training)
+	trained := b.alone(training)
 	if trained.code != 0 {
 		t.Fatalf("%+v", trained)
 	}
@@ -376,10 +377,11 @@ func TestRealImages(t *testing.T) {
 		t.Errorf("eval says mse %g, hoyer %g; plain loops %g, %g", e.MSE, e.Hoyer, mse, hoyer)
 	}
 	b.must(0, "data", "verify", "fashion-mnist", "--data", folder)
-	if trained.memory > 500<<20 {
-		t.Errorf("the training held %d MB, want < 500", trained.memory>>20)
+	memory := maxResident(training.ProcessState)
+	if memory > 500<<20 {
+		t.Errorf("the training held %d MB, want < 500", memory>>20)
 	}
-	t.Logf("%s\nit held %d MB", trained.stdout, trained.memory>>20)
+	t.Logf("%s\nit held %d MB", trained.stdout, memory>>20)
 }
 
 // testImages returns the test images of Fashion-MNIST.

@@ -7,6 +7,7 @@ import (
 )
 
 func TestWrongFlagsOfSweepsOnSeveralMachinesSayWhatToDo(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	b.write("token", "a secret of this test")
 	for args, says := range map[string]string{
@@ -25,6 +26,7 @@ func TestWrongFlagsOfSweepsOnSeveralMachinesSayWhatToDo(t *testing.T) {
 }
 
 func TestASweepThatCannotListenWritesNothing(t *testing.T) {
+	t.Parallel()
 	b := newSweepBench(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

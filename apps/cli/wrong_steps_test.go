@@ -73,6 +73,7 @@ func TestFirstStepWithAnUnknownModel(t *testing.T) {
 }
 
 func TestFirstStepAfterAnInterruption(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cmd := b.command("train", "small", "--set", "train.epochs=100000", "--quiet")
 	var stderr strings.Builder
