@@ -52,7 +52,7 @@ func TestBaselinesAreDeclaredAndFilled(t *testing.T) {
 		if m.Baseline == nil || m.Baseline.Describe().Units != 100 {
 			t.Errorf("%s: decoded as %T with %d units", name, m.Baseline, m.Baseline.Describe().Units)
 		}
-		if text := string(config.Fill(m)); !strings.Contains(text, filled) || strings.Contains(text, "epochs") {
+		if text := string(m.Text()); !strings.Contains(text, filled) || strings.Contains(text, "epochs") {
 			t.Errorf("%s: %s is missing, or there are epochs, in\n%s", name, filled, text)
 		}
 	}

@@ -37,7 +37,7 @@ func canonical(t *testing.T, text string, sets ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Load("config.toml", Fill(m))
+	again, err := Load("config.toml", m.Text())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestShippedModelsHaveCanonicalTexts(t *testing.T) {
 			t.Errorf("%s and %s: %s", name, other, text)
 		}
 		texts[text] = name
-		again, err := Load("config.toml", Fill(m))
+		again, err := Load("config.toml", m.Text())
 		if err != nil {
 			t.Fatal(err)
 		}

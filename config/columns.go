@@ -1,56 +1,31 @@
 package config
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strings"
 
-	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/layers"
 	"tessera/losses"
 )
 
-// WithColumns returns the model for a data set that has the given columns in addition to images and labels.
-// [File.Model] reads the columns from the files of the data set if the files exist. A run stores the columns that its
-// model reads.
-func (m *Model) WithColumns(columns []data.Column) *Model {
+// For returns the model for images of the given shape, see [Model.Resolved], of a data set that has the given columns in addition to
+// images and labels. [File.Model] reads the columns from the files of the data set if the files exist. A run stores the columns that
+// its model reads.
+func (m *Model) For(shape []int, columns []data.Column) *Model {
 	other := *m
 	other.columns = slices.Clone(columns)
 	other.mask()
-	return &other
+	return other.Resolved(shape)
 }
 
 // Holed reports whether entries of the images may be missing (key `missing` of the data set) or hidden (keys `hide` and `leave`).
 func (m *Model) Holed() bool {
 	return m.Dataset.Source != nil && (data.HasMissing(m.Dataset.Source) || m.Dataset.Hides())
-}
-
-// whole reports an error if entries may be missing or hidden and the baseline, or one of its settings, requires all
-// entries.
-func (m *Model) whole() []table.Diagnostic {
-	if !m.Holed() || m.Baseline == nil {
-		return nil
-	}
-	if fit := m.Baseline.Describe(); fit.Holed > 0 {
-		var bad part.KeyError
-		if errors.As(fit.Complete, &bad) {
-			return []table.Diagnostic{m.finding("", "", bad.Key, bad.Error(), "")}
-		}
-		return nil
-	}
-	key := "missing"
-	if m.Dataset.Hide > 0 {
-		key = "hide"
-	} else if m.Dataset.Leave > 0 {
-		key = "leave"
-	}
-	return []table.Diagnostic{m.finding("dataset", "", key, fmt.Sprintf("%s: %s fits all entries of images and cannot leave out those that are missing or hidden", key, m.Kind),
-		`kind = "pca", "nmf" or "sparse_nmf", or an auto-encoder with the loss mse, can`)}
 }
 
 // mask adds the mask of observed entries to every term that compares a value with the images or with a column that has
@@ -505,7 +480,7 @@ func (m *Model) BehindDrawn(columns []data.Column) (list []data.Column) {
 			continue
 		}
 		for _, name := range m.readByDraws(c.Name) {
-			if of, ok := m.besideDrawn(m.shape)(name); ok {
+			if of, ok := m.besideDrawn(m.layout.Input)(name); ok {
 				add(of)
 			}
 		}
@@ -708,7 +683,7 @@ func (m *Model) ReadsLabels() bool {
 // Unlabelled returns an error for samples without labels if the model reads labels in other ways than as the classes of
 // a term.
 func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) error {
-	if m.Baseline != nil || samples.Labels() != nil {
+	if samples.Labels() != nil {
 		return nil
 	}
 	layout, err := m.Layout(shape)
@@ -732,9 +707,6 @@ func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) er
 // Unusable returns an error for the first value that violates a requirement of the model. It checks the samples in the
 // given order and skips nil ones.
 func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) error {
-	if m.Baseline != nil {
-		return nil
-	}
 	layout, err := m.Layout(shape)
 	if err != nil {
 		return err

@@ -154,7 +154,7 @@ func (f *File) Model(name string, sets ...Set) (*Model, error) {
 			return nil, err
 		}
 	}
-	m.text = Fill(m)
+	m.settings = keysOfModel(m)
 	return m, nil
 }
 
@@ -359,31 +359,15 @@ func replacing(d table.Diagnostic) string {
 func (m *Model) decode(n *table.Node, partial bool, f *File) []table.Diagnostic {
 	d := &table.Decoder{Language: language, Subject: subject(m.Name), Path: []string{"model", m.Name}, Partial: partial}
 	d.Decode(n, m, "")
-	m.origin, m.dirs, m.trained = d.Origin, f.Dirs, f.Trained
+	m.origin, m.tree, m.dirs, m.trained = d.Origin, n, f.Dirs, f.Trained
 	data.OneSpelling(m.Dataset.Source)
 	if _, ok := m.Dataset.Source.(*data.Memory); ok && f.images != nil {
 		m.Dataset.Source = f.images
 	}
-	switch {
-	case partial:
+	if partial || m.Kind == "" { // an unknown kind
 		return d.Found
-	case m.Kind != Autoencoder:
-		return append(append(d.Found, m.fits(m.input(f.shape))...), m.whole()...)
 	}
-	m.resolveNames()
-	m.prepare()
-	m.know(f)
-	m.shape = m.input(f.shape)
-	return append(d.Found, m.check(m.shape)...)
-}
-
-// shape returns the shape of the images of a data set, nil if it is unknown.
-func (f *File) shape(images data.Source) []int {
-	shape, ok := images.Shape(f.Dirs)
-	if f.Trained || !ok {
-		return nil
-	}
-	return shape
+	return append(d.Found, m.kind().check(f)...)
 }
 
 // UnknownModel is the error for the name of a model that does not exist.

@@ -61,14 +61,14 @@ func parseSets(t testing.TB, arguments []string) []Set {
 
 // declared returns a model without positions, folders and other fields that are not part of the declaration.
 func declared(m *Model) Model {
-	d := *m.Resolved(m.shape)
-	d.Extends, d.origin, d.dirs = "", nil, nil
+	d := *m.sized(m.layout)
+	d.Extends, d.origin, d.dirs, d.tree, d.layout = "", nil, nil, nil, nil
 	return d
 }
 
 func checkFillRoundTrip(t *testing.T, m *Model) {
 	t.Helper()
-	text := Fill(m)
+	text := m.Text()
 	f, err := Load("config.toml", text)
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -81,10 +81,10 @@ func checkFillRoundTrip(t *testing.T, m *Model) {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	if !reflect.DeepEqual(declared(m), declared(again)) {
-		t.Errorf("the filled text declares another model:\n%s\nthan\n%s", text, Fill(again))
+		t.Errorf("the filled text declares another model:\n%s\nthan\n%s", text, again.Text())
 	}
-	if !bytes.Equal(text, Fill(again)) {
-		t.Errorf("filled again, the text differs:\n%s\nand\n%s", text, Fill(again))
+	if !bytes.Equal(text, again.Text()) {
+		t.Errorf("filled again, the text differs:\n%s\nand\n%s", text, again.Text())
 	}
 }
 
@@ -117,7 +117,7 @@ func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
 		m := randomModel(r)
-		text := Fill(m)
+		text := m.Text()
 		f, err := Load("config.toml", text)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -126,7 +126,7 @@ func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 		d := &table.Decoder{Language: language}
 		d.Decode(f.models.Child(m.Name), again, "")
 		if !reflect.DeepEqual(declared(m), declared(again)) {
-			t.Fatalf("the filled text\n%s\nis read as\n%s%v", text, Fill(again), table.Report(d.Found))
+			t.Fatalf("the filled text\n%s\nis read as\n%s%v", text, again.Text(), table.Report(d.Found))
 		}
 	}
 }
@@ -270,7 +270,7 @@ hook.mine = { kind = "adversarial", method = "fgsm", epsilon = 0.1 }
 		{"o", []string{`hook.adversarial={ method = "fgsm" }`}, &attack.FGSM{}},
 	} {
 		m := model(t, f, c.model, c.sets...)
-		text := string(Fill(m))
+		text := string(m.Text())
 		for _, at := range []*Model{m, model(t, load(t, text), c.model)} {
 			if got := at.Hooks["adversarial"].(*hooks.Adversarial).Attack; !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%s %q: got %+v, want %+v\n%s", c.model, c.sets, got, c.want, text)

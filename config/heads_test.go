@@ -42,7 +42,7 @@ func TestHeadsComputeValuesFromValues(t *testing.T) {
 	if !slices.Equal(paths, want) {
 		t.Errorf("parameters %q, want %q", paths, want)
 	}
-	if text := string(Fill(m)); !strings.Contains(text, "decoder = []") || !strings.Contains(text, "units = 10") {
+	if text := string(m.Text()); !strings.Contains(text, "decoder = []") || !strings.Contains(text, "units = 10") {
 		t.Errorf("the filled text lacks the empty decoder or the number of classes:\n%s", text)
 	}
 	checkFillRoundTrip(t, m)

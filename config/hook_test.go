@@ -26,7 +26,7 @@ func TestHooksAreTablesByTheirRegisteredName(t *testing.T) {
 		t.Errorf("got %+v", m.Hooks)
 	}
 	checkFillRoundTrip(t, m)
-	if text := string(Fill(m)); !strings.Contains(text, "\n[model.n.hook.average]\ndecay = 0.25\n\n[model.n.hook.early_stopping]\npatience = 3\n") {
+	if text := string(m.Text()); !strings.Contains(text, "\n[model.n.hook.average]\ndecay = 0.25\n\n[model.n.hook.early_stopping]\npatience = 3\n") {
 		t.Errorf("filled to\n%s", text)
 	}
 	for old, now := range map[string]string{
@@ -134,8 +134,8 @@ encoder = [{ kind = "amd" }, { kind = "dense", units = 4 }]
 		if list := m.AllHooks(); len(list) != 1 || list[0].Name != "decomposition" || list[0].Hook.(*hooks.Decomposition).Cache != cached {
 			t.Errorf("%s: got %v", set, list)
 		}
-		if written := strings.Contains(string(Fill(m)), "decomposition"); !written {
-			t.Errorf("%s: filled to\n%s", set, Fill(m))
+		if written := strings.Contains(string(m.Text()), "decomposition"); !written {
+			t.Errorf("%s: filled to\n%s", set, m.Text())
 		}
 	}
 }

@@ -77,29 +77,6 @@ func Vocabularies() []string {
 // such vocabulary.
 func Describe(title string) (list []table.Description, ok bool) { return language.Describe(title) }
 
-// Fill returns the current settings of a model as TOML with all defaults, like [Model.Text]. For nil it returns an
-// empty text.
-func Fill(m *Model) []byte {
-	if m == nil {
-		return nil
-	}
-	n, _ := filled(m) // cannot fail, because the parts are registered
-	return n.TOML("model", m.Name)
-}
-
-// filled returns the table of a model with every default.
-func filled(m *Model) (*table.Node, error) {
-	omit := []string{"extends"}
-	if m.About == "" {
-		omit = append(omit, "about")
-	}
-	if m.Baseline == nil {
-		omit = append(omit, "kind")
-	}
-	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	return w.Tree(m.sized(m.shape), omit...)
-}
-
 // implicit returns the tables that every model has, declared or not. A baseline has only the data set. The Defaults
 // methods set the keys of these tables.
 var implicit = sync.OnceValue(func() *table.Node {

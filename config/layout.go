@@ -26,9 +26,13 @@ type Layout struct {
 	Columns []data.Column // columns other than images and labels, including drawn ones, if known
 	Holed   bool          // images may have missing or hidden entries; see [Model.Holed]
 
+	sound bool               // the layers accept their inputs, whose shapes are known
 	index map[string]int     // maps the name of a head to its index in Heads
 	at    map[string]*Placed // maps a path to its layer
 }
+
+// isSound reports whether the layers are placed: the shape of the input is known, and all of them accept their inputs.
+func (l *Layout) isSound() bool { return l != nil && l.sound }
 
 // PlacedHead is one head of a model.
 type PlacedHead struct {
@@ -324,8 +328,11 @@ type ParameterPath struct {
 // default numbers of outputs: the size of the input for the last sized layer of the decoder, the number of classes for
 // a head that is compared with labels. Layout does not change the declaration and is safe for concurrent use. It
 // returns an error, [*table.Diagnostics], if a layer does not accept its input or the size of the decoder's output
-// differs from that of the input.
+// differs from that of the input. The layers of a checked model are placed already, if the shape was known or [Model.Resolved] got it.
 func (m *Model) Layout(input []int) (*Layout, error) {
+	if m.layout.isSound() && slices.Equal(input, m.layout.Input) {
+		return m.layout, nil
+	}
 	w := m.walk(input)
 	if len(w.found) > 0 {
 		return nil, table.Report(w.found)

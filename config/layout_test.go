@@ -157,8 +157,8 @@ encoder = [{ kind = "reshape", shape = [9, 9] }, { kind = "dense", units = 5 }]
 kind = "nonneg"
 `)
 	m := model(t, f, "m")
-	if strings.Contains(string(Fill(m)), "units = 0") {
-		t.Errorf("units that are open are written out:\n%s", Fill(m))
+	if strings.Contains(string(m.Text()), "units = 0") {
+		t.Errorf("units that are open are written out:\n%s", m.Text())
 	}
 	checkFillRoundTrip(t, m)
 	if _, err := m.Layout([]int{9, 9}); err != nil {

@@ -149,7 +149,7 @@ func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
 	if got := slices.Collect(layout.Layers())[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
 		t.Errorf("got %+v", got)
 	}
-	if text := string(Fill(m)); !strings.Contains(text, "kind = \"zz_twice\"\nslope = 0.5") {
+	if text := string(m.Text()); !strings.Contains(text, "kind = \"zz_twice\"\nslope = 0.5") {
 		t.Errorf("filled to\n%s", text)
 	}
 }

@@ -64,7 +64,7 @@ train = { epochs = 3 }
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g, w := config.Fill(got), config.Fill(want); !bytes.Equal(g, w) {
+	if g, w := got.Text(), want.Text(); !bytes.Equal(g, w) {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
 	}
 }

@@ -13,13 +13,12 @@ var usual = []string{"accuracy", "mse", "hoyer", "dead_units", "useful_units", "
 // FirstMeasures lists the metrics by which the model is judged, most important first: those that its kind declares, or the error of
 // a model that reconstructs its samples, those that its loss terms declare, and of a generator with a judge the distance of drawn samples. It is
 // the only such list: every measurement without a choice of metrics has these metrics, and every result has them first.
-func (m *Model) FirstMeasures() (names []string) {
-	if m.Baseline != nil {
-		if names = m.Baseline.Describe().Measures; names == nil {
-			names = []string{"mse"}
-		}
-		return names
-	}
+func (m *Model) FirstMeasures() []string {
+	names, _ := m.kind().first()
+	return names
+}
+
+func (m network) first() (names []string, alone bool) {
 	latent := false
 	for _, l := range m.Losses {
 		if _, compares := l.Loss.(losses.Regression); compares && !m.regresses(l) {
@@ -37,7 +36,7 @@ func (m *Model) FirstMeasures() (names []string) {
 	if m.Reconstructs() == nil && !latent {
 		names = append([]string{"mse"}, names...)
 	}
-	return unique(names)
+	return unique(names), false
 }
 
 // unique returns names without those that stand before.
@@ -83,11 +82,11 @@ func (m *Model) Targets(l *Layout) (list []metrics.Target) {
 
 // Measures lists the metrics of tables and figures for which nobody has chosen any: [Model.FirstMeasures], and those of every model.
 func (m *Model) Measures() []string {
-	names := slices.Clone(m.FirstMeasures())
-	if m.Baseline != nil && m.Baseline.Describe().Measures != nil {
-		return names
+	names, alone := m.kind().first()
+	if alone {
+		return slices.Clone(names)
 	}
-	names = unique(append(names, usual...))
+	names = unique(append(slices.Clip(names), usual...))
 	if m.Reconstructs() != nil && len(m.ClassHeads()) == 0 {
 		names = append(names, "loss")
 	}

@@ -167,9 +167,9 @@ func TestSetChangesWhatAModelExtends(t *testing.T) {
 // declared.
 func TestSetLeavesTheFileAlone(t *testing.T) {
 	f := load(t, family)
-	before := Fill(model(t, f, "base"))
+	before := model(t, f, "base").Text()
 	model(t, f, "base", "loss.1.weight=9", "dataset.fit=test", "optimizer.kind=sgd", "encoder.0.units=9", "train.seed=99")
-	if after := Fill(model(t, f, "base")); !reflect.DeepEqual(before, after) {
+	if after := model(t, f, "base").Text(); !reflect.DeepEqual(before, after) {
 		t.Errorf("the file's model changed to\n%s", after)
 	}
 }

@@ -7,7 +7,6 @@
 package config
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -34,8 +33,8 @@ import (
 // Autoencoder is the default kind of a model.
 const Autoencoder = "autoencoder"
 
-// Model is one checked declaration with all defaults. It must not be changed: [Model.Text] is the declaration that was
-// checked, and a run stores it. [Model.With] returns a changed copy.
+// Model is one checked declaration with all defaults, whose layers are placed: see [Model.Layout]. It must not be changed: a run stores
+// what was checked. [Model.With] returns a changed copy.
 type Model struct {
 	Name        string
 	Kind        string                `toml:"kind" doc:"an auto-encoder by default, or a baseline"`
@@ -58,42 +57,49 @@ type Model struct {
 	Baseline    classical.Method      `part:"kind,or=autoencoder"` // settings of a baseline, nil for auto-encoders
 
 	origin *table.Origin // positions of the tables in the file; nil for a model made in Go
-	text   []byte        // text of the declaration; see Text
-	shape  []int         // shape of one image, if it was known when the model was read
+	tree   *table.Node   // the merged table that was decoded; nil for a model that was not checked
+	layout *Layout       // the placed layers; nil for a model that was not checked
 	dirs   data.Dirs     // folders of the data sets when the model was read
 
-	trained bool     // the model is the declaration of a run
-	notes   []string // keys that the model does not inherit
+	trained  bool              // the model is the declaration of a run
+	notes    []string          // keys that the model does not inherit
+	settings map[string]string // what was checked: every key with its value, see [Model.Verify]
 
-	columns []data.Column // columns of the data set other than images and labels, if known; see WithColumns
+	columns []data.Column // columns of the data set other than images and labels, if known; see For
 }
 
 // Text returns the declaration as TOML, with all defaults and resolved inheritance: the config.toml of a run. It
-// declares only this model, and reading it gives an equal model. It returns nil for a model made in Go that has not
-// been checked.
-func (m *Model) Text() []byte { return slices.Clone(m.text) }
+// declares only this model, and reading it gives an equal model. It is empty for no model (nil).
+func (m *Model) Text() []byte {
+	if m == nil {
+		return nil
+	}
+	n, _ := m.filled() // cannot fail, because the parts are registered
+	return n.TOML("model", m.Name)
+}
+
+// filled returns the table of a model with every default.
+func (m *Model) filled() (*table.Node, error) {
+	omit := []string{"extends"}
+	if m.About == "" {
+		omit = append(omit, "about")
+	}
+	return (&table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}).Tree(m.sized(m.layout), omit...)
+}
 
 // Verify returns an error for a model that was not checked, or that was changed after its check. The config.toml of its
 // run would be missing or wrong.
 func (m *Model) Verify() error {
-	if m.text == nil {
+	if m.tree == nil {
 		return fmt.Errorf("model %q is not checked: make it with tessera.Load, tessera.Declare or package config, which fill in every default", m.Name)
 	}
 	changed := func(what any) error {
 		return fmt.Errorf("model %q was changed after it was checked (%v): give changes to [config.File.Model], [config.Complete] or [config.Model.With]", m.Name, what)
 	}
-	is, err := filled(m)
-	if err != nil {
+	if _, err := m.filled(); err != nil {
 		return changed(err)
 	}
-	if bytes.Equal(is.TOML("model", m.Name), m.text) {
-		return nil
-	}
-	was, err := m.With()
-	if err != nil {
-		return changed(err)
-	}
-	for _, d := range Differences(was, m) {
+	for _, d := range differing(m.settings, keysOfModel(m)) {
 		return changed(d)
 	}
 	return nil
@@ -101,13 +107,18 @@ func (m *Model) Verify() error {
 
 // With returns a checked copy of the model with some changes. It returns the same errors as [File.Model].
 func (m *Model) With(changes ...Set) (*Model, error) {
-	f, err := Load(m.Name, m.text)
-	if err != nil {
-		return nil, err
-	}
-	f.Dirs, f.Trained = m.dirs, m.trained
-	f.images, _ = m.Dataset.Source.(*data.Memory)
-	return f.Model(f.Names()[0], changes...)
+	return ofTable(m.Name, m.tree, m, changes)
+}
+
+// ofTable checks the model of a table. Images in memory, the folders of data sets and Trained are those of another model.
+func ofTable(name string, tree *table.Node, like *Model, changes []Set) (*Model, error) {
+	root, models := table.NewTable(), table.NewTable()
+	root.Put("model", models)
+	models.Put(name, tree)
+	f := newFile(table.NewSource(name, ""), root)
+	f.Dirs, f.Trained = like.dirs, like.trained
+	f.images, _ = like.Dataset.Source.(*data.Memory)
+	return f.Model(name, changes...)
 }
 
 // Sets reports whether the declaration sets a key of the model or of one of its parts: "train.epochs", "iterations". It
@@ -406,7 +417,7 @@ func (m *Model) Canonical() []byte {
 	kind.Put("kind", table.NewTable().NewScalar(m.Kind))
 	defaults.decode(withDefaults(kind), true, &File{})
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	n, _ := w.Departures(m.Resolved(m.shape), defaults, "extends", "about") // cannot fail, because the parts are registered
+	n, _ := w.Departures(m.sized(m.layout), defaults, "extends", "about") // cannot fail, because the parts are registered
 	return []byte(table.StringText(m.Name) + " " + n.String() + "\n")
 }
 
@@ -443,16 +454,7 @@ func Complete(m *Model, changes ...Set) (*Model, error) {
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", name, err)
 	}
-	root, models := table.NewTable(), table.NewTable()
-	root.Put("model", models)
-	models.Put(name, tree)
-	f := newFile(table.NewSource(name, ""), root)
-	f.images, _ = m.Dataset.Source.(*data.Memory)
-	complete, err := f.Model(name, changes...)
-	if err != nil {
-		return nil, err
-	}
-	return complete, nil
+	return ofTable(name, tree, &Model{Dataset: Dataset{Source: m.Dataset.Source}}, changes)
 }
 
 // Difference is a key that has different values in two declarations.
@@ -479,7 +481,11 @@ func Differences(was, is *Model) (list []Difference) {
 	if was.Kind != is.Kind {
 		return []Difference{{"kind", strconv.Quote(was.Kind), strconv.Quote(is.Kind)}}
 	}
-	before, after := keysOfModel(was), keysOfModel(is)
+	return differing(keysOfModel(was), keysOfModel(is))
+}
+
+// differing returns the keys whose values differ.
+func differing(before, after map[string]string) (list []Difference) {
 	all := maps.Clone(before)
 	maps.Copy(all, after)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -493,7 +499,7 @@ func Differences(was, is *Model) (list []Difference) {
 // keysOfModel lists all keys of a model with their values.
 func keysOfModel(m *Model) map[string]string {
 	all := map[string]string{"name": table.StringText(m.Name)}
-	n, _ := filled(m)
+	n, _ := m.filled()
 	n.Leaves("", func(key, value string) { all[key] = value })
 	return all
 }

@@ -38,7 +38,7 @@ func TestADataSetIsAPath(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", dataset, err)
 			}
-			return string(Fill(m))
+			return string(m.Text())
 		}
 		if got, want := text(declared), text(want); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", declared, got, want)

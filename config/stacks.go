@@ -150,6 +150,7 @@ func (m *Model) walk(input []int) *walk {
 	}
 	w.blocked()
 	w.training()
+	w.layout.sound = len(w.found) == 0 && input != nil
 	return w
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -120,7 +119,7 @@ func (f *File) Sweep(name string, sets ...Set) (*Sweep, error) {
 				continue
 			}
 			if len(some) == 0 {
-				m.text = Fill(m)
+				m.settings = keysOfModel(m)
 			}
 			s.Trials, found = append(s.Trials, Trial{Model: m, Values: axes.values(s.Keys, choice)}), some
 		}
@@ -264,23 +263,16 @@ func (f *File) suited(model string, changes []table.Change, sets []Set) []table.
 			continue
 		}
 		m, _ := f.build(model, changes)
-		if key := passesOf(m); key != "" {
+		key := epochsKey
+		if m != nil {
+			key = m.Training().Key
+		}
+		if key != "" {
 			change, _ := table.ParseChange(key + "=" + strconv.Itoa(s.passes)) // cannot fail, because the text is well formed
 			changes = append(changes, change)
 		}
 	}
 	return changes
-}
-
-// passesOf returns the key of a model's number of epochs or iterations, "" if there is none.
-func passesOf(m *Model) string {
-	switch {
-	case m == nil || m.Baseline == nil:
-		return epochsKey
-	case reflect.TypeOf(m.Baseline).Kind() == reflect.Pointer && slices.Contains(table.Keys(m.Baseline, ""), iterationsKey):
-		return iterationsKey
-	}
-	return ""
 }
 
 // sets reports whether s changes the given key.

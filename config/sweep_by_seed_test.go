@@ -35,7 +35,7 @@ func TestKeysChangeWithTheSeed(t *testing.T) {
 			t.Errorf("got the keys %q and %d trials, want dataset alone and %d", s.Keys, len(s.Trials), want)
 		}
 		for _, trial := range s.Trials {
-			if text := string(Fill(trial.Model)); !strings.Contains(text, fmt.Sprint(100+trial.Model.Train.Seed)) {
+			if text := string(trial.Model.Text()); !strings.Contains(text, fmt.Sprint(100+trial.Model.Train.Seed)) {
 				t.Errorf("the trial with seed %d has another data set:\n%s", trial.Model.Train.Seed, text)
 			}
 		}

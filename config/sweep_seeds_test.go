@@ -42,7 +42,7 @@ func TestSeedsReplaceThoseOfASweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, trial := range declared.Trials {
-		if got, want := string(Fill(given.Trials[i].Model)), string(Fill(trial.Model)); got != want || len(given.Trials) != len(declared.Trials) {
+		if got, want := string(given.Trials[i].Model.Text()), string(trial.Model.Text()); got != want || len(given.Trials) != len(declared.Trials) {
 			t.Errorf("the declared seeds give another trial:\n%s\nwant\n%s", got, want)
 		}
 	}

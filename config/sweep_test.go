@@ -84,7 +84,7 @@ func TestATrialIsTheModelThatSetMakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := string(Fill(s.Trials[7].Model)), string(Fill(m)); got != want {
+	if got, want := string(s.Trials[7].Model.Text()), string(m.Text()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
 }
@@ -233,14 +233,14 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []string{"iterations = 3", "", "epochs = 3"} { // of the final declaration of a trial
-		text := string(Fill(kinds.Trials[i].Model))
+		text := string(kinds.Trials[i].Model.Text())
 		if !strings.Contains(text, want) || want == "" && (strings.Contains(text, "iterations") || strings.Contains(text, "epochs")) {
 			t.Errorf("%v: got\n%s", kinds.Trials[i].Values, text)
 		}
 	}
 	differing := func(i int) (lines []string) {
-		before := strings.Split(string(Fill(plain.Trials[i].Model)), "\n")
-		for j, line := range strings.Split(string(Fill(quick.Trials[i].Model)), "\n") {
+		before := strings.Split(string(plain.Trials[i].Model.Text()), "\n")
+		for j, line := range strings.Split(string(quick.Trials[i].Model.Text()), "\n") {
 			if line != before[j] {
 				lines = append(lines, strings.Join(strings.Fields(line), " "))
 			}

@@ -12,7 +12,7 @@ func TestKeysOfVariantsAreWrittenOnlyWhereTheyAreUsed(t *testing.T) {
 [model.m]
 encoder = [{ kind = "dense", units = 4 }]
 `
-	plain := string(Fill(model(t, load(t, text), "m")))
+	plain := string(model(t, load(t, text), "m").Text())
 	for key, value := range map[string]string{
 		"freeze":       `["encoder.*"]`,
 		"hook.prune":   `{ fraction = 0.3, from = 2, until = 5 }`,
@@ -23,8 +23,8 @@ encoder = [{ kind = "dense", units = 4 }]
 			t.Errorf("%s is written without being used:\n%s", key, plain)
 		}
 		m := model(t, load(t, text), "m", key+"="+value)
-		if !strings.Contains(string(Fill(m)), key) {
-			t.Errorf("%s is not written:\n%s", key, Fill(m))
+		if !strings.Contains(string(m.Text()), key) {
+			t.Errorf("%s is not written:\n%s", key, m.Text())
 		}
 		checkFillRoundTrip(t, m)
 	}

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -311,8 +312,12 @@ func sizeKey(s layers.Sized) string {
 }
 
 // check finds inconsistencies in a decoded auto-encoder: shapes, ranges of values, parts in the wrong place, and globs.
-func (m *Model) check(input []int) []table.Diagnostic {
-	w := m.walk(input) // first, because the checks use its results
+func (m network) check(f *File) []table.Diagnostic {
+	m.resolveNames()
+	m.prepare()
+	m.know(f)
+	w := m.walk(m.input(f)) // first, because the checks use its results
+	m.layout = w.layout
 	w.listed()
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
 		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
@@ -381,42 +386,35 @@ func (m *Model) Classes() int {
 	return n
 }
 
-// Resolved returns the model with all default numbers of outputs filled in for images of the given shape. Changed layers are
-// copies.
+// Resolved returns the model for images of the given shape: its layers are placed, and all default numbers of outputs are filled in.
+// Changed layers are copies.
 func (m *Model) Resolved(shape []int) *Model {
-	resolved := m.sized(shape)
-	resolved.text = Fill(resolved)
+	resolved := m.sized(m.walk(shape).layout)
+	resolved.settings = keysOfModel(resolved)
 	return resolved
 }
 
-// sized is like Resolved, but does not update the text.
-func (m *Model) sized(shape []int) *Model {
-	resolved := *m
-	resolved.Decoder = sizedBy(m.Decoder, openUnits{open: true, size: product(shape)})
-	if m.Heads != nil {
-		resolved.Heads = map[string]Head{}
-	}
-	labelled, layout := m.labelled(), &Layout{Input: shape, Columns: m.allColumns(shape), Holed: m.Holed()}
-	for name, h := range m.Heads {
-		s := openUnits{open: true, size: m.targetSize(name, layout)}
-		if labelled[name] {
-			s.size = m.Classes()
+// sized returns a copy of the model with the layout, in which the layers have the numbers of outputs of the placed ones.
+func (m *Model) sized(l *Layout) *Model {
+	sized := *m
+	sized.layout, sized.Heads = l, maps.Clone(m.Heads)
+	for path, list := range m.stackLists() {
+		for i, one := range list {
+			s, ok := one.Layer.(layers.Sized)
+			if !ok || isNil(one.Layer) || s.OutputUnits() > 0 || l == nil || l.at[layerPath(path, i)] == nil {
+				continue
+			}
+			list = slices.Clone(list)
+			list[i].Layer = copyOf(one.Layer)
+			list[i].Layer.(layers.Sized).SetOutputUnits(l.at[layerPath(path, i)].Layer.(layers.Sized).OutputUnits())
+			if name, head := strings.CutPrefix(path, "head."); head {
+				sized.Heads[name] = Head{m.Heads[name].From, list}
+			} else {
+				sized.Decoder = list // the encoder has no default
+			}
 		}
-		resolved.Heads[name] = Head{h.From, sizedBy(h.Layers, s)}
 	}
-	return &resolved
-}
-
-// sizedBy returns a stack with the default number of outputs filled in.
-func sizedBy(list []Layer, s openUnits) []Layer {
-	i := s.opened(list)
-	if i < 0 || s.size == 0 {
-		return list
-	}
-	list = slices.Clone(list)
-	list[i].Layer = copyOf(list[i].Layer)
-	list[i].Layer.(layers.Sized).SetOutputUnits(s.size)
-	return list
+	return &sized
 }
 
 // maxValues is the maximum number of values of a tensor. A larger tensor is probably a typo and would fail later.
@@ -483,25 +481,15 @@ func placeOf(path string) string {
 	return part
 }
 
-// fits reports settings of a baseline that are invalid for images of the shape input; nil means an unknown shape.
-func (m *Model) fits(input []int) []table.Diagnostic {
-	if m.Baseline == nil || input == nil || m.origin.Doubt("").Any(func(table.Field) bool { return true }) {
-		return nil
-	}
-	sizes := m.Baseline.Describe().Sizes
-	var of part.KeyError
-	if sizes == nil || !errors.As(sizes(0, product(input)), &of) {
-		return nil
-	}
-	return []table.Diagnostic{m.finding("", "", of.Key, of.Error(), "")}
-}
-
 // input returns the shape of the model's images, nil if it is unknown.
-func (m *Model) input(shape func(data.Source) []int) []int {
-	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
+func (m *Model) input(f *File) []int {
+	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil || f.Trained {
 		return nil
 	}
-	return shape(m.Dataset.Source)
+	if shape, ok := m.Dataset.Source.Shape(f.Dirs); ok {
+		return shape
+	}
+	return nil
 }
 
 // product returns the number of values of a shape, 0 if the shape is unknown.

@@ -83,11 +83,7 @@ func jumps(w losses.Weight, epoch float64) bool {
 func (m *Model) uselessSeparations() (list []string) {
 	for _, h := range m.AllHooks() {
 		s, ok := h.Hook.(hooks.Separating)
-		if !ok || m.shape == nil {
-			continue
-		}
-		layout, err := m.Layout(m.shape)
-		if err != nil || m.sharesParameters(layout, s.Separates()) {
+		if !ok || !m.layout.isSound() || m.sharesParameters(m.layout, s.Separates()) {
 			continue
 		}
 		list = append(list, fmt.Sprintf("model %q: hook.%s has no effect: no trainable parameter depends on two of its terms; "+
@@ -180,13 +176,10 @@ func (m *Model) squashedLogits() (list []string) {
 // undividedCodes warns of layers that draw codes from a distribution: if no term compares it with the prior, or if the weights make
 // the divergence so large beside the likelihood that all codes collapse to the prior.
 func (m *Model) undividedCodes() (list []string) {
-	if m.shape == nil || !m.hasLayer(func(l layers.Layer) bool { _, is := l.(layers.Variational); return is }) {
+	if !m.layout.isSound() {
 		return nil
 	}
-	layout, err := m.Layout(m.shape)
-	if err != nil {
-		return nil
-	}
+	layout := m.layout
 	for p := range layout.Layers() {
 		if _, ok := p.Layer.(layers.Variational); !ok {
 			continue
@@ -254,7 +247,7 @@ func divergenceOf(l layers.Layer) (kind string) {
 
 // Unsettled warns of layers whose running averages need more steps than a training on this number of samples has.
 func (m *Model) Unsettled(samples int) (list []string) {
-	if m.Baseline != nil || samples < 1 {
+	if samples < 1 {
 		return nil
 	}
 	passes := float64(max(1, m.Train.Batch))
@@ -305,14 +298,10 @@ func (m *Model) uselessBiases() (found []string) {
 // uselessTopKs returns a warning for every top_k that keeps all values of its input. It requires that the shape of the
 // images is known.
 func (m *Model) uselessTopKs() (list []string) {
-	if m.shape == nil || !m.hasLayer(func(l layers.Layer) bool { _, is := l.(*layers.TopK); return is }) {
+	if !m.layout.isSound() {
 		return nil
 	}
-	layout, err := m.Layout(m.shape)
-	if err != nil {
-		return nil // the errors of the layout are reported elsewhere
-	}
-	for p := range layout.Layers() {
+	for p := range m.layout.Layers() {
 		top, ok := p.Layer.(*layers.TopK)
 		if !ok || len(p.In) == 0 {
 			continue
@@ -333,7 +322,7 @@ func plain(list []Layer) []layers.Layer {
 	return all
 }
 
-// hasLayer reports whether the model contains such a layer, also inside of a block. It avoids computing a layout, which takes time.
+// hasLayer reports whether the model contains such a layer, also inside of a block.
 func (m *Model) hasLayer(such func(layers.Layer) bool) bool {
 	var has func(list []layers.Layer) bool
 	has = func(list []layers.Layer) bool {

@@ -221,7 +221,7 @@ func TestBoundsOfOtherModelsAreNotApplicable(t *testing.T) {
 func TestBoundsAgainstAColumnWithMissingEntriesAreNotApplicable(t *testing.T) {
 	m := model(t, variational, "target", 3, 2)
 	other := []data.Column{{Name: "other", Shape: []int{6}, Type: data.Float32, Missing: true}}
-	m, err := graph.New(m.Spec.WithColumns(other), []int{3, 2})
+	m, err := graph.New(m.Spec.For([]int{3, 2}, other), []int{3, 2})
 	if err != nil {
 		t.Fatal(err)
 	}

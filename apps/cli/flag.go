@@ -240,7 +240,7 @@ func settingNames(command any, args []string, _ string) []string {
 	if err != nil {
 		return nil
 	}
-	root, _ := table.Parse(table.NewSource(m.Name, string(config.Fill(m))))
+	root, _ := table.Parse(table.NewSource(m.Name, string(m.Text())))
 	var keys []string
 	root.Child("model").Child(m.Name).Leaves("", func(key, _ string) { keys = append(keys, key+"=") })
 	return keys

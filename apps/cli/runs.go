@@ -202,7 +202,7 @@ func declaredSettings(declared *config.File, name string, shape []int) map[strin
 	if shape != nil {
 		m = m.Resolved(shape)
 	}
-	root, _ := table.Parse(table.NewSource(name, string(config.Fill(m))))
+	root, _ := table.Parse(table.NewSource(name, string(m.Text())))
 	settings := map[string]string{}
 	root.Child("model").Child(name).Leaves("", func(key, value string) { settings[key] = value })
 	return settings

@@ -110,7 +110,7 @@ func (f *modelFlags) noEpochs(name string, epochs int, err error) error {
 	if epochs == 0 {
 		return err
 	}
-	if m, other := f.model(name); other == nil && m.Baseline != nil {
+	if m, other := f.model(name); other == nil && m.Training().Method != "" {
 		return usagef("--epochs: %s is a baseline (%s) and has no epochs; set its keys, as in --set iterations=50", name, m.Kind)
 	}
 	return err

@@ -16,7 +16,6 @@ import (
 	"strconv"
 	"strings"
 
-	"tessera/config"
 	"tessera/config/part"
 	"tessera/internal/machine"
 	"tessera/internal/train"
@@ -148,7 +147,7 @@ func (r *Run) Metadata() map[string]string {
 		"shape":       strings.Join(strings.Fields(fmt.Sprint(r.Shape())), ","),
 		"epoch":       strconv.Itoa(r.Epoch),
 		"step":        strconv.Itoa(r.Step),
-		"declaration": string(config.Fill(r.Spec)),
+		"declaration": string(r.Spec.Text()),
 	}
 	for name, h := range r.PostHoc {
 		m["calibration/"+name] = h.String()

@@ -130,7 +130,7 @@ func checkNPZ(t *testing.T, r *export.Run) {
 		t.Fatal(err)
 	}
 	metadata := map[string]string{}
-	if err := json.NewDecoder(f).Decode(&metadata); err != nil || metadata["declaration"] != string(config.Fill(r.Spec)) || metadata["epoch"] != "3" {
+	if err := json.NewDecoder(f).Decode(&metadata); err != nil || metadata["declaration"] != string(r.Spec.Text()) || metadata["epoch"] != "3" {
 		t.Errorf("got the metadata %v, %v", metadata, err)
 	}
 }
@@ -140,7 +140,7 @@ func checkSafetensors(t *testing.T, r *export.Run) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.Metadata["declaration"] != string(config.Fill(r.Spec)) || f.Metadata["format"] != "pt" || len(f.Tensors) != len(r.Parameters) {
+	if f.Metadata["declaration"] != string(r.Spec.Text()) || f.Metadata["format"] != "pt" || len(f.Tensors) != len(r.Parameters) {
 		t.Errorf("got %d tensors and the metadata %v", len(f.Tensors), f.Metadata)
 	}
 	w, _ := r.Parameter("encoder.0.weight")

@@ -82,7 +82,7 @@ func checkFile(t *testing.T, m *onnx.Model, r *export.Run, part string) {
 	for _, p := range m.Metadata {
 		metadata[p.Key] = p.Value
 	}
-	if metadata["declaration"] != string(config.Fill(r.Spec)) || metadata["part"] != part || metadata["model"] != r.Spec.Name || metadata["shape"] != "[28,28]" {
+	if metadata["declaration"] != string(r.Spec.Text()) || metadata["part"] != part || metadata["model"] != r.Spec.Name || metadata["shape"] != "[28,28]" {
 		t.Errorf("%s: got the metadata %v", part, metadata)
 	}
 	known := map[string]bool{}

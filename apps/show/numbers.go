@@ -184,12 +184,8 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())
 	sparse := data.SparseOf(run.Model.Dataset.Source) != nil // whose atoms are not parts, and of which some rows are measured
 	if fitted > 0 && 5*units > fitted && run.Atoms() != nil && !sparse {
-		key := "encoder.N.units"
-		if run.Model.Baseline != nil {
-			key = "components"
-		}
 		list = append(list, doc.Advice("%s for %d fitted %ss: with more than about one unit for 5 %[3]ss, atoms tend to be whole %[3]ss instead of parts; compare fewer units in a sweep over %[4]s",
-			numeral.Of(units, "unit"), fitted, noun, key))
+			numeral.Of(units, "unit"), fitted, noun, run.Model.Training().UnitsKey))
 	}
 	if text := deadAndUseful(r.Values, units); text != "" {
 		list = append(list, doc.Remark("%s", text))

@@ -256,7 +256,7 @@ func named(m *config.Model) any {
 func KindOf(m *config.Model, units int) string {
 	kind := "encoder"
 	switch {
-	case m.Baseline != nil:
+	case m.Training().Method != "":
 		kind = m.Kind + ", a baseline"
 		if s, ok := m.Baseline.(*classical.MatrixFactorisation); ok && units > 0 {
 			units = s.Components // of the units, one may be the bias of the row
@@ -294,7 +294,7 @@ func chain(from string, layers []config.Layer, to ...string) string {
 }
 
 func encoderText(m *config.Model, input string, units int) string {
-	if m.Baseline != nil {
+	if len(m.Encoder) == 0 {
 		return ""
 	}
 	code := losses.Code
@@ -332,7 +332,7 @@ func constraintText(m *config.Model) string {
 }
 
 func trainingText(m *config.Model) string {
-	if m.Baseline != nil {
+	if m.Training().Method != "" {
 		return ""
 	}
 	return fmt.Sprintf("%s, seed %d", ScheduleText(m), m.Train.Seed)

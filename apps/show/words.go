@@ -22,12 +22,11 @@ import (
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/losses"
-	"tessera/optim"
 )
 
 // Classifies reports whether a model without a decoder is trained to predict classes.
 func Classifies(m *config.Model) bool {
-	return m.Baseline == nil && len(m.Decoder) == 0 && len(m.ClassHeads()) > 0
+	return len(m.Decoder) == 0 && len(m.ClassHeads()) > 0
 }
 
 func shapeText(shape []int) string {
@@ -105,7 +104,7 @@ func DataText(m *config.Model, noun string) string {
 
 // ScheduleText returns a description of the optimizer and the length of the training: "adam, mini-batches of 20, 2 epochs".
 func ScheduleText(m *config.Model) string {
-	if searches(m) { // a search ends where it finds no better point
+	if m.Training().Iterates { // a search ends where it finds no better point
 		return fmt.Sprintf("%s on the full batch, at most %s", m.Optimizer.Kind, numeral.Of(m.Train.Epochs, "iteration"))
 	}
 	text := fmt.Sprintf("%s, mini-batches of %d, ", m.Optimizer.Kind, m.Train.Batch)
@@ -119,15 +118,9 @@ func ScheduleText(m *config.Model) string {
 	return text
 }
 
-// searches reports whether the optimizer uses the full batch, so that an epoch is an iteration.
-func searches(m *config.Model) bool {
-	_, search := m.Optimizer.Optimizer.(optim.Search)
-	return search
-}
-
 // UnitOf returns the unit of the length of a training: "epoch", or "iteration" for baselines and full-batch optimizers.
 func UnitOf(m *config.Model) string {
-	if m.Baseline != nil || searches(m) {
+	if m.Training().Iterates {
 		return "iteration"
 	}
 	return "epoch"
@@ -159,11 +152,11 @@ func endText(m *config.Model, at train.Status, done, of string) string {
 		return "not finished: " + of + " were done"
 	case at.State == train.Damaged:
 		return "damaged, so that it cannot be resumed; the parameters are those after " + done
-	case m.Baseline != nil || at.Epoch >= at.Epochs:
+	case m.Training().Method != "" || at.Epoch >= at.Epochs:
 		return "finished after " + done
-	case searches(m) && !m.EarlyStops():
+	case m.Training().Iterates && !m.EarlyStops():
 		return "ended after " + of + ": the optimizer found no better point"
-	case !searches(m) && m.EarlyStops():
+	case !m.Training().Iterates && m.EarlyStops():
 		return "ended by early stopping after " + of
 	}
 	return "ended early, after " + of

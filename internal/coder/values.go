@@ -48,7 +48,7 @@ func (c *Coder) withClasses(columns []data.Column) []data.Column {
 // the set takes them for their names.
 func (c *Coder) SameClasses(set *data.Set) error {
 	spec := c.trained.Spec
-	if len(c.trained.Classes) > 0 || spec.Baseline != nil || !spec.ReadsLabels() || !data.AreNumbers(set.Classes) {
+	if len(c.trained.Classes) > 0 || !spec.ReadsLabels() || !data.AreNumbers(set.Classes) {
 		return nil
 	}
 	return &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its labels are now %d classes with numbers as names, but the run was trained on numbers of classes up to the largest", len(set.Classes)),

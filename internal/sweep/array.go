@@ -349,7 +349,7 @@ type Frozen struct {
 type FrozenTrial struct {
 	ID       string `json:"trial"`    // [Trial.ID]: a hash of the model and its data
 	Values   values `json:"values"`   // values of the sweep's keys; null for a key that the model does not have
-	Declared string `json:"declared"` // the model as text, written by [config.Fill]
+	Declared string `json:"declared"` // the model as text, written by [config.Model.Text]
 }
 
 // values is a list of JSON values that distinguishes integers from other numbers, because tables print the two
@@ -411,7 +411,7 @@ func numbered(v any) any {
 func (s *Sweep) Freeze() *Frozen {
 	f := &Frozen{Sweep: s.Name, Keys: append([]string{}, s.Keys...), Split: s.split, Changes: append([]string{}, s.changes...), Select: s.criteria}
 	for _, t := range s.Trials {
-		f.Trials = append(f.Trials, FrozenTrial{ID: t.ID, Values: append(values{}, t.Values...), Declared: string(config.Fill(t.Model))})
+		f.Trials = append(f.Trials, FrozenTrial{ID: t.ID, Values: append(values{}, t.Values...), Declared: string(t.Model.Text())})
 	}
 	return f
 }

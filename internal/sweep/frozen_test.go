@@ -56,7 +56,7 @@ func TestAFrozenSweepIsTheSameSweep(t *testing.T) {
 		t.Fatalf("got %d trials, want %d", len(again.Trials), len(s.Trials))
 	}
 	for i, trial := range s.Trials {
-		if other := again.Trials[i]; other.ID != trial.ID || !bytes.Equal(config.Fill(other.Model), config.Fill(trial.Model)) {
+		if other := again.Trials[i]; other.ID != trial.ID || !bytes.Equal(other.Model.Text(), trial.Model.Text()) {
 			t.Errorf("trial %d: got %s, want %s", i, other.ID, trial.ID)
 		}
 	}
@@ -98,7 +98,7 @@ func TestEveryShippedTrialSurvivesFreezing(t *testing.T) {
 		for i, again := range thawed(t, s.Freeze()).Trials {
 			trials++
 			if got := identity(again.Model, nil); got != s.Trials[i].ID {
-				t.Errorf("%s, trial %d: got %s, want %s:\n%s", name, i, got, s.Trials[i].ID, config.Fill(again.Model))
+				t.Errorf("%s, trial %d: got %s, want %s:\n%s", name, i, got, s.Trials[i].ID, again.Model.Text())
 			}
 		}
 	}

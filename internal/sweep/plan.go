@@ -209,7 +209,7 @@ func costKey(m *config.Model) string {
 // duration returns the estimated time of the remaining epochs and the evaluation of a trial of the shape.
 func (one *shape) duration(t *Trial) time.Duration {
 	pace := one.pace
-	return pace.Training(t.Model, max(0, train.MostEpochs(t.Model)-train.StatusOf(t.Path).Epoch)) + one.evaluation
+	return pace.Training(t.Model, max(0, t.Model.Training().Most-train.StatusOf(t.Path).Epoch)) + one.evaluation
 }
 
 // described returns the shape as a part of a plan.

@@ -519,7 +519,7 @@ func (t *Trial) Started() *data.File {
 }
 
 // Declaration returns the model of the trial as the text of a config.toml.
-func (t *Trial) Declaration() []byte { return config.Fill(t.Model) }
+func (t *Trial) Declaration() []byte { return t.Model.Text() }
 
 // Describe returns the model and the settings of a trial as text, without keys that its model does not have:
 // "small loss.1.target=0.2 seed=1".

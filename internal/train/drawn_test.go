@@ -94,7 +94,7 @@ func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
 		t.Fatal(err)
 	}
 	target := columns(t, m, "target")
-	start, err := graph.New(m.WithColumns(set.Columns()), []int{3})
+	start, err := graph.New(m.For([]int{3}, set.Columns()), []int{3})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -270,13 +270,9 @@ type Arithmetic struct {
 	Kernel  string `json:"kernel"`            // implementation of matrix products and functions: [kernel.Float32]
 }
 
-// arithmetic returns the arithmetic of this process. Baselines give the same bits with any number of threads and have no back
-// end.
-func (o Options) arithmetic(spec *config.Model) Arithmetic {
+// arithmetic returns the arithmetic of this process.
+func (o Options) arithmetic() Arithmetic {
 	a := Arithmetic{Kernel: kernel.Float32().Name}
-	if spec.Baseline != nil {
-		return a
-	}
 	if n := o.processes().size(); n > 1 {
 		a.Ranks = n
 	}
@@ -288,8 +284,11 @@ func (o Options) arithmetic(spec *config.Model) Arithmetic {
 }
 
 // differs returns a description of the difference from the current arithmetic, as in "2 processes, not 1"; "" if there is
-// none.
+// none, or if the bits do not depend on it.
 func (a Arithmetic) differs(now Arithmetic) string {
+	if a.Threads == 0 {
+		return ""
+	}
 	var lines []string
 	add := func(form string, was, is any) {
 		if was != is {

@@ -58,7 +58,11 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 		if kept < 0 {
 			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %.2g", kept)
 		}
-		list = append(list, Finding{problem, longer(m) + ", or check whether the " + r.Counted() + " have any structure"})
+		remedy := "check whether the " + r.Counted() + " have any structure"
+		if key := m.Training().Key; key != "" {
+			remedy = "raise " + key + ", or " + remedy
+		}
+		list = append(list, Finding{problem, remedy})
 	}
 	if divergence, ok := r.Number("elbo_divergence"); ok && divergence < uninformed {
 		list = append(list, collapsedPosterior(m, divergence, values))
@@ -69,7 +73,7 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 // allDead returns the finding that no sample activates any unit, with the remedy for the model.
 func allDead(m *config.Model, units int) Finding {
 	f := Finding{Problem: fmt.Sprintf("all %d units are dead: no sample activates any of them, so that no gradient reaches the encoder and further epochs change nothing", units)}
-	if m.Baseline != nil {
+	if m.Training().Method != "" {
 		f.Problem = fmt.Sprintf("all %d units are dead: no sample activates any of them", units)
 		f.Remedy = "check the scale of the samples, and lower the penalties"
 		return f
@@ -95,8 +99,8 @@ func collapsedPosterior(m *config.Model, divergence float64, pixels int) Finding
 
 // moreUseful suggests a change that makes more units useful.
 func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) string {
-	if m.Baseline != nil {
-		return "lower components"
+	if t := m.Training(); t.Method != "" {
+		return "lower " + t.UnitsKey
 	}
 	if slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" }) {
 		// Its rates are not those of other objectives, and a difference of energies that rises means nothing.
@@ -125,14 +129,6 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 		relu = `, set activation = "relu" in the last layer of the encoder`
 	}
 	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
-}
-
-// longer names the key that makes a training longer.
-func longer(m *config.Model) string {
-	if m.Baseline != nil {
-		return "raise iterations"
-	}
-	return "raise train.epochs"
 }
 
 // rates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.

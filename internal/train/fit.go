@@ -77,7 +77,7 @@ func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error
 		return Metrics{}, fmt.Errorf("model %q: %w", f.spec.Name, err)
 	}
 	f.progress.Epoch, f.progress.Step = p.Iteration, p.Iteration
-	f.progress.Stopped = p.Done && p.Iteration < length(f.spec)
+	f.progress.Stopped = p.Done && p.Iteration < f.training.Most
 	if p.Done && f.options.Warn != nil {
 		for _, note := range classical.Notes(f.model) {
 			f.options.Warn(note)

@@ -186,7 +186,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
-	spec = spec.WithColumns(columns)
+	spec = spec.For(shape, columns)
 	t := &Trained{Spec: spec, Path: path}
 	if method := spec.Baseline; method != nil {
 		t.Baseline, err = openBaseline(spec, method, shape, path, f)

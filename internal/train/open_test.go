@@ -430,7 +430,7 @@ func TestTheModelOfAResultIsThatOfItsFolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, got := range []*Trained{r.Trained, finished.Trained} {
-			if string(config.Fill(got.Spec)) != string(config.Fill(want.Spec)) || got.Path != want.Path || got.Epoch != want.Epoch || got.Step != want.Step ||
+			if string(got.Spec.Text()) != string(want.Spec.Text()) || got.Path != want.Path || got.Epoch != want.Epoch || got.Step != want.Step ||
 				!reflect.DeepEqual(got.Scaling, want.Scaling) || got.Range != want.Range || !slices.Equal(got.Classes, want.Classes) {
 				t.Errorf("%s: got %s, epoch %d, step %d, %v, %v", name, got.Path, got.Epoch, got.Step, got.Scaling, got.Range)
 			}

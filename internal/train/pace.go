@@ -32,9 +32,6 @@ func (p Pace) Training(spec *config.Model, epochs int) time.Duration {
 	return p.Start + whole + time.Duration(checkpoints*float64(p.Checkpoint))
 }
 
-// MostEpochs returns the maximum number of epochs of a run, which may stop early. An epoch of a baseline is one iteration.
-func MostEpochs(spec *config.Model) int { return length(spec) }
-
 // fewestSteps is the minimum number of timed steps, even if they take longer than the budget.
 const fewestSteps = 3
 
@@ -74,7 +71,7 @@ func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Ti
 	}
 	s.run = s.folder.Path()
 	p.Start = now().Sub(begun)
-	p.Steps, p.Epochs = s.stepsPerEpoch(), length(s.spec)
+	p.Steps, p.Epochs = s.stepsPerEpoch(), s.training.Most
 	if err := s.timeSteps(ctx, &p, now, budget); err != nil {
 		return p, err
 	}

@@ -271,8 +271,8 @@ func (o Options) together(spec *config.Model) error {
 	refuse := func(key, problem string, a ...any) error {
 		return fmt.Errorf("model %q: distributed training: %w", spec.Name, part.KeyErrorf(key, problem, a...))
 	}
-	if spec.Baseline != nil {
-		return refuse("kind", "a baseline (%s) is fitted by one process; train without --distributed", spec.Kind)
+	if method := spec.Training().Method; method != "" {
+		return refuse("kind", "a baseline (%s) is fitted by one process; train without --distributed", method)
 	}
 	if _, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		return refuse("optimizer", "a full-batch optimizer (%s) is not supported; take one with mini-batches, or train without --distributed", spec.Optimizer.Kind)
@@ -305,7 +305,7 @@ func (o Options) declared(spec *config.Model) (*config.Model, error) {
 	}
 	var mine []byte
 	if spec != nil {
-		mine = config.Fill(spec)
+		mine = spec.Text()
 	}
 	text, err := p.share(mine)
 	if err != nil {

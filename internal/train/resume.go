@@ -84,9 +84,9 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 		return fmt.Errorf("run %s: %w", held.Path(), part.KeyErrorf("epochs", problem, a...))
 	}
 	switch {
-	case o.Epochs == 0 || o.Epochs == spec.Train.Epochs:
+	case o.Epochs == 0 || o.Epochs == spec.Training().Most:
 		return spec, nil, nil
-	case spec.Baseline != nil:
+	case spec.Training().Method != "":
 		return nil, nil, wrong("a baseline (%s) has no epochs; edit its keys, for example iterations, in %s", spec.Kind, held.Join(folder.Config))
 	case o.Epochs < max(1, from.Epoch):
 		return nil, nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
@@ -94,17 +94,16 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	if err := sameDeclaration(spec, from); err != nil {
 		return nil, nil, err
 	}
-	other := *spec
-	other.Train.Epochs = o.Epochs
-	text := config.Fill(&other)
-	longer, err = parseConfig(held.Join(folder.Config), text)
-	return longer, []folder.File{{Name: folder.Config, Data: text}}, err
+	if longer, err = spec.With(config.Passes(o.Epochs)); err != nil {
+		return nil, nil, err
+	}
+	return longer, []folder.File{{Name: folder.Config, Data: longer.Text()}}, nil
 }
 
 // enough returns an error for a number of epochs that the state already exceeds: the parameters would then include steps
 // after the end of the training.
 func enough(run string, spec *config.Model, from *stored) error {
-	if spec.Baseline != nil || from.Stopped || from.Position == 0 || spec.Train.Epochs > from.Epoch {
+	if from.Stopped || from.Position == 0 || spec.Train.Epochs > from.Epoch {
 		return nil
 	}
 	return fmt.Errorf("run %s: %w", run, part.KeyErrorf("epochs", "got %d, but the last checkpoint is within epoch %d; want at least %d",

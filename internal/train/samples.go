@@ -45,7 +45,7 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 		low, high = min(low, least), max(high, most)
 	}
 	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
-	if readsLabels(spec) || spec.Baseline == nil && spec.ReadsLabels() {
+	if spec.ReadsLabels() {
 		s.classes = set.Classes
 	}
 	if splits.Fit.Sparse() {
@@ -132,7 +132,7 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return nil, err
 	}
-	splits, err := begun(spec.WithColumns(set.Columns()), set)
+	splits, err := begun(spec.For(set.Shape, set.Columns()), set)
 	if err != nil {
 		return set.Notes, err
 	}
@@ -159,7 +159,8 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
 	}
-	if spec.Baseline == nil { // baselines decide themselves
+	training := spec.Training()
+	if training.Method == "" { // methods decide themselves
 		if err := splits.Fit.NoneObserved(); err != nil {
 			return &data.Error{Dataset: set.Name, Err: err}
 		}
@@ -173,7 +174,7 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if err := spec.Unusable(set.Name, set.Shape, splits.Fit, splits.Validation, set.Test); err != nil {
 		return err
 	}
-	if spec.Baseline != nil && !spec.Baseline.Describe().Signed {
+	if !training.Signed {
 		if place, v := splits.Fit.FirstBelow(0); place != "" {
 			hint := `write scale = "minmax" in the dataset table`
 			if strings.Contains(spec.Kind, "nmf") {

@@ -79,7 +79,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 			o.Warn(note)
 		}
 	}
-	spec = spec.WithColumns(set.Columns())
+	spec = spec.For(set.Shape, set.Columns()) // config.toml contains every size
 	splits, err := begun(spec, set)
 	if err != nil {
 		return nil, splits, err
@@ -125,10 +125,10 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 	if o.Team == nil {
 		o.Team = team.New(1)
 	}
-	spec = spec.Resolved(shape) // config.toml contains every size
-	s = &session{job: &job{options: o, processes: o.processes(), spec: spec, shape: shape, arithmetic: o.arithmetic(spec)}, encoded: map[string][]byte{}}
+	s = &session{job: &job{options: o, processes: o.processes(), spec: spec, shape: shape, training: spec.Training(), text: spec.Text(), arithmetic: o.arithmetic()},
+		encoded: map[string][]byte{}}
 	if method := spec.Baseline; method != nil {
-		s.arithmetic.Backend = "" // a baseline has no graph
+		s.streams, s.arithmetic = true, Arithmetic{Kernel: s.arithmetic.Kernel} // any number of threads gives the same bits, and there is no graph
 		s.learner, err = newFit(s.job, method)
 	} else if method, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
 		s.learner, err = newSearch(s.job, method)
@@ -143,7 +143,7 @@ func bareSession(spec *config.Model, shape []int, o Options) (s *session, err er
 
 // finishedSession returns a session for checking and completing a finished run.
 func finishedSession(spec *config.Model, from *stored, o Options) (*session, error) {
-	s, err := bareSession(spec.WithColumns(from.columns), from.shape, o)
+	s, err := bareSession(spec.For(from.shape, from.columns), from.shape, o)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
 	}
-	if other := from.arithmetic.differs(s.arithmetic); other != "" && s.spec.Baseline == nil && s.options.Warn != nil {
+	if other := from.arithmetic.differs(s.arithmetic); other != "" && s.options.Warn != nil {
 		s.options.Warn("the run was started with " + other + ": the last bits of the result may differ from an uninterrupted run")
 	}
 	s.arithmetic = from.arithmetic
@@ -191,7 +191,7 @@ func (s *session) firstFiles() ([]folder.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return append([]folder.File{{Name: folder.Config, Data: s.spec.Text()}, {Name: folder.Environment, Data: environment}},
+	return append([]folder.File{{Name: folder.Config, Data: s.text}, {Name: folder.Environment, Data: environment}},
 		checkpoint...), nil
 }
 
@@ -237,10 +237,10 @@ func (s *session) derivedFiles() (files []folder.File, err error) {
 }
 
 // encode returns a file to write. It reuses the memory of the previous file with this name, which may be a hundred megabytes.
-// The file of a baseline is encoded when it is written: see [session.write].
+// The file of a learner that streams is encoded when it is written: see [session.write].
 func (s *session) encode(d derived) (folder.File, error) {
 	s.samples.add(d.file)
-	if s.spec.Baseline != nil {
+	if s.streams {
 		content, err := checkpoint.NewStream(d.file)
 		return folder.File{Name: d.name, Content: content}, err
 	}
@@ -330,6 +330,9 @@ type job struct {
 	started    *data.File  // file of the initial parameters; nil if they are random
 	identity   identity
 	arithmetic Arithmetic // arithmetic with which the run was started
+	training   config.Training
+	text       []byte // config.toml
+	streams    bool   // the next iteration changes the values of a file, which is encoded when it is written
 	progress   progress
 	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
 
@@ -342,34 +345,20 @@ type job struct {
 func (j *job) metadata(contents string, epoch, step int) map[string]string {
 	shape, _ := json.Marshal(j.shape) // integers cannot fail
 	m := map[string]string{formatKey: formatText, contentsKey: contents, modelKey: j.spec.Name, shapeKey: string(shape),
-		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(j.spec.Text())}
-	if j.spec.Baseline != nil {
-		m[kindKey] = j.spec.Kind
+		epochKey: strconv.Itoa(epoch), stepKey: strconv.Itoa(step), declarationKey: string(j.text)}
+	if j.training.Method != "" {
+		m[kindKey] = j.training.Method
 	}
-	if text := columnsText(j.spec); text != "" {
-		m[columnsKey] = text
+	if list := j.spec.Columns(); len(list) > 0 {
+		text, _ := json.Marshal(list) // texts and numbers cannot fail
+		m[columnsKey] = string(text)
 	}
 	return m
 }
 
-// length returns the maximum number of epochs of a run, or of iterations for a baseline.
-func length(spec *config.Model) int {
-	if spec.Baseline != nil {
-		return spec.Baseline.Describe().MostIterations(spec.Holed())
-	}
-	return spec.Train.Epochs
-}
-
-// searches reports whether the optimizer is a full-batch optimizer.
-func (j *job) searches() bool {
-	_, search := j.spec.Optimizer.Optimizer.(optim.Search)
-	return search
-}
-
-// stepsPerEpoch returns the number of steps per epoch, including the last, smaller batch of every pass. An iteration of a
-// baseline or of a full-batch optimizer is one step.
+// stepsPerEpoch returns the number of steps per epoch, including the last, smaller batch of every pass. An iteration is one step.
 func (j *job) stepsPerEpoch() int {
-	if j.searches() || j.spec.Baseline != nil {
+	if j.training.Iterates {
 		return 1
 	}
 	return j.passes() * j.stepsPerPass()
@@ -381,7 +370,7 @@ func (j *job) stepsPerPass() int {
 
 // passes returns the number of passes over the images in an epoch: one, or as many as train.min_epoch_steps requires.
 func (j *job) passes() int {
-	if j.searches() || j.spec.Baseline != nil {
+	if j.training.Iterates {
 		return 1
 	}
 	return max(1, (j.spec.Train.MinEpochSteps+j.stepsPerPass()-1)/j.stepsPerPass())
@@ -393,7 +382,7 @@ func (j *job) epochImages() int { return j.passes() * j.identity.Images }
 // finished reports whether the run is complete.
 func (j *job) finished() bool { return over(j.spec, j.progress) }
 
-func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= length(spec) }
+func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= spec.Training().Most }
 
 // spent returns the time spent on the current epoch, in seconds.
 func (j *job) spent() float64 { return j.progress.Seconds + time.Since(j.epochFrom).Seconds() }
@@ -507,12 +496,12 @@ func (s *session) line(m *Metrics, before float64) ([]byte, error) {
 	return m.MarshalJSON()
 }
 
-// write starts to write a checkpoint. For a baseline it also waits until the checkpoint is written: the next iteration changes
-// the values, and a second copy of the codes of many rows would need too much memory.
+// write starts to write a checkpoint. If the next iteration changes the values, it also waits until the checkpoint is written: a second
+// copy of the codes of many rows would need too much memory.
 func (s *session) write(files []folder.File) error {
 	s.saved = time.Now()
 	err := s.writer.Start(s.folder, files)
-	if err == nil && s.spec.Baseline != nil {
+	if err == nil && s.streams {
 		err = s.writer.Wait()
 	}
 	return err
@@ -537,13 +526,13 @@ func (s *session) report(m Metrics, done bool) {
 		return
 	}
 	s.reported = time.Now()
-	epochs := length(s.spec)
+	epochs := s.training.Most
 	steps := volume.Of([]int{s.stepsPerEpoch(), epochs})
 	left := timeLeft(s.reported.Sub(s.began), s.progress.Step-s.beganAt, steps-s.progress.Step)
 	if s.finished() {
 		left = 0
 	}
-	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.spec.Baseline != nil, Vectors: len(s.shape) == 1, EpochDone: done, Metrics: m, Left: left})
+	s.options.Report(Progress{Run: s.run, Epochs: epochs, Steps: steps, Iterates: s.training.Method != "", Vectors: len(s.shape) == 1, EpochDone: done, Metrics: m, Left: left})
 }
 
 // timeLeft returns the estimated time for the remaining steps at the current speed, limited to the largest time.Duration.

@@ -85,9 +85,7 @@ func (p *progress) count(of *program, images int) {
 // newIdentity returns the identity of a run.
 func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	id := identity{Seed: spec.Train.Seed, Images: images}
-	if spec.Baseline != nil {
-		id.Method = spec.Kind
-	} else {
+	if id.Method = spec.Training().Method; id.Method == "" {
 		id.Batch, id.Optimizer = spec.Train.Batch, spec.Optimizer.Kind
 	}
 	for _, f := range files {
@@ -110,7 +108,7 @@ func comparesLabels(l config.Loss) bool {
 // labelSum returns the SHA-256 of the labels of the fitted images, int64, little-endian; "" if no loss reads labels. The
 // checksum of a folder of images covers only the pixels, not the labels.
 func labelSum(spec *config.Model, images *data.Images) string {
-	if !readsLabels(spec) && (spec.Baseline != nil || !spec.ReadsLabels()) {
+	if !spec.ReadsLabels() {
 		return ""
 	}
 	var b []byte

@@ -128,7 +128,7 @@ func (s *Status) length() (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	return length(spec), nil
+	return spec.Training().Most, nil
 }
 
 // mostLine is the maximum length in bytes of the last line of metrics.jsonl.

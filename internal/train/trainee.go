@@ -80,7 +80,7 @@ func (t *trainee) attach() (err error) {
 			t.twin = t.model.Twin()
 		}
 	}
-	if err := t.hooks.check(t.searches(), t.spec.Optimizer.Kind); err != nil {
+	if err := t.hooks.check(t.training.Iterates, t.spec.Optimizer.Kind); err != nil {
 		return err
 	}
 	if t.model.Lent, err = t.hooks.lent(); err != nil {
@@ -321,7 +321,7 @@ func (t training) Evaluated(p *hooks.Parameter) []float32 {
 }
 
 func (t training) Rewrite(p *hooks.Parameter, change func(values []float32)) {
-	if t.searches() {
+	if t.training.Iterates {
 		panic(fmt.Sprintf("it changes %s, but %s cannot continue from changed parameters", p.Path, t.spec.Optimizer.Kind))
 	}
 	change(p.Data)
@@ -477,7 +477,7 @@ func (n *trainee) start() error {
 		return n.refuse(fmt.Sprintf("%s is not the folder of a run; train it first", s.Run))
 	case err != nil:
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
-	case from.Baseline != nil:
+	case from.Model == nil:
 		if from.Model = projected(from); from.Model == nil {
 			return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
 		}

@@ -117,7 +117,7 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	if err := g.add(run, s); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if s.model.Baseline != nil { // whose objective is another
+	if s.model.Training().Method != "" { // whose objective is another
 		return nil
 	}
 	epochs, err := train.ReadHistory(path)

@@ -255,8 +255,8 @@ func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
 		one := shown{model: m, Measured: figures.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name, Split: r.Split,
 			Done: len(setting.Seeds), Trials: len(setting.Trials), Mean: setting.Mean, Deviation: setting.Deviation}}
 		one.P, one.Beta = Penalty(m)
-		if m.Baseline == nil {
-			one.Epochs = m.Train.Epochs
+		if t := m.Training(); t.Method == "" {
+			one.Epochs = t.Most
 		}
 		for j, row := range r.Trials {
 			if row.Metrics != nil && slices.Contains(setting.Trials, row.Trial) {

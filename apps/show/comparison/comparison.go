@@ -346,7 +346,7 @@ type Line struct {
 
 // Declaration writes a model and marks the defaults.
 func Declaration(m *config.Model) (list []Line) {
-	lines := strings.SplitAfter(strings.TrimRight(string(config.Fill(m)), "\n"), "\n")
+	lines := strings.SplitAfter(strings.TrimRight(string(m.Text()), "\n"), "\n")
 	same := func(text string) bool {
 		file, err := config.Load(m.Name, []byte(text))
 		if err != nil {

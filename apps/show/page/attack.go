@@ -30,8 +30,8 @@ func (v *view) attacks(ctx context.Context, o Options) (list []doc.Block, why st
 	if o.Attack == "" {
 		return nil, "", nil
 	}
-	if kind := v.run.Model.Kind; v.run.Model.Baseline != nil {
-		return nil, fmt.Sprintf("%s is a baseline (kind %q), which has no gradients", v.run.Model.Name, kind), nil
+	if method := v.run.Model.Training().Method; method != "" {
+		return nil, fmt.Sprintf("%s is a baseline (kind %q), which has no gradients", v.run.Model.Name, method), nil
 	}
 	radii := slices.Clone(o.Radii)
 	if len(radii) == 0 {

@@ -83,8 +83,8 @@ func drawn(ctx context.Context, run *tessera.Run, _ *data.Images) ([]doc.Block, 
 func generates(run *tessera.Run) bool {
 	m := run.Model
 	switch {
-	case m.Baseline != nil:
-		return run.Components() != nil || m.Kind == "factor_analysis"
+	case run.Components() != nil, m.Kind == "factor_analysis":
+		return true
 	case m.Opposed() || m.TakesTurns():
 		return true
 	}

@@ -287,7 +287,7 @@ func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	for _, m := range models {
 		list.Facts = append(list.Facts, show.ModelFacts(m, s.Noun, false)...)
 		list.Add("", "data", show.DataText(m, s.Noun))
-		if m.Baseline == nil {
+		if m.Training().Method == "" {
 			list.Add("", "training", show.ScheduleText(m))
 		}
 	}

@@ -52,7 +52,9 @@ func (w *Writer) table(v reflect.Value, at string) *Node {
 	n := NewTable()
 	n.header = true
 	if s == nil || s.value.IsNil() {
-		return w.fields(n, fields, at)
+		return w.fields(n, slices.DeleteFunc(fields, func(f Field) bool { // the default kind needs no name
+			return s != nil && s.or != "" && f.Key == s.selector.Key && f.Value.String() == s.or
+		}), at)
 	}
 	first := slices.IndexFunc(fields, func(f Field) bool { return f.Key == s.selector.Key }) + 1
 	w.part(w.fields(n, fields[:first], at), s.selector.Key, s.value, at)

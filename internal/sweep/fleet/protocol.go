@@ -383,7 +383,7 @@ func largestRun(one *sweep.StandaloneTrial) int64 {
 	if one.Fitted.Test != nil {
 		images += int64(one.Fitted.Test.Len())
 	}
-	return fixed + perEpoch*min(1<<32, int64(train.MostEpochs(m))) + perValue*((copies+states)*parameters+copies*images*(units+1))
+	return fixed + perEpoch*min(1<<32, int64(m.Training().Most)) + perValue*((copies+states)*parameters+copies*images*(units+1))
 }
 
 // split divides the concatenated bytes b into the files and verifies their checksums.
