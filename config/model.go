@@ -88,7 +88,7 @@ func (m *Model) filled() (*table.Node, error) {
 }
 
 // Verify returns an error for a model that was not checked, or that was changed after its check. The config.toml of its
-// run would be missing or wrong.
+// run would be missing or wrong. Images in memory may have been replaced by others.
 func (m *Model) Verify() error {
 	if m.tree == nil {
 		return fmt.Errorf("model %q is not checked: make it with tessera.Load, tessera.Declare or package config, which fill in every default", m.Name)
@@ -99,8 +99,11 @@ func (m *Model) Verify() error {
 	if _, err := m.filled(); err != nil {
 		return changed(err)
 	}
+	_, memory := m.Dataset.Source.(*data.Memory)
 	for _, d := range differing(m.settings, keysOfModel(m)) {
-		return changed(d)
+		if !memory || !strings.HasPrefix(d.Key, "dataset.") {
+			return changed(d)
+		}
 	}
 	return nil
 }

@@ -82,8 +82,8 @@ type Head struct {
 // Head returns a head of the model for attacks. It returns an error if the head's values are not class logits, or if they
 // depend on columns other than images.
 func (c *Coder) Head(name string) (*Head, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	if !slices.Contains(c.Values(), name) || name == losses.Code || name == losses.Output {
 		return nil, fmt.Errorf("model %q: got %q, want one of its heads: %s", c.model.Spec.Name, name, table.Quoted(c.ClassHeads()))
@@ -135,35 +135,11 @@ func (h *Head) Classes() int { return h.classes }
 
 // Logits implements [attack.Classifier].
 func (h *Head) Logits(images []float32) ([]float32, error) {
-	logits, _, err := h.run(h.name, images)
+	logits, _, err := h.coder.Once(h.name, images)
 	return logits, err
 }
 
 // Gradient implements [attack.WhiteBox].
 func (h *Head) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
-	return h.run(Adversary(objective, h.name), images, targets)
-}
-
-// run runs the program for the output want on one batch, and returns its first two taps.
-func (h *Head) run(want string, inputs ...[]float32) (first, second []float32, err error) {
-	n := len(inputs[0]) / h.coder.model.Pixels()
-	p, err := h.coder.program(Request{Want: []string{want}, Batch: n})
-	if err == nil && len(p.of.Inputs) != len(inputs) {
-		err = fmt.Errorf("it reads %d inputs, want %d", len(p.of.Inputs), len(inputs))
-	}
-	for i, values := range inputs {
-		if err == nil {
-			err = p.runner.Bind(i, values)
-		}
-	}
-	if err == nil {
-		err = p.runner.Run()
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("model %q: %s: %w", h.coder.model.Spec.Name, want, err)
-	}
-	if first = p.runner.Tap(0); len(p.of.Taps) > 1 {
-		second = p.runner.Tap(1)
-	}
-	return first, second, nil
+	return h.coder.Once(Adversary(objective, h.name), images, targets)
 }

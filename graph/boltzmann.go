@@ -12,8 +12,8 @@ import (
 
 // Boltzmann implements [metrics.Boltzmann] for a model whose encoder is a [layers.Boltzmann] alone that reads the images alone.
 func (c *Coder) Boltzmann() (*boltzmann.Machine, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	if len(c.model.Layout.Encoder) != 1 {
 		return nil, metrics.ErrNoBoltzmann
@@ -31,8 +31,8 @@ func (c *Coder) Boltzmann() (*boltzmann.Machine, error) {
 // DeepBelief implements [metrics.DeepBelief] for a model whose encoder is two or more [layers.Boltzmann], one on the other, of
 // which the first reads the images alone and the others have binary visible units.
 func (c *Coder) DeepBelief() ([]*boltzmann.Machine, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	machines, ok, err := c.machines()
 	if !ok || len(machines) < 2 {

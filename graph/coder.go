@@ -38,13 +38,21 @@ type Coder struct {
 	ready    map[string][]compiledBatch // by inputs and outputs of the request; the most recently used program is last
 }
 
-// NewCoder returns a coder that runs the model's programs on the given back end. If the model or the back end is nil,
-// the methods of the coder return [ErrNoModel].
+// NewCoder returns a coder that runs the model's programs on the given back end. If the model or the back end is nil, it is a coder of an
+// empty model, whose methods that compute return [ErrNoModel].
 func NewCoder(m *Model, backend ir.Backend) *Coder {
 	if m == nil || m.Layout == nil || backend == nil {
-		return &Coder{}
+		m, backend = &Model{Spec: &config.Model{}, Layout: &config.Layout{}}, nil
 	}
 	return &Coder{model: m, backend: backend, ready: map[string][]compiledBatch{}, required: map[string][]config.Wanted{}}
+}
+
+// lacks returns [ErrNoModel] for a coder without a model.
+func (c *Coder) lacks() error {
+	if c.backend == nil {
+		return ErrNoModel
+	}
+	return nil
 }
 
 // WithPostHoc returns a coder of the same compiled programs that applies calibrations, which were fitted after the training, to the
@@ -68,24 +76,16 @@ type compiledBatch struct {
 	runner ir.Runner[float32]
 }
 
-func (c *Coder) Shape() []int {
-	if c.model == nil {
-		return nil
-	}
-	return slices.Clone(c.model.Shape)
-}
+func (c *Coder) Shape() []int { return slices.Clone(c.model.Shape) }
 
 func (c *Coder) Units() int {
-	if c.model == nil {
+	if c.lacks() != nil {
 		return 0
 	}
 	return c.model.Units()
 }
 
 func (c *Coder) Encode(images []float32) ([]float32, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
-	}
 	codes, err := c.run(Request{Want: []string{losses.Code}}, map[string][]float32{losses.Images: images})
 	if err != nil {
 		return nil, fmt.Errorf("model %q: encode: %w", c.model.Spec.Name, err)
@@ -96,9 +96,6 @@ func (c *Coder) Encode(images []float32) ([]float32, error) {
 // Decode implements [metrics.Coder]. It returns an error if the model has no decoder, or if the decoder reads more than the
 // code.
 func (c *Coder) Decode(codes []float32) ([]float32, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
-	}
 	if err := c.Decodes(); err != nil {
 		return nil, fmt.Errorf("model %q: decode: %w", c.model.Spec.Name, err)
 	}
@@ -111,33 +108,20 @@ func (c *Coder) Decode(codes []float32) ([]float32, error) {
 
 // Decodes returns an error if the output cannot be computed from the code alone: the model has no decoder, or the
 // decoder also reads other values.
-func (c *Coder) Decodes() error {
-	if c.model == nil {
-		return ErrNoModel
-	}
-	return c.model.Layout.Decodes()
-}
+func (c *Coder) Decodes() error { return cmp.Or(c.lacks(), c.model.Layout.Decodes()) }
 
 // Reconstructs returns an error if the output does not reconstruct the images; see [config.Model.Reconstructs].
-func (c *Coder) Reconstructs() error {
-	if c.model == nil {
-		return ErrNoModel
-	}
-	return c.model.Spec.Reconstructs()
-}
+func (c *Coder) Reconstructs() error { return cmp.Or(c.lacks(), c.model.Spec.Reconstructs()) }
 
 // Values returns the names of the values that the model computes: "code", "output" if it has a decoder, and its heads.
 func (c *Coder) Values() []string {
-	if c.model == nil {
+	if c.lacks() != nil {
 		return nil
 	}
 	return c.model.Layout.Values()
 }
 
 func (c *Coder) ClassHeads() (names []string) {
-	if c.model == nil {
-		return nil
-	}
 	for _, h := range c.model.Spec.ClassHeads() {
 		names = append(names, h.Value)
 	}
@@ -145,37 +129,25 @@ func (c *Coder) ClassHeads() (names []string) {
 }
 
 func (c *Coder) ClassColumn(head string) string {
-	if c.model != nil {
-		for _, h := range c.model.Spec.ClassHeads() {
-			if h.Value == head {
-				return h.Column
-			}
+	for _, h := range c.model.Spec.ClassHeads() {
+		if h.Value == head {
+			return h.Column
 		}
 	}
 	return ""
 }
 
 // Targets implements [metrics.Regressor].
-func (c *Coder) Targets() []metrics.Target {
-	if c.model == nil {
-		return nil
-	}
-	return c.model.Spec.Targets(c.model.Layout)
-}
+func (c *Coder) Targets() []metrics.Target { return c.model.Spec.Targets(c.model.Layout) }
 
 // Named returns the names of the other values that [Coder.Value] computes: the outputs of the layers by path, and the
 // values that layers publish.
-func (c *Coder) Named() []string {
-	if c.model == nil {
-		return nil
-	}
-	return c.model.Layout.Named()
-}
+func (c *Coder) Named() []string { return c.model.Layout.Named() }
 
 // ShapeOf returns the shape that a value of Values or Named has for one image; nil for another name.
 func (c *Coder) ShapeOf(name string) []int {
 	switch {
-	case c.model == nil || !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name):
+	case !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name):
 		return nil
 	case name == losses.Output:
 		return c.Shape()
@@ -184,9 +156,6 @@ func (c *Coder) ShapeOf(name string) []int {
 }
 
 func (c *Coder) CodeBooks() (list []metrics.CodeBook) {
-	if c.model == nil {
-		return nil
-	}
 	for p := range c.model.Layout.Stacked() {
 		for _, v := range p.Published {
 			if v.Entries > 0 {
@@ -199,10 +168,11 @@ func (c *Coder) CodeBooks() (list []metrics.CodeBook) {
 
 // Columns describes the columns, including images, from which a value is computed.
 func (c *Coder) Columns(name string) (list []data.Column) {
-	if c.model == nil {
-		return nil
+	for _, column := range c.model.Layout.Sources(name) {
+		described, _ := c.model.Layout.Column(column)
+		list = append(list, described)
 	}
-	return c.model.ColumnsOf(name)
+	return list
 }
 
 // Value returns the named value for each of the images, row by row. The name is one of Values or Named. For a value
@@ -214,8 +184,8 @@ func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 // ValueOf returns the named value for each sample, row by row. The name is one of Values or Named. columns contains the
 // columns that [Coder.Columns] lists, by name; other columns are ignored.
 func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	if !slices.Contains(c.Values(), name) && !slices.Contains(c.Named(), name) {
 		return nil, fmt.Errorf("model %q: got value %q, want one of %s or a value of a layer: one of %s", c.model.Spec.Name, name, table.Quoted(c.Values()), table.Quoted(c.Named()))
@@ -229,7 +199,7 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 }
 
 func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
-	if c.model == nil || len(c.model.Spec.Losses) == 0 {
+	if len(c.model.Spec.Losses) == 0 {
 		return false
 	}
 	lacks := func(column string) bool { return !has(column) }
@@ -244,9 +214,6 @@ func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 // Objective implements [metrics.ObjectiveCoder]. For a large model it computes the objective in smaller batches and
 // returns their mean.
 func (c *Coder) Objective(b *metrics.Batch) (sum float64, err error) {
-	if c.model == nil {
-		return 0, ErrNoModel
-	}
 	n := len(b.Images) / c.model.Pixels()
 	batch := c.model.AtOnce(codingBatch)
 	for from := 0; from < n; from += batch {
@@ -311,6 +278,9 @@ func oneHot(n, classes int, class func(k int) int) []float32 {
 
 // run computes the requested value batch by batch. given contains the inputs, by the name of the column or value.
 func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error) {
+	if err := c.lacks(); err != nil {
+		return nil, err
+	}
 	n, err := c.rows(want, given)
 	if err != nil {
 		return nil, err
@@ -400,6 +370,9 @@ func (c *Coder) rows(want Request, given map[string][]float32) (n int, err error
 
 // program returns the compiled program for a batch size.
 func (c *Coder) program(want Request) (none compiledBatch, err error) {
+	if err := c.lacks(); err != nil {
+		return none, err
+	}
 	key := fmt.Sprint(want.Given, want.Want)
 	ready := c.ready[key]
 	if i := slices.IndexFunc(ready, func(b compiledBatch) bool { return b.size == want.Batch }); i >= 0 {
@@ -425,14 +398,47 @@ func (c *Coder) program(want Request) (none compiledBatch, err error) {
 	return c.ready[key][len(c.ready[key])-1], nil
 }
 
+// Once runs the program of one output on one batch of images, which is not split, and returns its first two taps. They are valid until the
+// next run. The other inputs of the program follow the images.
+func (c *Coder) Once(want string, inputs ...[]float32) (first, second []float32, err error) {
+	p, err := c.program(Request{Want: []string{want}, Batch: len(inputs[0]) / c.model.Pixels()})
+	if err == nil && len(p.of.Inputs) != len(inputs) {
+		err = fmt.Errorf("it reads %d inputs, want %d", len(p.of.Inputs), len(inputs))
+	}
+	for i, values := range inputs {
+		if err == nil {
+			err = p.runner.Bind(i, values)
+		}
+	}
+	if err == nil {
+		err = p.runner.Run()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("model %q: %s: %w", c.model.Spec.Name, want, err)
+	}
+	if first = p.runner.Tap(0); len(p.of.Taps) > 1 {
+		second = p.runner.Tap(1)
+	}
+	return first, second, nil
+}
+
+// Compile compiles the program of one output for a batch, and returns the names of the columns other than images and labels that it reads.
+func (c *Coder) Compile(want string, batch int) (columns []string, err error) {
+	p, err := c.program(Request{Want: []string{want}, Batch: batch})
+	if err != nil {
+		return nil, err
+	}
+	for _, in := range p.of.Inputs {
+		if in.Name == ColumnName(in.Column) {
+			columns = append(columns, in.Column)
+		}
+	}
+	return columns, nil
+}
+
 // Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and the
 // layer's bias. It returns nil if the output of this layer is not an image.
-func (c *Coder) Atoms() *metrics.Atoms {
-	if c.model == nil {
-		return nil
-	}
-	return c.model.Atoms()
-}
+func (c *Coder) Atoms() *metrics.Atoms { return c.model.Atoms() }
 
 // Atoms returns copies of the atoms that [Coder.Atoms] returns, nil if the model has none.
 func (m *Model) Atoms() *metrics.Atoms {
@@ -449,8 +455,8 @@ func (m *Model) Atoms() *metrics.Atoms {
 
 // WithAtoms implements [metrics.Coder]. The model of the new coder shares all other parameters with this one.
 func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	weight, bias := c.model.dictionary()
 	switch {
@@ -480,9 +486,6 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 }
 
 func (c *Coder) LastWeight() []float32 {
-	if c.model == nil {
-		return nil
-	}
 	if p := c.model.LastWeight(); p != nil {
 		return p.Data
 	}
@@ -563,9 +566,6 @@ func (c *Coder) Close() error {
 // InputGradient returns the gradient of the terms that compare the output with the clean images, with respect to
 // images. It is computed without noise, for adversarial attacks.
 func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
-	}
 	if len(images) != len(clean) {
 		return nil, fmt.Errorf("model %q: gradient of the input: got %d values of images and %d of clean images, want equal numbers", c.model.Spec.Name, len(images), len(clean))
 	}
@@ -576,7 +576,7 @@ func (c *Coder) InputGradient(images, clean []float32) ([]float32, error) {
 	return gradient, nil
 }
 
-func (c *Coder) HasViews() bool { return c.model != nil && len(c.model.Spec.Views) > 0 }
+func (c *Coder) HasViews() bool { return len(c.model.Spec.Views) > 0 }
 
 // View implements [metrics.Viewer]. A model with one declared view draws both from it.
 func (c *Coder) View(v int, images []float32, r *rand.Rand) ([]float32, error) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"gorgonia.org/gorgonia"
-	"tessera/data"
 	"tessera/graph/ops"
 	"tessera/losses"
 )
@@ -160,13 +159,4 @@ func (b *builder) gradientOf(column string, terms []int) error {
 		return fmt.Errorf("differentiating the loss: %w", err)
 	}
 	return b.tap(Gradient(column), grads[0])
-}
-
-// ColumnsOf describes the columns, including images, from which a value is computed.
-func (m *Model) ColumnsOf(value string) (list []data.Column) {
-	for _, column := range m.Layout.Sources(value) {
-		described, _ := m.Layout.Column(column)
-		list = append(list, described)
-	}
-	return list
 }

@@ -27,8 +27,8 @@ const drawnAtOnce = 32
 // Draw implements [metrics.Sampler] for models with a [layers.Generator], or with a head that computes images from drawn
 // columns alone. For another model the error is [metrics.ErrNoSampler].
 func (c *Coder) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	path, generate, err := c.model.generator()
 	if err != nil {
@@ -62,8 +62,8 @@ func (c *Coder) draw(ctx context.Context, n int, seed uint64, path string, gener
 }
 
 func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	path, _, err := c.model.generator()
 	if err != nil && !errors.Is(err, metrics.ErrNoSampler) {
@@ -274,8 +274,8 @@ func (m *Model) posterior(noise float64) (*posterior, error) {
 }
 
 func (c *Coder) Posterior(b *metrics.Batch, samples int, noise float64, seed uint64, first int) (*metrics.Posterior, error) {
-	if c.model == nil {
-		return nil, ErrNoModel
+	if err := c.lacks(); err != nil {
+		return nil, err
 	}
 	p, err := c.model.posterior(noise)
 	if err != nil {

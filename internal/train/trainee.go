@@ -21,7 +21,6 @@ import (
 	"tessera/internal/random"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
-	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -33,13 +32,13 @@ var _ hooks.Training = (*training)(nil)
 // measurements between epochs.
 type trainee struct {
 	*job
-	model    *graph.Model
-	twin     *graph.Model // the model with the values that a hook substitutes for the parameters; nil if no hook does
-	stepper  *stepper
-	hooks    hookList
-	watcher  *watcher
-	compiled []compiled // programs for hooks
-	rate     float64    // learning rate of the last step
+	model   *graph.Model
+	twin    *graph.Model // the model with the values that a hook substitutes for the parameters; nil if no hook does
+	stepper *stepper
+	hooks   hookList
+	watcher *watcher
+	coder   *graph.Coder // computes for hooks; nil before the first time
+	rate    float64      // learning rate of the last step
 }
 
 // newTrainee returns a model with projected initial parameters and a new optimizer. Its hooks are not attached yet.
@@ -286,8 +285,8 @@ func (t *trainee) derived() (files []derived, err error) {
 // close implements learner.
 func (t *trainee) close() {
 	_ = t.hooks.close() // an error of freeing memory does not affect the result
-	for _, c := range t.compiled {
-		_ = c.Close()
+	if t.coder != nil {
+		_ = t.coder.Close()
 	}
 	if t.watcher != nil {
 		_ = t.watcher.Close()
@@ -358,94 +357,66 @@ func (t training) BatchSizes() []int     { return batchSizes(t.images.Len(), t.s
 
 func (t training) Compile(want hooks.Value, images ...int) (hooks.Program, error) {
 	name := map[hooks.Value]string{hooks.Code: losses.Code, hooks.Output: losses.Output, hooks.ImageGradient: graph.InputGradient}[want]
-	p := &valueProgram{t.trainee, name, compiled{}}
-	t.compiled = append(t.compiled, p.of)
-	for _, n := range images {
-		if _, err := p.program(n); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
+	p := valueProgram{t.trainee, name}
+	return p, p.ready(images...)
 }
 
 func (t training) CompileHead(head string, objective attack.Objective, images ...int) (hooks.HeadProgram, error) {
-	p, err := t.Compile(0, images[:0]...)
-	if err != nil {
-		return nil, err
-	}
-	h := headProgram{p.(*valueProgram)}
-	h.want = graph.Adversary(objective, head)
-	for _, n := range images {
-		if _, err := h.program(n); err != nil {
-			return nil, err
-		}
-	}
-	return h, nil
+	p := headProgram{valueProgram{t.trainee, graph.Adversary(objective, head)}, t.model.Layout.Size(head)}
+	return p, p.ready(images...)
 }
 
 // headProgram computes a head's gradient and logits for attacks; it implements [hooks.HeadProgram].
-type headProgram struct{ *valueProgram }
+type headProgram struct {
+	valueProgram
+	classes int
+}
 
 func (h headProgram) Run(images, targets []float32) (gradient, logits []float32, err error) {
 	n := len(images) / h.model.Pixels()
-	p, err := h.program(n)
-	if err != nil {
+	if err := h.ready(n); err != nil {
 		return nil, nil, err
 	}
 	if targets == nil {
-		targets = make([]float32, volume.Of(p.Inputs[1].Shape))
+		targets = make([]float32, n*h.classes)
 	}
-	if err := p.Run([][]float32{images, targets}); err != nil {
-		return nil, nil, err
-	}
-	return p.runner.Tap(0), p.runner.Tap(1), nil
+	return h.coder.Once(h.want, images, targets)
 }
 
 // valueProgram computes one value for any number of images; it implements [hooks.Program].
 type valueProgram struct {
 	*trainee
 	want string
-	of   compiled
 }
 
-// program returns the program for n images.
-func (v *valueProgram) program(n int) (p *program, err error) {
-	if v.of[n] == nil {
-		if v.of[n], err = compile(v.model, v.options.Backend, graph.Request{Batch: n, Want: []string{v.want}}); err != nil {
-			delete(v.of, n)
-			return nil, err
+// ready compiles the programs for these numbers of images. It returns an error if a program reads a column, which a hook does not have.
+func (v valueProgram) ready(images ...int) error {
+	if v.coder == nil {
+		v.coder = graph.NewCoder(v.model, v.options.Backend)
+	}
+	for _, n := range images {
+		columns, err := v.coder.Compile(v.want, n)
+		if err != nil {
+			return err
+		}
+		if len(columns) > 0 {
+			return fmt.Errorf("%s is also computed from %s, but the hook has images alone: remove the hook, or what reads this (a layer, a mask, weights of the samples, missing or hidden entries)",
+				v.want, table.Quoted(columns))
 		}
 	}
-	return v.of[n], v.fed(v.of[n])
+	return nil
 }
 
-// fed returns an error if a program reads a column, which a hook does not have.
-func (v *valueProgram) fed(p *program) error {
-	var columns []string
-	for _, in := range p.Inputs {
-		if in.Name == graph.ColumnName(in.Column) {
-			columns = append(columns, in.Column)
-		}
-	}
-	if len(columns) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%s is also computed from %s, but the hook has images alone: remove the hook, or what reads this (a layer, a mask, weights of the samples, missing or hidden entries)",
-		v.want, table.Quoted(columns))
-}
-
-func (v *valueProgram) Run(images, clean []float32) ([]float32, error) {
-	p, err := v.program(len(images) / v.model.Pixels())
-	if err != nil {
+func (v valueProgram) Run(images, clean []float32) (values []float32, err error) {
+	if err := v.ready(len(images) / v.model.Pixels()); err != nil {
 		return nil, err
 	}
-	for i, values := range [][]float32{images, clean}[:len(p.Inputs)] {
-		if err := p.runner.Bind(i, values); err != nil {
-			return nil, err
-		}
+	if v.want == graph.InputGradient {
+		values, _, err = v.coder.Once(v.want, images, clean)
+	} else {
+		values, _, err = v.coder.Once(v.want, images)
 	}
-	err = p.runner.Run()
-	return p.runner.Tap(0), err
+	return values, err
 }
 
 // initialise gives all processes the same initial parameters: those of rank 0, the only process that reads the run to start
