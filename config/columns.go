@@ -106,12 +106,10 @@ func (m *Model) namesRead() (names []string) {
 			names = append(names, l.Names()...)
 		}
 	}
-	stacks := [][]Layer{m.Encoder, m.Decoder}
 	for _, h := range m.Heads {
 		names = append(names, h.From...)
-		stacks = append(stacks, h.Layers)
 	}
-	for _, l := range slices.Concat(stacks...) {
+	for _, l := range slices.Concat(slices.Collect(maps.Values(m.stackLists()))...) {
 		names = append(names, l.From...)
 		if d, ok := l.Layer.(layers.Fitted); ok {
 			_, column := d.FittedTo()

@@ -11,7 +11,6 @@ import (
 	"tessera/internal/hugepages"
 	"tessera/internal/random"
 	"tessera/internal/volume"
-	"tessera/layers"
 	"tessera/losses"
 )
 
@@ -30,6 +29,15 @@ type Model struct {
 // New returns the model of spec for images of the given shape. Each parameter is initialised from a separate random
 // stream, determined by the seed of spec and the path of the parameter.
 func New(spec *config.Model, shape []int) (*Model, error) {
+	return newModel(spec, shape, func(p config.ParameterPath) []float32 {
+		w := hugepages.Make[float32](volume.Of(p.Shape))
+		p.Fill(w, random.Stream(spec.Train.Seed, p.Path, 0))
+		return w
+	})
+}
+
+// newModel returns the model of spec with the parameters that its layers own.
+func newModel(spec *config.Model, shape []int, values func(p config.ParameterPath) []float32) (*Model, error) {
 	if spec == nil {
 		return nil, errors.New("graph: the declaration is nil")
 	}
@@ -38,46 +46,25 @@ func New(spec *config.Model, shape []int) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
-	for placed := range m.Layout.Stacked() {
-		for _, p := range placed.Parameters {
-			if p.Of != "" {
-				continue // the parameter belongs to another layer
-			}
-			path := placed.Path + "." + p.Name
-			q := initialised(path, p, spec.Train.Seed)
-			q.Frozen = spec.Frozen(path)
-			q.Trainable = !p.State && !q.Frozen
-			m.Parameters = append(m.Parameters, q)
+	for _, p := range layout.Parameters() {
+		if p.Of == "" {
+			frozen := spec.Frozen(p.Path)
+			m.Parameters = append(m.Parameters, &Parameter{Path: p.Path, Shape: slices.Clone(p.Shape), Data: values(p), Trainable: !p.State && !frozen, Frozen: frozen})
 		}
 	}
 	return m, nil
 }
 
-func initialised(path string, p layers.Parameter, seed uint64) *Parameter {
-	w := hugepages.Make[float32](volume.Of(p.Shape))
-	p.Fill(w, random.Stream(seed, path, 0))
-	return &Parameter{Path: path, Shape: slices.Clone(p.Shape), Data: w}
-}
-
 // Check builds the program of a training step without allocating parameters. It returns the errors of the layers'
 // Apply, of the losses' Build and of the differentiation.
 func Check(spec *config.Model, shape []int) error {
-	if spec == nil {
-		return errors.New("graph: the declaration is nil")
-	}
-	layout, err := spec.Layout(shape)
+	m, err := newModel(spec, shape, func(config.ParameterPath) []float32 { return nil })
 	if err != nil {
 		return err
 	}
-	m := &Model{Spec: spec, Shape: slices.Clone(shape), Layout: layout}
-	for _, p := range layout.Parameters() {
-		if p.Of != "" {
-			continue
-		}
-		frozen := spec.Frozen(p.Path)
-		m.Parameters = append(m.Parameters, &Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !frozen, Frozen: frozen})
-		for name, h := range spec.Hooks {
-			if _, lends := h.(hooks.Lender); lends {
+	for name, h := range spec.Hooks {
+		if _, lends := h.(hooks.Lender); lends {
+			for _, p := range m.Parameters {
 				m.Lent = append(m.Lent, &Parameter{Path: name + "." + p.Path, Shape: p.Shape})
 			}
 		}

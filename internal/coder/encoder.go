@@ -122,20 +122,12 @@ func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
 
 // length returns the number of elements that a value has for one image.
 func (c *Coder) length(value string) (int, error) {
-	names := c.Values()
-	switch {
-	case value == "" || value == losses.Code:
-		return c.Units(), nil
-	case !slices.Contains(names, value) && !slices.Contains(c.Named(), value):
+	shape := c.ShapeOf(cmp.Or(value, losses.Code))
+	if shape == nil {
 		return 0, fmt.Errorf("run %s: encoder: got value %q, want one of %s, or the path of a layer or of a value that it publishes: one of %s",
-			c.path, value, table.Quoted(names), table.Quoted(c.Named()))
-	case value == losses.Output:
-		return volume.Of(c.Shape()), nil
+			c.path, value, table.Quoted(c.Values()), table.Quoted(c.Named()))
 	}
-	if c.trained.Model == nil { // of a baseline
-		return c.Units(), nil
-	}
-	return c.trained.Layout.Size(value), nil
+	return volume.Of(shape), nil
 }
 
 // encoding is the compiled program of one value and one batch size. It computes on the goroutine of its caller: for a few

@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"tessera/config"
@@ -39,14 +38,8 @@ const fewestSteps = 3
 // time budget, then measures the end of an epoch once. The resulting run must not be resumed. now returns the current time; a
 // nil function means [time.Now]. The errors are those of [Run].
 func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Time, budget time.Duration) (p Pace, err error) {
-	if ctx == nil {
-		return p, errNoContext
-	}
-	if spec == nil {
-		return p, errNoModel
-	}
-	if err := spec.Verify(); err != nil {
-		return p, fmt.Errorf("train: %w", err)
+	if err := verified(ctx, spec); err != nil {
+		return p, err
 	}
 	if now == nil {
 		now = time.Now
@@ -54,14 +47,11 @@ func Time(ctx context.Context, spec *config.Model, o Options, now func() time.Ti
 	o, release := o.complete()
 	defer release()
 	begun := now()
-	s, splits, err := newSession(ctx, spec, o, nil)
+	s, err := beginSession(ctx, spec, o, nil)
 	if err != nil {
 		return p, err
 	}
 	defer s.close()
-	if err := s.learner.begin(ctx, splits, true); err != nil {
-		return p, halted(err)
-	}
 	files, err := s.firstFiles()
 	if err != nil {
 		return p, err

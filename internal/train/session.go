@@ -112,6 +112,19 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 	return s, splits, nil
 }
 
+// beginSession is [newSession], and begins the learner.
+func beginSession(ctx context.Context, spec *config.Model, o Options, from *stored) (*session, error) {
+	s, splits, err := newSession(ctx, spec, o, from)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.learner.begin(ctx, splits, from == nil); err != nil {
+		s.close()
+		return nil, halted(err)
+	}
+	return s, nil
+}
+
 // halted returns [ErrInterrupted] if err is the error of a cancelled context. The run was not created yet.
 func halted(err error) error {
 	if errors.Is(err, context.Canceled) {

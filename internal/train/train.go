@@ -123,20 +123,28 @@ func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	if ctx == nil {
-		return nil, errNoContext
-	}
 	spec, err := o.declared(spec)
+	if err == nil {
+		err = verified(ctx, spec)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if spec == nil {
-		return nil, errNoModel
-	}
-	if err := spec.Verify(); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
 	return trainNew(ctx, spec, o)
+}
+
+// verified returns an error for a model, or a processor, that cannot train.
+func verified(ctx context.Context, spec *config.Model) error {
+	switch {
+	case ctx == nil:
+		return errNoContext
+	case spec == nil:
+		return errNoModel
+	}
+	if err := errors.Join(kernel.Err(), spec.Verify()); err != nil {
+		return fmt.Errorf("train: %w", err)
+	}
+	return nil
 }
 
 // trainNew trains a new run of a verified model.
@@ -146,14 +154,11 @@ func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, erro
 	if err := o.together(spec); err != nil {
 		return nil, err
 	}
-	s, splits, err := newSession(ctx, spec, o, nil)
+	s, err := beginSession(ctx, spec, o, nil)
 	if err != nil {
 		return nil, err
 	}
 	defer s.close()
-	if err := s.learner.begin(ctx, splits, true); err != nil {
-		return nil, halted(err)
-	}
 	files, err := s.firstFiles()
 	if err != nil {
 		return nil, err
@@ -263,10 +268,7 @@ func reopen(ctx context.Context, held *folder.Folder, o Options) (s *session, er
 	if over(spec, from.progress) { // without its data, which may have been deleted
 		s, err = finishedSession(spec, from, o)
 	} else {
-		var splits data.Splits
-		if s, splits, err = newSession(ctx, spec, o, from); err == nil {
-			err = s.learner.begin(ctx, splits, false)
-		}
+		s, err = beginSession(ctx, spec, o, from)
 	}
 	if err == nil && s.processes.leads() {
 		if err = s.repair(held); err == nil { // a run that cannot continue keeps its declaration

@@ -10,7 +10,6 @@ import (
 
 	"tessera/config"
 	"tessera/config/part/table"
-	"tessera/internal/engine/kernel"
 	"tessera/internal/sealed"
 )
 
@@ -38,30 +37,21 @@ var ErrTrained = errors.New("the training is complete: set train.epochs of the m
 // NewTrainer returns a trainer of a new model, before its first step. The options Out, Force, Epochs and Group are not used. The errors are
 // those of [Run].
 func NewTrainer(ctx context.Context, spec *config.Model, o Options) (*Trainer, error) {
-	switch {
-	case ctx == nil:
-		return nil, errNoContext
-	case spec == nil:
-		return nil, errNoModel
-	case o.Group != nil:
+	if err := verified(ctx, spec); err != nil {
+		return nil, err
+	}
+	if o.Group != nil {
 		return nil, errors.New("train: a trainer is one process: use Run for a group")
 	}
-	if err := errors.Join(kernel.Err(), spec.Verify()); err != nil {
-		return nil, fmt.Errorf("train: %w", err)
-	}
 	o, release := o.complete()
-	s, splits, err := newSession(ctx, spec, o, nil)
+	s, err := beginSession(ctx, spec, o, nil)
 	if err != nil {
 		release()
 		return nil, err
 	}
 	now := time.Now()
 	s.run, s.began, s.epochFrom = spec.Name, now, now
-	t := &Trainer{session: s, release: release}
-	if err := s.learner.begin(ctx, splits, true); err != nil {
-		return nil, errors.Join(halted(err), t.Close())
-	}
-	return t, nil
+	return &Trainer{session: s, release: release}, nil
 }
 
 // Done reports whether the training is complete: after the last epoch, or if a hook or a converged method has ended it.
