@@ -35,7 +35,7 @@ type Coder struct {
 	backend  ir.Backend
 	postHoc  map[string]posthoc.Head
 	required map[string][]config.Wanted // requirements on the columns of a value, by its name
-	ready    map[string][]compiledBatch // by inputs and outputs of the request; the most recently used program is last
+	ready    map[string][]compiledBatch // by the only output of a request, or its inputs and outputs; the most recently used program is last
 }
 
 // NewCoder returns a coder that runs the model's programs on the given back end. If the model or the back end is nil, it is a coder of an
@@ -373,7 +373,10 @@ func (c *Coder) program(want Request) (none compiledBatch, err error) {
 	if err := c.lacks(); err != nil {
 		return none, err
 	}
-	key := fmt.Sprint(want.Given, want.Want)
+	key := want.Want[0]
+	if len(want.Want) > 1 || len(want.Given) > 0 {
+		key = fmt.Sprint(want.Given, want.Want)
+	}
 	ready := c.ready[key]
 	if i := slices.IndexFunc(ready, func(b compiledBatch) bool { return b.size == want.Batch }); i >= 0 {
 		found := ready[i]
@@ -401,7 +404,7 @@ func (c *Coder) program(want Request) (none compiledBatch, err error) {
 // Once runs the program of one output on one batch of images, which is not split, and returns its first two taps. They are valid until the
 // next run. The other inputs of the program follow the images.
 func (c *Coder) Once(want string, inputs ...[]float32) (first, second []float32, err error) {
-	p, err := c.program(Request{Want: []string{want}, Batch: len(inputs[0]) / c.model.Pixels()})
+	p, err := c.one(want, len(inputs[0])/c.model.Pixels())
 	if err == nil && len(p.of.Inputs) != len(inputs) {
 		err = fmt.Errorf("it reads %d inputs, want %d", len(p.of.Inputs), len(inputs))
 	}
@@ -424,7 +427,7 @@ func (c *Coder) Once(want string, inputs ...[]float32) (first, second []float32,
 
 // Compile compiles the program of one output for a batch, and returns the names of the columns other than images and labels that it reads.
 func (c *Coder) Compile(want string, batch int) (columns []string, err error) {
-	p, err := c.program(Request{Want: []string{want}, Batch: batch})
+	p, err := c.one(want, batch)
 	if err != nil {
 		return nil, err
 	}
@@ -434,6 +437,16 @@ func (c *Coder) Compile(want string, batch int) (columns []string, err error) {
 		}
 	}
 	return columns, nil
+}
+
+// one returns the compiled program of one output for a batch. If it is compiled already, one does not allocate.
+func (c *Coder) one(want string, batch int) (compiledBatch, error) {
+	for _, b := range c.ready[want] {
+		if b.size == batch {
+			return b, nil
+		}
+	}
+	return c.program(Request{Want: []string{want}, Batch: batch})
 }
 
 // Atoms implements [metrics.Coder]. It returns the rows of the weight of the decoder's last layer with weights, and the
