@@ -11,7 +11,6 @@ import (
 
 	"tessera/apps/export"
 	"tessera/apps/export/onnx"
-	"tessera/config"
 	"tessera/internal/wire"
 )
 

@@ -181,8 +181,8 @@ func TestWrongValuesOfARunAreErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		`{ run = "nothing", value = "code" }`:                                                 "run: nothing: not found; train that run first",
 		`{ run = "empty", value = "code" }`:                                                   "run: empty: not found; train that run first",
-		`{ run = "teacher", value = "cod" }`:                                                  `run: teacher: value: got "cod", want one of ["code"`,
-		`{ run = "teacher", labels = "code" }`:                                                `run: teacher: labels: got "code", want one of ["class"]`,
+		`{ run = "teacher", value = "cod" }`:                                                  `run: teacher: value: got "cod", want one of "code"`,
+		`{ run = "teacher", labels = "code" }`:                                                `run: teacher: labels: got "code", want one of "class"`,
 		`{ run = "teacher", columns = { a = "b" } }`:                                          `run: teacher: columns.a: got "b", want one of`,
 		`{ run = "teacher", value = "code", of = { name = "bars" } }`:                         "the run reads samples of shape [6], those of bars have [8 8]",
 		`{ run = "teacher", value = "code", of = { name = "csv", file = "x.csv" } }`:          "csv: x.csv: not found",

@@ -468,7 +468,7 @@ func TestAClassifierPredictsTheNamesOfItsClasses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := opened.Predict("code", x); err == nil || !strings.Contains(err.Error(), `want one of ["kind"]`) {
+	if _, err := opened.Predict("code", x); err == nil || !strings.Contains(err.Error(), `want one of "kind"`) {
 		t.Errorf("of a value without classes: %v", err)
 	}
 	if _, err := untrained(t, headText, tessera.Options{Threads: 1}).Predict("", make([]float32, 64)); !errors.Is(err, tessera.ErrNoClasses) {

@@ -153,7 +153,7 @@ train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
 	if same.Trials[0].Risk != named.Trials[0].Risk || same.Trials[0].Risk == swapped.Trials[0].Risk || swapped.From != other.Path+", head class" {
 		t.Errorf("risks %v, %v and %v, from %q", same.Trials[0].Risk, named.Trials[0].Risk, swapped.Trials[0].Risk, swapped.From)
 	}
-	if _, err := runs.Judge(t.Context(), r, runs.HeadAttack{Head: "place", From: other, FromHead: "age"}); err == nil || !strings.Contains(err.Error(), `head: got "age", want one of ["class" "place"]`) {
+	if _, err := runs.Judge(t.Context(), r, runs.HeadAttack{Head: "place", From: other, FromHead: "age"}); err == nil || !strings.Contains(err.Error(), `head: got "age", want one of "class", "place"`) {
 		t.Errorf("got %v", err)
 	}
 }
