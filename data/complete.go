@@ -35,7 +35,7 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 			strings.Join(endings(func(f *Format) bool { return f.fill != nil }), ", "), inLine(out))}
 	}
 	l, _ := likeOf(AllowMissing(like))
-	if l.r.is(entryFiles) {
+	if l.r.is(EntryFiles) {
 		return 0, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
 	}
 	rows, err := ReadRows(ctx, in, shape, l)

@@ -56,11 +56,11 @@ type Files struct {
 
 // The sorts of files, by which formats have keys.
 const (
-	cellFiles   = "cells"   // a table: rows of cells, whose columns have names
-	arrayFiles  = "arrays"  // several arrays in a file
-	singleFiles = "array"   // one array in a file, labels and columns in others
-	folderFiles = "folder"  // folders of image files
-	entryFiles  = "entries" // entries of a sparse matrix
+	CellFiles   = "cells"   // a table: rows of cells, whose columns have names
+	ArrayFiles  = "arrays"  // several arrays in a file
+	SingleFiles = "array"   // one array in a file, labels and columns in others
+	FolderFiles = "folder"  // folders of image files
+	EntryFiles  = "entries" // entries of a sparse matrix
 )
 
 // PartName returns the name of the data set in a declaration.
@@ -79,7 +79,7 @@ func (f *Files) is(sort string) bool { return f.KeySort() == sort }
 
 // SparseOf returns the declaration of a sparse matrix, nil if a source is none.
 func SparseOf(s Source) *Files {
-	if f, ok := s.(*Files); ok && f.is(entryFiles) {
+	if f, ok := s.(*Files); ok && f.is(EntryFiles) {
 		return f
 	}
 	return nil
@@ -115,10 +115,10 @@ func (*Files) Origin() Origin { return OwnFiles }
 func (f *Files) FitsScale() bool { return f.Scale.Fitted() }
 
 // Unlabelled implements [Unlabelled].
-func (f *Files) Unlabelled() bool { return f.is(entryFiles) || f.is(singleFiles) && f.Labels == "" }
+func (f *Files) Unlabelled() bool { return f.is(EntryFiles) || f.is(SingleFiles) && f.Labels == "" }
 
 func (f *Files) hasMissing() bool {
-	return f.Missing != "" || f.is(entryFiles) && f.Absent != absentZero
+	return f.Missing != "" || f.is(EntryFiles) && f.Absent != absentZero
 }
 
 // Check returns an error for a key that requires another, missing key, or contradicts it.
@@ -139,7 +139,7 @@ func (f *Files) Check() error {
 	wrong(f.Labels != "" && f.Columns[LabelsColumn] != nil, "columns", "labels are named twice: leave out the key labels or the column")
 	wrong(len(f.Columns[LabelsColumn]) > 1, "columns", "labels: got %d names, want one", len(f.Columns[LabelsColumn]))
 	wrong(f.Tensor != "" && f.Columns[ImagesColumn] != nil, "columns", "images are named twice: leave out the key tensor or the column")
-	wrong(f.is(folderFiles) && f.Channels != 1 && f.Channels != 3, "channels", "got %d, want 1 or 3", f.Channels)
+	wrong(f.is(FolderFiles) && f.Channels != 1 && f.Channels != 3, "channels", "got %d, want 1 or 3", f.Channels)
 	wrong(f.Resize != "" && !isResize(f.Resize), "resize", "got %q, want %s", f.Resize, strings.Join(resizes, ", "))
 	wrong(f.Row+f.Column != "" && (f.Row == f.Column || f.Row == f.Value || f.Column == f.Value), "column",
 		"row, column and value are three columns of the file: got %q, %q and %q", f.Row, f.Column, f.Value)
@@ -147,11 +147,11 @@ func (f *Files) Check() error {
 		wrong(f.Columns[name] == nil, "test_columns", "%s: is no column of the training samples", name)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Columns)) {
-		wrong(f.is(singleFiles) && (name == ImagesColumn || name == LabelsColumn), "columns", "%s: the file has the key %s", name, name)
-		wrong(f.is(singleFiles) && f.HasTest() && f.TestColumns[name] == nil, "test_columns", "the test samples need a file of the column %q too", name)
+		wrong(f.is(SingleFiles) && (name == ImagesColumn || name == LabelsColumn), "columns", "%s: the file has the key %s", name, name)
+		wrong(f.is(SingleFiles) && f.HasTest() && f.TestColumns[name] == nil, "test_columns", "the test samples need a file of the column %q too", name)
 	}
-	if !f.is(cellFiles) {
-		what := map[bool]string{true: "file", false: "array"}[f.is(singleFiles)]
+	if !f.is(CellFiles) {
+		what := map[bool]string{true: "file", false: "array"}[f.is(SingleFiles)]
 		list = append(list, f.Columns.checkOne("columns", what), f.TestColumns.checkOne("test_columns", what))
 	}
 	return errors.Join(append(list, checkMissing(f.Missing, f.Columns))...)
@@ -160,7 +160,7 @@ func (f *Files) Check() error {
 // reading returns the keys for the training samples.
 func (f *Files) reading() reading {
 	r := reading{Files: f.spelt()}
-	if !f.is(singleFiles) {
+	if !f.is(SingleFiles) {
 		r.Tensor, r.Labels = cmp.Or(r.Tensor, r.Columns.one(ImagesColumn)), cmp.Or(r.Labels, r.Columns.one(LabelsColumn))
 	}
 	return r
@@ -173,7 +173,7 @@ func (f *Files) testing() reading {
 	r := train
 	r.File, r.Columns = cmp.Or(r.Test, r.File), maps.Clone(r.Columns)
 	maps.Copy(r.Columns, r.TestColumns)
-	if f.is(singleFiles) {
+	if f.is(SingleFiles) {
 		r.Labels = r.TestLabels
 		return r
 	}
@@ -231,9 +231,9 @@ func (f *Files) DescribeColumns(Dirs) (list []Column) {
 // Classes implements [Classed] from the folders of classes, the files of labels, or else the labels of all samples.
 func (f *Files) Classes(dirs Dirs) (n int, ok bool) {
 	switch {
-	case f.is(folderFiles):
+	case f.is(FolderFiles):
 		n = len(f.reading().folderClasses())
-	case f.is(singleFiles):
+	case f.is(SingleFiles):
 		for _, path := range []string{f.Labels, f.TestLabels} {
 			if path == "" {
 				continue
@@ -248,7 +248,7 @@ func (f *Files) Classes(dirs Dirs) (n int, ok bool) {
 			}
 			n = max(n, classesOf(labels))
 		}
-	case !f.is(entryFiles):
+	case !f.is(EntryFiles):
 		set, err := f.Load(context.Background(), dirs, Need{Train: true, Test: f.HasTest()})
 		if err != nil {
 			return 0, false
@@ -261,7 +261,7 @@ func (f *Files) Classes(dirs Dirs) (n int, ok bool) {
 // ValueNames implements [Namer] from the first line of the file of the training samples of a table. It reads the complete file for
 // the checksum.
 func (f *Files) ValueNames(ctx context.Context) (names []string, file File, err error) {
-	if !f.is(cellFiles) {
+	if !f.is(CellFiles) {
 		return nil, file, nil
 	}
 	r := f.reading()
@@ -276,14 +276,14 @@ func (f *Files) ValueNames(ctx context.Context) (names []string, file File, err 
 // Describe implements [Describer]: the use of the columns of a table, or what is in folders.
 func (f *Files) Describe(ctx context.Context) (text string, err error) {
 	switch r := f.reading(); {
-	case f.is(cellFiles):
+	case f.is(CellFiles):
 		err = r.cells(ctx, func(o Opened, c csvColumns) error {
 			text = o.csv.describe(c)
 			return nil
 		})
-	case f.is(folderFiles):
+	case f.is(FolderFiles):
 		text, err = f.describeFolders(ctx)
-	case f.is(entryFiles):
+	case f.is(EntryFiles):
 		if header := headerOf(r.File); len(header) >= 3 {
 			text = inLine(fmt.Sprintf("rows %s, columns %s, values %s", cmp.Or(r.Row, header[0]), cmp.Or(r.Column, header[1]), cmp.Or(r.Value, header[2])))
 		}
@@ -315,7 +315,7 @@ func (f *Files) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	set := &Set{Name: f.Kind, HasTest: f.HasTest(), Scale: f.Scale}
 	train, test := f.reading(), f.testing()
 	train.need, test.need = need.Columns, need.Columns
-	alone := f.is(singleFiles) || f.is(folderFiles)
+	alone := f.is(SingleFiles) || f.is(FolderFiles)
 	var columns []string
 	var err error
 	if need.Train || !set.HasTest || !alone {
@@ -327,7 +327,7 @@ func (f *Files) Load(ctx context.Context, _ Dirs, need Need) (*Set, error) {
 	if !need.Test || !set.HasTest {
 		return set, nil
 	}
-	if set.Train == nil && f.is(folderFiles) {
+	if set.Train == nil && f.is(FolderFiles) {
 		set.Classes = train.folderClasses()
 	}
 	test.order, test.known = columns, set.Train.Columns()
@@ -387,7 +387,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	}
 	set.Notes = append(set.Notes, t.values.spans.notes(r.File, t.columns, set.Scale.Fitted())...)
 	classes := t.classes
-	if !r.is(singleFiles) { // whose labels are always numbers
+	if !r.is(SingleFiles) { // whose labels are always numbers
 		if classes, err = t.resolve(set.Classes, first); err != nil {
 			return nil, nil, badFile(set.Name, r.File, err)
 		}
@@ -396,7 +396,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		set.Notes = append(set.Notes, t.notes(r.File, r, set.Scale)...)
 		set.Notes = append(set.Notes, t.labelNotes(r.File, cmp.Or(len(classes), classesOf(t.labels)))...)
 	}
-	if first || len(set.Classes) == 0 && r.is(folderFiles) {
+	if first || len(set.Classes) == 0 && r.is(FolderFiles) {
 		set.Classes = classes
 	}
 	set.Notes = append(set.Notes, t.otherColumns(r.File, r.order)...)

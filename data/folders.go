@@ -19,8 +19,8 @@ import (
 )
 
 func init() {
-	RegisterFormat(Format{Dataset: "images", About: "your own images in folders: PNG, JPEG, GIF, BMP, TIFF, WebP; the folders of the first level are classes", Sort: folderFiles})
-	RegisterFormat(Format{Dataset: "png", About: "your own images in a folder of PNG files, with class sub-folders as labels", Sort: folderFiles})
+	RegisterFormat(Format{Dataset: "images", About: "your own images in folders: PNG, JPEG, GIF, BMP, TIFF, WebP; the folders of the first level are classes", Sort: FolderFiles})
+	RegisterFormat(Format{Dataset: "png", About: "your own images in a folder of PNG files, with class sub-folders as labels", Sort: FolderFiles})
 }
 
 // pictures returns the settings for reading image files. If a folder contains only sub-folders, each sub-folder is a class; labels are
@@ -92,7 +92,7 @@ func (p pictures) firstEqual(ctx context.Context, path string, l listing) string
 }
 
 // Inspects implements [Inspector]: folders are not loaded to be checked.
-func (f *Files) Inspects() bool { return f.is(folderFiles) }
+func (f *Files) Inspects() bool { return f.is(FolderFiles) }
 
 // Inspect implements [Inspector]: see [pictures.decodable].
 func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {

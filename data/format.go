@@ -68,7 +68,7 @@ func (f *Format) to(out written) error {
 // detected returns the format of a file that begins with start, nil if none matches. Of a file of entries only the formats of entries
 // are asked; of others all, and those of entries last.
 func detected(start []byte, path string, entries bool) *Format {
-	fits := func(f *Format) bool { return (f.Sort == entryFiles) == entries || !entries && f.Suffixes != nil }
+	fits := func(f *Format) bool { return (f.Sort == EntryFiles) == entries || !entries && f.Suffixes != nil }
 	if f := find(func(f *Format) bool { return fits(f) && f.Is != nil && f.Is(start) }); f != nil {
 		return f
 	}

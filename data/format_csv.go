@@ -48,7 +48,7 @@ type csvColumn struct {
 }
 
 func init() {
-	of := Format{Dataset: "csv", About: "your own vectors in a .csv file: a line of column names, then a line per sample", Sort: cellFiles,
+	of := Format{Dataset: "csv", About: "your own vectors in a .csv file: a line of column names, then a line per sample", Sort: CellFiles,
 		Suffixes: []string{".csv", ".csv.gz"}, Open: openColumns, write: written.csv, fill: fillCSV}
 	RegisterFormat(of)
 	of.Suffixes, of.About, of.write = []string{".tsv", ".tsv.gz"}, "", nil
@@ -63,18 +63,13 @@ func openColumns(ctx context.Context, path string, _ *Files) (Opened, error) {
 
 // openCSV reads a file, which may be gzipped, and parses its first line; see [separator].
 func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
-	source, size, err := openFile(path)
+	text, err := openText(ctx, path)
 	if err != nil {
 		return nil, File{}, err
 	}
-	defer source.Close()
-	text, err := unpacked(source, size)
-	if err != nil {
-		return nil, File{}, err
-	}
-	digest := sha256.New()
-	all := bytes.NewBuffer(make([]byte, 0, size+bytes.MinRead))
-	_, err = all.ReadFrom(decoded(io.TeeReader(readerOf(ctx, text), digest)))
+	defer text.Close()
+	digest, all := sha256.New(), bytes.NewBuffer(make([]byte, 0, text.size+bytes.MinRead))
+	_, err = all.ReadFrom(decoded(io.TeeReader(text, digest)))
 	file := File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
 	if err != nil {
 		return nil, file, err

@@ -23,7 +23,7 @@ const (
 var idxKinds = map[byte]string{idxUint8: "u1", idxInt8: "i1", idxInt16: "i2", idxInt32: "i4", idxFloat32: "f4", idxFloat64: "f8"}
 
 func init() {
-	RegisterFormat(Format{Dataset: "idx", About: "your own images in IDX files, the layout of MNIST: images, labels, test images, test labels", Sort: singleFiles,
+	RegisterFormat(Format{Dataset: "idx", About: "your own images in IDX files, the layout of MNIST: images, labels, test images, test labels", Sort: SingleFiles,
 		Suffixes: []string{".idx", ".idx.gz", "-ubyte", "-ubyte.gz"}, Is: isIDX, Open: openArray, header: parseIDXHeader, write: written.idx, bytes: true})
 }
 

@@ -30,7 +30,7 @@ var (
 const npyTextMost = 1 << 16
 
 func init() {
-	RegisterFormat(Format{Dataset: "npy", About: "your own vectors or images in NumPy's .npy files: uint8 or floats; (n,p), (n,h,w) or (n,h,w,c)", Sort: singleFiles,
+	RegisterFormat(Format{Dataset: "npy", About: "your own vectors or images in NumPy's .npy files: uint8 or floats; (n,p), (n,h,w) or (n,h,w,c)", Sort: SingleFiles,
 		Suffixes: []string{".npy"}, Is: begins(npyMagic), Open: openArray, header: parseNPYHeader, write: written.npy, fill: fillNPY})
 }
 

@@ -13,7 +13,7 @@ import (
 const zipMagic = "PK\x03\x04"
 
 func init() {
-	RegisterFormat(Format{Dataset: "npz", About: "your own vectors or images in NumPy's .npz files, arrays by name", Sort: arrayFiles,
+	RegisterFormat(Format{Dataset: "npz", About: "your own vectors or images in NumPy's .npz files, arrays by name", Sort: ArrayFiles,
 		Suffixes: []string{".npz"}, Is: begins(zipMagic), Open: openNPZ, write: written.npz, fill: fillNPZ})
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 func init() {
-	RegisterFormat(Format{Dataset: "csv", Sort: cellFiles, Suffixes: []string{".parquet"}, Is: begins("PAR1"), Open: openParquet})
+	RegisterFormat(Format{Dataset: "csv", Sort: CellFiles, Suffixes: []string{".parquet"}, Is: begins("PAR1"), Open: openParquet})
 }
 
 // openParquet opens a Parquet file as a file of columns: those of its schema that have one value for each row. Values of lists and

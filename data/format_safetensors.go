@@ -17,7 +17,7 @@ var safetensorsKinds = map[string]string{"F64": "f8", "F32": "f4", "F16": "f2", 
 	"U64": "u8", "BOOL": "b1", "I8": "i1", "I16": "i2", "I32": "i4", "I64": "i8"}
 
 func init() {
-	RegisterFormat(Format{Dataset: "safetensors", About: "your own vectors or images in .safetensors files, tensors by name", Sort: arrayFiles,
+	RegisterFormat(Format{Dataset: "safetensors", About: "your own vectors or images in .safetensors files, tensors by name", Sort: ArrayFiles,
 		Suffixes: []string{".safetensors"}, Is: safetensors.Is, Open: openSafetensors, fill: fillSafetensors})
 }
 

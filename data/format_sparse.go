@@ -26,7 +26,7 @@ type sparseNPZ struct {
 }
 
 func init() {
-	RegisterFormat(Format{Dataset: "triples", Sort: entryFiles, Is: begins(zipMagic), Open: openSparse})
+	RegisterFormat(Format{Dataset: "triples", Sort: EntryFiles, Is: begins(zipMagic), Open: openSparse})
 }
 
 // openSparse reads the headers of a file.
@@ -39,7 +39,7 @@ func openSparse(_ context.Context, path string, _ *Files) (Opened, error) {
 	m := &Matrix{Each: f.each, closes: func() { _ = file.Close() }}
 	err = f.open(size)
 	m.Rows, m.Columns, m.Count = f.rows, f.columns, f.count
-	return Opened{matrix: m}, err
+	return Opened{Matrix: m}, err
 }
 
 func (f *sparseNPZ) open(size int64) error {
@@ -81,8 +81,8 @@ func (f *sparseNPZ) open(size int64) error {
 	if f.count == 0 {
 		return errors.New("has no entries")
 	}
-	if most := max(1<<20, 64*f.count); f.rows > most || f.columns > most { // of which nearly all are empty
-		return fmt.Errorf("array \"shape\": got (%d, %d) for %d entries: leave out the empty rows and columns", f.rows, f.columns, f.count)
+	if err := sparseShape([3]int{f.rows, f.columns, f.count}, math.MaxInt64); err != nil {
+		return err
 	}
 	return f.readStarts()
 }

@@ -22,33 +22,40 @@ const (
 	textRatio = 64
 )
 
-// unpacked returns the bytes of a file of text, inflated if it is gzipped.
-func unpacked(f io.ReaderAt, size int64) (io.Reader, error) {
-	r := io.NewSectionReader(f, 0, size)
-	if !isGzip(f) {
-		return r, nil
-	}
-	z, err := gzip.NewReader(bufio.NewReaderSize(r, 1<<18))
-	if err != nil {
-		return nil, fmt.Errorf("gzip: %w", err)
-	}
-	return &bounded{z, max(textFrom, textRatio*size)}, nil
+// openedText is an opened file of text, inflated if it is gzipped. Its reader ends with the error of the context.
+type openedText struct {
+	io.Closer
+	ctx  context.Context
+	r    io.Reader
+	size int64 // of the file
+	most int64 // bytes that the text may have
 }
 
-// readerOf returns a reader that ends with the error of a context.
-func readerOf(ctx context.Context, r io.Reader) io.Reader { return &cancelled{ctx, r} }
-
-type cancelled struct {
-	ctx context.Context
-	r   io.Reader
+// openText opens a file of text. The caller closes it.
+func openText(ctx context.Context, path string) (*openedText, error) {
+	f, size, err := openFile(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &openedText{f, ctx, f, size, size}
+	if isGzip(f) {
+		z, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<18))
+		if err != nil {
+			f.Close()
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		t.most = max(textFrom, textRatio*size)
+		t.r = &bounded{z, t.most}
+	}
+	return t, nil
 }
 
 // Read implements [io.Reader].
-func (c *cancelled) Read(p []byte) (int, error) {
-	if err := c.ctx.Err(); err != nil {
+func (t *openedText) Read(p []byte) (int, error) {
+	if err := t.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return c.r.Read(p)
+	return t.r.Read(p)
 }
 
 // bounded reads at most left bytes. More are an error.

@@ -36,7 +36,7 @@ func likeOf(s Source) (l like, ok bool) {
 		return s, true
 	case *Files:
 		l = like{s, s.reading()}
-		if s.is(singleFiles) { // a further file contains one array for each column, with its name
+		if s.is(SingleFiles) { // a further file contains one array for each column, with its name
 			l.r.Labels, l.r.Columns = "", ColumnNames{}
 			for name := range s.Columns {
 				l.r.Columns[name] = []string{name}
@@ -65,7 +65,7 @@ func InOrder(s Source, columns []string) Source {
 func Reading(s Source, columns ...Column) Source {
 	columns = inFiles(columns)
 	l, ok := likeOf(s)
-	if l.r.is(entryFiles) || len(columns) == 0 {
+	if l.r.is(EntryFiles) || len(columns) == 0 {
 		return s
 	}
 	if !ok {
@@ -111,7 +111,7 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	if len(shape) == 3 && shape[2] == 3 {
 		r.Channels = 3
 	}
-	if r.is(entryFiles) {
+	if r.is(EntryFiles) {
 		matched, _ := r.matched(path)
 		r.Files = *matched
 	}

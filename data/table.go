@@ -50,22 +50,23 @@ type tablePart struct {
 
 // Opened is a file of samples of which only the header was read: arrays, a table, images or a sparse matrix.
 type Opened struct {
+	Matrix *Matrix // a sparse matrix; nil for others
+
 	path     string
 	parts    []tablePart
 	contents *contents // of the file with these parts, which the caller closes
 	csv      *csvFile  // the columns of a table, in place of parts
 	images   *listing  // the images of a folder
-	matrix   *Matrix
-	file     File // the file with its checksum, if it was read completely
-	loose    bool // it belongs to no data set
+	file     File      // the file with its checksum, if it was read completely
+	loose    bool      // it belongs to no data set
 }
 
 func (o Opened) close() {
 	if o.contents != nil {
 		_ = o.contents.Close() // nothing was written
 	}
-	if o.matrix != nil {
-		o.matrix.close()
+	if o.Matrix != nil {
+		o.Matrix.close()
 	}
 }
 
@@ -90,7 +91,7 @@ func (r reading) open(ctx context.Context) (o Opened, err error) {
 	if err != nil {
 		return o, err
 	}
-	if r.is(folderFiles) && !r.loose || r.loose && info.IsDir() {
+	if r.is(FolderFiles) && !r.loose || r.loose && info.IsDir() {
 		return r.openFolder(r.File)
 	}
 	start, err := head(r.File, formatHead)
@@ -100,13 +101,13 @@ func (r reading) open(ctx context.Context) (o Opened, err error) {
 	if r.loose && isImage(start) {
 		return Opened{path: r.File, images: &listing{paths: []string{r.File}}}, nil
 	}
-	f := detected(start, r.File, r.is(entryFiles))
+	f := detected(start, r.File, r.is(EntryFiles))
 	switch {
 	case f == nil && len(start) == 0:
 		return o, errors.New("is empty")
 	case f == nil:
 		return o, errNoArray
-	case r.is(singleFiles) && !r.loose && f.Sort != singleFiles:
+	case r.is(SingleFiles) && !r.loose && f.Sort != SingleFiles:
 		return o, &Error{Path: r.File, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", f.Dataset)}
 	}
 	o, err = f.Open(ctx, r.File, &r.Files)
@@ -123,7 +124,7 @@ func (r reading) table(ctx context.Context) (t table, err error) {
 		return t, err
 	case o.images != nil:
 		return r.imagesTable(ctx, *o.images)
-	case o.matrix != nil:
+	case o.Matrix != nil:
 		return r.matrixTable(ctx, o)
 	case o.csv != nil:
 		t, err = o.csv.table(r)
@@ -378,8 +379,8 @@ func (o Opened) dims(r reading) ([]int, error) {
 	case o.images != nil:
 		shape, err := r.pictures().shape(o.images.paths[0])
 		return append([]int{1}, shape...), err
-	case o.matrix != nil:
-		return o.matrix.dims(r)
+	case o.Matrix != nil:
+		return o.Matrix.dims(r)
 	}
 	p, err := samplesOf(o.parts, r)
 	if err != nil {

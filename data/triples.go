@@ -16,16 +16,19 @@ import (
 
 func init() {
 	RegisterFormat(Format{Dataset: "triples", About: "your own sparse matrix: a line per entry (row, column, value) in a .csv file, SciPy's .npz files (save_npz), or MatrixMarket files (.mtx)",
-		Sort: entryFiles, Open: openTriples})
+		Sort: EntryFiles, Open: openTriples})
 }
+
+// eachEntry is called for an entry; place is its line or its index.
+type eachEntry = func(place, row, column int, v float32) error
 
 // Matrix is an opened file of the entries of a sparse matrix. A sample is a row of the matrix; all other entries are missing, or with
 // absent = "zero", as in a matrix of counts, 0. Files are read twice from the disk; in memory an entry takes 8 bytes.
 type Matrix struct {
 	Rows, Columns int // their numbers; 0 if they have names, and are known only after all entries are read
 	Count         int // number of entries; 0 if it is not known
-	// Each calls do for every entry, in the order of the file; place is its line or its index.
-	Each func(ctx context.Context, do func(place, row, column int, v float32) error) error
+	// Each calls do for every entry, in the order of the file.
+	Each func(ctx context.Context, do eachEntry) error
 
 	rows, columns *named // their names; nil for numbers
 	warnings      []string
@@ -36,6 +39,18 @@ func (m *Matrix) close() {
 	if m.closes != nil {
 		m.closes()
 	}
+}
+
+// sparseShape returns an error for numbers of rows, columns and entries that a file with at most so many entries does not have, or of
+// which nearly all rows or columns are empty.
+func sparseShape(sizes [3]int, most int64) error {
+	switch empty := max(1<<20, 64*sizes[2]); {
+	case int64(sizes[2]) > most:
+		return fmt.Errorf("claims %d entries, more than the file can hold", sizes[2])
+	case sizes[0] > empty || sizes[1] > empty:
+		return fmt.Errorf("has the shape (%d, %d) for %d entries: leave out the empty rows and columns", sizes[0], sizes[1], sizes[2])
+	}
+	return nil
 }
 
 // dims returns the axes of the matrix if they are known without reading all entries.
@@ -66,7 +81,7 @@ func (m *Matrix) counted(ctx context.Context) (rows, columns *axis, entries int,
 
 // matrixTable reads the entries of a sparse matrix.
 func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error) {
-	m := o.matrix
+	m := o.Matrix
 	rows, columns, _, err := m.counted(ctx)
 	if err == nil && (r.Absent != absentZero || r.Empty == dropEmpty) {
 		err = errors.Join(rows.compact("row", r.Empty), columns.compact("column", r.Empty))
@@ -116,12 +131,12 @@ func (f *Files) CountEntries(ctx context.Context) (rows, columns, entries int, e
 	r := f.reading()
 	o, err := r.open(ctx)
 	defer o.close()
-	if err == nil && o.matrix.Count > 0 {
-		return o.matrix.Rows, o.matrix.Columns, o.matrix.Count, nil
+	if err == nil && o.Matrix.Count > 0 {
+		return o.Matrix.Rows, o.Matrix.Columns, o.Matrix.Count, nil
 	}
 	if err == nil {
 		var of, to *axis
-		of, to, entries, err = o.matrix.counted(ctx)
+		of, to, entries, err = o.Matrix.counted(ctx)
 		rows, columns = of.n, to.n
 	}
 	return rows, columns, entries, badFile(f.Kind, r.File, err)
@@ -246,7 +261,7 @@ var errChanged = errors.New("has changed while it was read")
 // openTriples opens a .csv file with a line for each entry. Rows and columns may have any names.
 func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
 	m := &Matrix{rows: &named{index: map[string]int32{}}, columns: &named{index: map[string]int32{}}}
-	m.Each = func(ctx context.Context, do func(place, row, column int, v float32) error) error {
+	m.Each = func(ctx context.Context, do eachEntry) error {
 		return eachLine(ctx, path, []string{keys.Row, keys.Column, keys.Value}, 3, func(line int, cells []string) error {
 			v, err := entryValue(line, cells[2])
 			if err != nil {
@@ -267,7 +282,7 @@ func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
 		m.warnings = append(m.warnings, fmt.Sprintf("%s: the first column, %q, is read as the names of rows: if it numbers the lines, write row = %.60q, column = %.60q, value = %.60q in the dataset table",
 			inLine(path), header[0], header[1], header[2], header[3]))
 	}
-	return Opened{matrix: m}, nil
+	return Opened{Matrix: m}, nil
 }
 
 // named contains the indices of the rows, or the columns, of a matrix by name.
@@ -328,16 +343,12 @@ func entryValue(line int, cell string) (float32, error) {
 // empty name selects the column at this position. An empty cell in one of the first needed columns is an error. If the file
 // lacks a column that is not needed, its cells are "".
 func eachLine(ctx context.Context, path string, names []string, needed int, do func(line int, cells []string) error) error {
-	f, size, err := openFile(path)
+	f, err := openText(ctx, path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	source, err := unpacked(f, size)
-	if err != nil {
-		return err
-	}
-	text := bufio.NewReaderSize(decoded(readerOf(ctx, source)), 1<<18)
+	text := bufio.NewReaderSize(decoded(f), 1<<18)
 	r, header, err := linesOf(text)
 	if err != nil {
 		return err
@@ -385,16 +396,12 @@ func linesOf(text *bufio.Reader) (r *csv.Reader, header []string, err error) {
 
 // headerOf returns the names in the first line of a text file, nil for another file.
 func headerOf(path string) []string {
-	f, size, err := openFile(path)
+	f, err := openText(context.Background(), path)
 	if err != nil {
 		return nil
 	}
 	defer f.Close()
-	source, err := unpacked(f, size)
-	if err != nil {
-		return nil
-	}
-	_, header, err := linesOf(bufio.NewReaderSize(decoded(source), 1<<18))
+	_, header, err := linesOf(bufio.NewReaderSize(decoded(f), 1<<18))
 	if err != nil {
 		return nil
 	}
