@@ -44,7 +44,7 @@ func (d *Document) Add(blocks ...Block) {
 	}
 }
 
-// Block is a part of a document: [*Facts], [*Table], [*Note], [*Figure], [*Curves] or [*Group].
+// Block is a part of a document: [*Facts], [*Table], [*Note], [*Figure], [*Gallery], [*Curves] or [*Group].
 type Block interface {
 	text(*screen)
 	html(*page)
@@ -52,7 +52,7 @@ type Block interface {
 	json(*members) error
 }
 
-var _ = []Block{(*Facts)(nil), (*Table)(nil), (*Note)(nil), (*Figure)(nil), (*Curves)(nil), (*Group)(nil)}
+var _ = []Block{(*Facts)(nil), (*Table)(nil), (*Note)(nil), (*Figure)(nil), (*Gallery)(nil), (*Curves)(nil), (*Group)(nil)}
 
 // Facts are keys with values, one on each line.
 type Facts struct {
@@ -150,6 +150,22 @@ type Figure struct {
 	Key, Title, About string
 	Path              string // file of the picture, "" for none
 	PNG               []byte // the picture on pages; nil for none
+}
+
+// Gallery shows small pictures side by side, on pages only.
+type Gallery struct {
+	Style    string   // class of the gallery in the style sheet of pages
+	Names    []string // names of the columns of pictures of vectors
+	Pictures []Picture
+}
+
+// Picture is a picture of a [Gallery]. A table may have a []Picture as a cell.
+type Picture struct {
+	PNG     []string // pictures side by side, in base64
+	Caption string
+	About   string // for readers who do not see it
+	Unit    string // the number of the unit that scripts of pages open; "" for none
+	Faint   bool
 }
 
 // Curves are lines over a common axis.

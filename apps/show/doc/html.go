@@ -108,6 +108,11 @@ func (p *page) cell(t *Table, row, column int, text string) {
 	}
 	if column < len(t.Rows[row]) {
 		switch v := t.Rows[row][column].(type) {
+		case []Picture:
+			p.WriteString(`<td><div class="gallery most">`)
+			p.pictures(v)
+			p.WriteString("</div></td>")
+			return
 		case Best:
 			class, text = "best", Text(v.Value)
 		case Shaded:
@@ -133,6 +138,43 @@ func (f *Figure) html(p *page) {
 	}
 	if len(f.PNG) > 0 {
 		p.write(`<div class="drawn"><img src="data:image/png;base64,%s" alt="%s"></div>`+"\n", base64.StdEncoding.EncodeToString(f.PNG), f.Title)
+	}
+}
+
+func (g *Gallery) html(p *page) {
+	if len(g.Names) > 0 {
+		p.WriteString(`<div class="columns" aria-hidden="true">`)
+		for _, name := range g.Names {
+			p.write("<span>%s</span>", name)
+		}
+		p.WriteString("</div>")
+	}
+	p.write(`<div class="gallery %s">`, g.Style)
+	p.pictures(g.Pictures)
+	p.WriteString("</div>\n")
+}
+
+// pictures writes pictures: those of units as buttons, and units without a picture as a place where the script of the page puts it.
+func (p *page) pictures(list []Picture) {
+	for _, one := range list {
+		faint := map[bool]string{true: " unused"}[one.Faint]
+		switch {
+		case one.Unit != "" && len(one.PNG) == 0:
+			p.write(`<span class="ref" data-unit="%s" title="%s">%s</span>`, one.Unit, one.About, one.Caption)
+			continue
+		case one.Unit != "":
+			p.write(`<button type="button" class="atom%s" data-unit="%s" aria-label="%s" title="%s">`, faint, one.Unit, one.About, one.About)
+		default:
+			p.write(`<figure class="atom%s"><div>`, faint)
+		}
+		for _, png := range one.PNG {
+			p.write(`<img src="data:image/png;base64,%s" alt="%s">`, png, one.About)
+		}
+		if one.Unit != "" {
+			p.write("<span>%s</span></button>", one.Caption)
+		} else {
+			p.write("</div><figcaption>%s</figcaption></figure>", one.Caption)
+		}
 	}
 }
 

@@ -159,6 +159,8 @@ func (f *Figure) json(m *members) error {
 	return m.add(f.Key, f.Path)
 }
 
+func (g *Gallery) json(*members) error { return nil }
+
 func (c *Curves) json(m *members) error { return m.add(c.Key, c.Lines) }
 
 func (g *Group) json(m *members) error {

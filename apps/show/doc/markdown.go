@@ -76,6 +76,8 @@ func (f *Figure) markdown(m *markdown) {
 	}
 }
 
+func (g *Gallery) markdown(*markdown) {}
+
 func (c *Curves) markdown(m *markdown) { c.table().markdown(m) }
 
 func (g *Group) markdown(m *markdown) {

@@ -346,6 +346,8 @@ func (f *Figure) text(s *screen) {
 	}
 }
 
+func (g *Gallery) text(*screen) {}
+
 // table lists the ends of the lines.
 func (c *Curves) table() *Table {
 	t := &Table{Title: c.Title, Columns: []Column{{Title: ""}, {Title: "first"}, {Title: "last"}, {Title: c.X}, {}}}

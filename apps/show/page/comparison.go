@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tessera/apps/show/comparison"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/internal/numeral"
 )
@@ -15,19 +16,6 @@ import (
 type Comparison struct {
 	*comparison.Table
 	Live bool // the page is served by `tessera ui`
-}
-
-// pairedModel is a model with its atoms matched with those of the first model.
-type pairedModel struct {
-	*comparison.Model
-	Words string
-	Each  []atomPair
-}
-
-// atomPair is a pair of matched atoms.
-type atomPair struct {
-	Title      string
-	One, Other picture
 }
 
 // mostPairs is the maximum number of pairs of atoms that are shown.
@@ -46,30 +34,30 @@ func (c *Comparison) Write(w io.Writer) error {
 	body := struct {
 		*Comparison
 		Title string
-		Pairs []pairedModel
+		Pairs []doc.Block
 	}{c, title, c.pairs()}
 	return write(w, "comparison.html", frame{Title: title + " - Tessera", Live: c.Live, Data: map[string]any{}, Body: body})
 }
 
 // pairs draws the atoms of every model matched with those of the first one.
-func (c *Comparison) pairs() (list []pairedModel) {
+func (c *Comparison) pairs() (list []doc.Block) {
 	first := c.Reference()
 	for _, m := range c.Models {
 		if len(m.Pairs) == 0 {
 			continue
 		}
-		one := pairedModel{Model: m}
-		one.Words = fmt.Sprintf("Atoms of %s (left) and %s (right), matched one to one by the Hungarian algorithm on |cosine|: mean %s; the best matching of atoms with permuted pixels has %s.",
+		words := fmt.Sprintf("Atoms of %s (left) and %s (right), matched one to one by the Hungarian algorithm on |cosine|: mean %s; the best matching of atoms with permuted pixels has %s.",
 			first.Label, m.Label, numeral.Float(m.First.Matched), numeral.Float(m.First.Permuted))
 		if len(m.Pairs) > mostPairs {
-			one.Words += fmt.Sprintf(" The %d most similar pairs of %d are shown.", mostPairs, len(m.Pairs))
+			words += fmt.Sprintf(" The %d most similar pairs of %d are shown.", mostPairs, len(m.Pairs))
 		}
 		p := newPainter(first.Atoms().Shape).forVectors(first.Atoms().Values, m.Atoms().Values)
+		each := &doc.Gallery{Style: "pairs"}
 		for _, pair := range m.Pairs[:min(mostPairs, len(m.Pairs))] {
-			one.Each = append(one.Each, atomPair{fmt.Sprintf("%d and %d: %.3f", pair.First, pair.Second, pair.Cosine),
-				p.draw(figures.Signed, atom(first.Atoms(), pair.First)), p.draw(figures.Signed, atom(m.Atoms(), pair.Second))})
+			each.Pictures = append(each.Pictures, doc.Picture{Caption: fmt.Sprintf("%d and %d: %.3f", pair.First, pair.Second, pair.Cosine), About: "atom",
+				PNG: []string{p.draw(figures.Signed, atom(first.Atoms(), pair.First)), p.draw(figures.Signed, atom(m.Atoms(), pair.Second))}})
 		}
-		list = append(list, one)
+		list = append(list, &doc.Group{Title: "Atoms in pairs: " + m.Label, Blocks: []doc.Block{doc.Remark("%s", words), each}})
 	}
 	return list
 }

@@ -92,7 +92,7 @@ func measuredWithOffset(t *testing.T, offset float64) map[string][]float64 {
 
 	one, err := page.ReadRun(t.Context(), out, options)
 	must(err)
-	for _, s := range one.Samples.Each {
+	for _, s := range one.Samples {
 		all["page"] = append(all["page"], s.MSE, s.Code[0])
 	}
 	for _, block := range one.Sections {

@@ -57,8 +57,7 @@ var (
 
 var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
-		"grouped": numeral.Count, "short": numeral.Float, "plural": numeral.Of, "blocks": func(list []doc.Block) template.HTML { return doc.HTML(list...) }, "block1": func(b doc.Block) template.HTML { return doc.HTML(b) },
-		"image": func(p picture) template.URL { return template.URL(p.URI()) }, // the base64 of a PNG that this package encoded
+		"blocks": func(list []doc.Block) template.HTML { return doc.HTML(list...) }, "block1": func(b doc.Block) template.HTML { return doc.HTML(b) },
 	}).ParseFS(files, "templates/*.html"))
 })
 
@@ -97,25 +96,15 @@ type Report struct {
 // runData is the data of one run that the scripts of the page read.
 type runData struct {
 	ID      string             `json:"id"`
-	Units   map[int]unitDetail `json:"units,omitempty"`
-	Images  pictures           `json:"images,omitempty"`
+	Kind    string             `json:"kind"`            // "atom" or "unit"
+	Noun    string             `json:"noun"`            // noun for a sample: "image" or "sample"
+	Units   map[int]unitDetail `json:"units,omitempty"` // nil if their use was not measured
+	Use     string             `json:"use,omitempty"`   // definition of the use, in words
+	Images  map[int]string     `json:"images,omitempty"`
 	Classes []string           `json:"classes,omitempty"`
-	Columns *Columns           `json:"columns,omitempty"`
-	Kind    string             `json:"kind,omitempty"`
-	Use     string             `json:"use,omitempty"`
-	Noun    string             `json:"noun"`
-	Samples []sampleData       `json:"samples,omitempty"`
-}
-
-// sampleData is one image of the slider.
-type sampleData struct {
-	Number   int        `json:"number"`
-	Class    string     `json:"class"`
-	Pictures []picture  `json:"pictures"` // pictures in the order of the template
-	MSE      float64    `json:"mse"`
-	Approx   float64    `json:"approx"`
-	Code     []float64  `json:"code"`
-	Most     []UnitLink `json:"most"`
+	Vectors bool               `json:"vectors,omitempty"`
+	Names   []string           `json:"names,omitempty"` // names of the columns of vectors; nil if there are none, or too many
+	Samples []Sample           `json:"samples,omitempty"`
 }
 
 // Write renders the page.
@@ -129,7 +118,8 @@ func (r *Report) Write(w io.Writer) error {
 	for i, run := range r.Runs {
 		run.ID = fmt.Sprintf("run-%d", i+1)
 		charts.Runs = append(charts.Runs, run.Curves)
-		all = append(all, run.data())
+		run.data.ID, run.data.Samples = run.ID, run.Samples
+		all = append(all, run.data)
 		labels = append(labels, run.Label)
 	}
 	unit := commonUnit(charts.Runs)
@@ -148,27 +138,6 @@ func (r *Report) Write(w io.Writer) error {
 // WriteList renders the list of the runs and sweeps of a folder, for `tessera ui`. The rows are data of the script live.js.
 func WriteList(w io.Writer, name string, rows any) error {
 	return write(w, "list.html", frame{Title: name + " - Tessera", Live: true, Data: map[string]any{"list": rows}, Body: name})
-}
-
-// data returns the data of the run for the scripts of the page.
-func (r *Run) data() runData {
-	d := runData{ID: r.ID, Noun: r.Noun}
-	if u := r.Units; u != nil && u.Used {
-		d.Units, d.Images, d.Kind, d.Use, d.Columns = map[int]unitDetail{}, u.Images, u.Kind, u.Use, u.Columns
-		for _, cell := range u.Each {
-			d.Units[cell.Number] = cell.Detail
-		}
-	}
-	for _, c := range r.Codes {
-		d.Classes = append(d.Classes, c.Class)
-	}
-	if r.Samples != nil {
-		for _, s := range r.Samples.Each {
-			d.Samples = append(d.Samples, sampleData{s.Number, s.Class,
-				[]picture{s.Original, s.Reconstructed, s.Difference, s.Dilated, s.Approximated}, s.MSE, s.ApproxMSE, s.Code, s.Most})
-		}
-	}
-	return d
 }
 
 // numbers tabulates the metrics of several runs side by side; nil for one run, whose document has them.
@@ -206,12 +175,6 @@ func compare(a, b float64) int { return cmp.Compare(a, b) }
 // largestSide is the largest height and width of a picture in a page, in pixels; larger images are shrunk.
 const largestSide = 96
 
-// picture is a PNG in base64, the form in which data URIs and the scripts of a page use it.
-type picture string
-
-// URI returns the picture as the source of an <img>.
-func (p picture) URI() string { return "data:image/png;base64," + string(p) }
-
 // painter draws images of one shape.
 type painter struct {
 	shape  []int   // (height, width) or (height, width, channels) of a picture
@@ -234,6 +197,19 @@ func (p painter) forVectors(all ...[]float32) painter {
 	return p
 }
 
+// scale explains the colours of vectors.
+func (p painter) scale() string {
+	return fmt.Sprintf("Each row has one column for each value. White is 0, red is positive up to %s, blue is negative down to -%s, in all pictures alike.", numeral.Float(p.most), numeral.Float(p.most))
+}
+
+// style returns the class of a gallery.
+func (p painter) style(name string) string {
+	if p.from[0] == 1 && len(p.from) == 2 {
+		name += " vectors"
+	}
+	return name
+}
+
 // newPainter returns a painter for images of a shape. Vectors are drawn as one row.
 func newPainter(shape []int) painter {
 	if len(shape) == 1 {
@@ -244,8 +220,8 @@ func newPainter(shape []int) painter {
 	return p
 }
 
-// draw returns the picture of one image, "" if it has non-finite values.
-func (p painter) draw(tone figures.Tone, values []float32) picture {
+// draw returns the picture of one image as a PNG in base64, "" if it has non-finite values.
+func (p painter) draw(tone figures.Tone, values []float32) string {
 	drawn, err := p.pixels(tone, p.small(values))
 	if err != nil {
 		return ""
@@ -290,15 +266,15 @@ func (p painter) small(values []float32) []float32 {
 	return small
 }
 
-// encode encodes an image as PNG, with a palette if it has few colours.
-func encode(drawn *image.RGBA) picture {
+// encode encodes an image as PNG in base64, with a palette if it has few colours.
+func encode(drawn *image.RGBA) string {
 	var b bytes.Buffer
 	var shown image.Image = drawn
 	if few := withPalette(drawn); few != nil {
 		shown = few
 	}
 	_ = png.Encode(&b, shown) // a buffer takes everything
-	return picture(base64.StdEncoding.EncodeToString(b.Bytes()))
+	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
 // withPalette returns the same picture with a palette, nil if it has too many colours.
@@ -324,7 +300,7 @@ func withPalette(drawn *image.RGBA) *image.Paletted {
 }
 
 // heat draws a row of values from 0 to most, one pixel each, from transparent to the colour of bars.
-func heat(values []float64, most float64) picture {
+func heat(values []float64, most float64) string {
 	drawn := image.NewRGBA(image.Rect(0, 0, len(values), 1))
 	for i, v := range values {
 		share := 0.0

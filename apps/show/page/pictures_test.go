@@ -13,7 +13,7 @@ import (
 )
 
 // decoded decodes a picture as a browser does.
-func decoded(t *testing.T, p picture) (width, height int, grey func(x, y int) uint32) {
+func decoded(t *testing.T, p string) (width, height int, grey func(x, y int) uint32) {
 	t.Helper()
 	file, err := base64.StdEncoding.DecodeString(string(p))
 	if err != nil {

@@ -49,14 +49,13 @@ type Run struct {
 	Measured *Measured // measured images; nil if nothing was measured
 	Missing  string    // why nothing was measured
 	Curves   Curve
-	Units    *Units // atoms or units; nil if there are none
-	Samples  *Samples
-	Codes    []ClassCodes
-	Sections []doc.Block // mixture, attention, those of [Sections], and heads
-	Attacks  []doc.Block
-	Resists  string // why no head was attacked; "" if one was, or if none should be
+	Samples  []Sample    // the first one is part of the sections, a slider shows the others
+	Sections []doc.Block // units, samples, codes, mixture, attention, those of [Sections], heads, and attacks
+	Resists  string      // why no head was attacked; "" if one was, or if none should be
 	Settings []comparison.Line
 	Origin   Origin
+
+	data runData
 }
 
 // Measured names the images on which a run was measured.
@@ -108,6 +107,7 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 	if r.Curves, err = readCurve(path, r.Label); err != nil {
 		return nil, err
 	}
+	r.data.Kind, r.data.Noun = "atom", r.Noun
 	r.Curves.unit = show.UnitOf(opened.Model)
 	env, err := train.ReadEnvironment(path)
 	if err != nil {
@@ -145,7 +145,7 @@ func labelOf(path, model string) string {
 func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*evaluation.Report, error) {
 	if o.Quick {
 		r.Missing = "the training has not ended"
-		r.Units = plainUnits(opened)
+		r.plainUnits(opened)
 		return nil, nil
 	}
 	split := o.Split
@@ -160,7 +160,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*eva
 	var missing *data.Error
 	if errors.As(err, &missing) {
 		r.Missing = err.Error()
-		r.Units = plainUnits(opened)
+		r.plainUnits(opened)
 		return nil, nil
 	} else if err != nil {
 		return nil, err
@@ -185,16 +185,12 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if err != nil {
 		return err
 	}
-	if r.Attacks, r.Resists, err = v.attacks(ctx, o); err != nil {
+	attacks, why, err := v.attacks(ctx, o)
+	if err != nil {
 		return err
 	}
-	if r.Samples, err = v.samples(); err != nil {
-		return err
-	}
-	if r.Units, err = v.units(); err != nil {
-		return err
-	}
-	for _, make := range []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.mixture(r.Path) }, v.attention,
+	for _, make := range []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.units(&r.data) }, func() ([]doc.Block, error) { return v.samples(r) },
+		func() ([]doc.Block, error) { return v.codes(), nil }, func() ([]doc.Block, error) { return v.mixture(r.Path) }, v.attention,
 		func() ([]doc.Block, error) { return v.sections(ctx) }, v.heads} {
 		blocks, err := make()
 		if err != nil {
@@ -202,7 +198,8 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 		}
 		r.Sections = append(r.Sections, blocks...)
 	}
-	r.Codes, r.Verdicts, r.Measured.Drawn = v.codes(), v.verdicts(result), v.n
+	r.Sections, r.Resists = append(r.Sections, attacks...), why
+	r.Verdicts, r.Measured.Drawn, r.data.Classes = v.verdicts(result), v.n, v.classes
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"slices"
+	"strconv"
 
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
@@ -18,32 +19,25 @@ import (
 // shownSamples is the maximum number of images in the slider.
 const shownSamples = 30
 
-// Samples are images with their reconstructions, approximations and codes.
-type Samples struct {
-	Noun     string   // noun for a sample: "image" or "sample"
-	Operator bool     // max-approximations are shown
-	Columns  *Columns // columns of vectors; nil for images
-	Error    string
-	Each     []Sample
-}
-
-// Sample is one image with its reconstruction, its max-approximation and its code.
+// Sample is one image with its pictures and its code, as the slider of the page reads it.
 type Sample struct {
-	Number        int
-	Class         string
-	Original      picture
-	Reconstructed picture // the reconstruction; "" without a decoder
-	Difference    picture // |x - y|, scaled like the images
-	Dilated       picture // the max-approximation; "" without atoms
-	Approximated  picture
-	MSE           float64
-	ApproxMSE     float64
-	Code          []float64
-	Most          []UnitLink // the units that contribute most
+	Number   int           `json:"number"`
+	Class    string        `json:"class"`
+	Pictures []string      `json:"pictures"`
+	Captions []string      `json:"captions"`
+	Code     []float64     `json:"code"`
+	Most     []doc.Picture `json:"-"`    // the units that contribute most
+	Links    [][2]string   `json:"most"` // their numbers and captions
+	MSE      float64       `json:"-"`    // of the reconstruction
 }
 
-// samples reconstructs a few images of every class.
-func (v *view) samples() (*Samples, error) {
+// add adds a picture.
+func (s *Sample) add(picture, caption string) {
+	s.Pictures, s.Captions = append(s.Pictures, picture), append(s.Captions, caption)
+}
+
+// samples reconstructs a few images of every class. The section shows the first one; a slider of the page shows the others.
+func (v *view) samples(r *Run) ([]doc.Block, error) {
 	chosen := v.chosen()
 	pixels := len(v.images) / v.n
 	images := make([]float32, 0, len(chosen)*pixels)
@@ -52,7 +46,6 @@ func (v *view) samples() (*Samples, error) {
 		images = append(images, v.image(i)...)
 		codes = append(codes, v.codes32[i*v.run.Units():(i+1)*v.run.Units()]...)
 	}
-	s := &Samples{Noun: v.noun()}
 	var outputs, approximated, dilated []float32
 	var err error
 	switch reconstructs, fromCodes := metrics.Decodes(v.run); {
@@ -66,30 +59,45 @@ func (v *view) samples() (*Samples, error) {
 		}
 	}
 	if v.direct && len(v.run.Shape()) > 1 && v.observed == nil {
-		s.Operator = true
 		if dilated, approximated, err = v.approximate(images, codes); err != nil {
 			return nil, err
 		}
 	}
 	p := v.painter.forVectors(v.scaled(images), v.scaled(outputs))
-	s.Columns = columnsOf(v.run, p.most)
 	for at, i := range chosen {
 		one := v.sampleOf(p, i, at, images, outputs)
-		if s.Operator {
+		if dilated != nil {
 			a, b := dilated[at*pixels:(at+1)*pixels], approximated[at*pixels:(at+1)*pixels]
-			one.Dilated, one.Approximated = v.painter.draw(v.tone, a), v.painter.draw(v.tone, b)
-			one.ApproxMSE = round(meanSquare(v.differences(a, b)))
+			one.add(v.painter.draw(v.tone, a), "original, dilated")
+			one.add(v.painter.draw(v.tone, b), "max-approximation: error "+numeral.Float(meanSquare(v.differences(a, b))))
 		}
-		s.Each = append(s.Each, one)
+		r.Samples = append(r.Samples, one)
 	}
-	return s, nil
+	title, words := fmt.Sprintf("The %ss and their codes", v.noun()), fmt.Sprintf("Move the slider to see other %ss. The bars are the code of the %s: one bar for each unit.", v.noun(), v.noun())
+	if outputs != nil {
+		title = "Reconstructions"
+	}
+	if dilated != nil {
+		words += " Dilation by a disk of radius 1 takes the largest value of each pixel and its four neighbours. The max-approximation dilates the atoms only. " +
+			"Pictures are clipped to [0,1], errors are not."
+	}
+	if v.vectors() {
+		words += " " + p.scale() + " Values are scaled as the model sees them."
+	}
+	first := &doc.Gallery{Style: p.style("row"), Names: r.data.Names}
+	for i, picture := range r.Samples[0].Pictures {
+		first.Pictures = append(first.Pictures, doc.Picture{PNG: []string{picture}, Caption: r.Samples[0].Captions[i], About: r.Samples[0].Captions[i]})
+	}
+	return []doc.Block{&doc.Group{Title: title, Blocks: []doc.Block{doc.Remark("%s", words), first,
+		&doc.Group{Title: "Units that contribute most", Blocks: []doc.Block{&doc.Gallery{Style: "most", Pictures: r.Samples[0].Most}}}}}}, nil
 }
 
 // sampleOf returns image i with its reconstruction, which is the output with index at.
 func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample {
 	pixels := len(v.images) / v.n
 	x := images[at*pixels : (at+1)*pixels]
-	one := Sample{Number: v.number(i), Original: p.draw(v.tone, v.scaled(x))}
+	one := Sample{Number: v.number(i)}
+	one.add(p.draw(v.tone, v.scaled(x)), "original")
 	if v.classes != nil && v.labels[i] >= 0 && v.labels[i] < len(v.classes) {
 		one.Class = v.classes[v.labels[i]]
 	}
@@ -107,8 +115,9 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 				}
 			}
 		}
-		one.Reconstructed, one.Difference = p.draw(v.tone, v.scaled(y)), p.draw(figures.Unit, difference)
-		one.MSE = round(meanSquare(known))
+		one.MSE = meanSquare(known)
+		one.add(p.draw(v.tone, v.scaled(y)), "reconstruction: error "+numeral.Float(one.MSE))
+		one.add(p.draw(figures.Unit, difference), "difference")
 	}
 	order := make([]int, v.usage.k)
 	for j := range v.usage.k {
@@ -118,7 +127,9 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 	slices.SortStableFunc(order, func(a, b int) int { return compare(math.Abs(one.Code[b]), math.Abs(one.Code[a])) })
 	for _, j := range order[:min(typical, len(order))] {
 		if one.Code[j] != 0 && j < mostUnits {
-			one.Most = append(one.Most, UnitLink{j, fmt.Sprintf("%d: %s", j, numeral.Float(one.Code[j]))})
+			number, label := strconv.Itoa(j), fmt.Sprintf("%d: %s", j, numeral.Float(one.Code[j]))
+			one.Most = append(one.Most, doc.Picture{Unit: number, Caption: label})
+			one.Links = append(one.Links, [2]string{number, label})
 		}
 	}
 	return one

@@ -54,11 +54,11 @@ func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	shown := 0.0
-	for _, s := range one.Samples.Each {
-		shown += s.MSE / float64(len(one.Samples.Each))
+	for _, s := range one.Samples {
+		shown += s.MSE / float64(len(one.Samples))
 	}
-	if len(one.Samples.Each) != one.Measured.Images {
-		t.Fatalf("%d of %d images are shown", len(one.Samples.Each), one.Measured.Images)
+	if len(one.Samples) != one.Measured.Images {
+		t.Fatalf("%d of %d images are shown", len(one.Samples), one.Measured.Images)
 	}
 	report, _ := one.Document.Data.(*evaluation.Report)
 	if mse, ok := report.Number("mse"); !ok || math.Abs(shown-mse) > 0.02*mse {

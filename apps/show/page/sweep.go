@@ -381,7 +381,7 @@ func (s *Sweep) group(r *sweep.Results) {
 
 // Sprite is a picture of the atoms of a trial.
 type Sprite struct {
-	Picture picture `json:"picture"`
+	Picture string `json:"picture"`
 	Columns int     `json:"columns"`
 	Height  int     `json:"height"` // height of one atom, in pixels
 	Width   int     `json:"width"`

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 
 	"tessera"
 	"tessera/apps/show"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/internal/engine/kernel"
@@ -208,32 +210,6 @@ func cosine(a *metrics.Atoms, i, j int) float64 { return vectors.Cosine(atom(a, 
 // pictureBudget limits the size of the pictures of the images that use units most, in bytes of base64.
 const pictureBudget = 1_200_000
 
-// Units is the grid of the atoms of a run. If the code does not weight atoms, it shows the decoder's image for each unit.
-type Units struct {
-	Kind     string // "atom" or "unit"
-	Noun     string // noun for a sample: "image" or "sample"
-	Total    int    // number of units in the model; the first ones are shown
-	Words    string
-	Each     []UnitCell
-	Columns  *Columns // columns of vectors; nil for images
-	Bias     picture  // picture of the bias; "" if there is none
-	Negative bool     // some picture has negative values
-	Used     bool     // the use of the units was measured
-	Use      string   // definition of the use, in words
-	Images   pictures // images that use a unit most, by number
-}
-
-// pictures contains images by their number.
-type pictures map[int]picture
-
-// UnitCell is one unit of the grid.
-type UnitCell struct {
-	Number  int
-	Picture picture
-	Label   string // description for a screen reader
-	Detail  unitDetail
-}
-
 // unitDetail is the JSON description of a unit, which the page shows after a click on the unit.
 type unitDetail struct {
 	Active float64      `json:"active"`
@@ -247,78 +223,114 @@ type unitDetail struct {
 	Class  []float64    `json:"class,omitempty"`
 }
 
-// plainUnits returns the grid of a run that was not measured.
-func plainUnits(run *tessera.Run) *Units {
-	a := run.Atoms()
-	if a == nil {
-		return nil
-	}
-	u := &Units{Kind: "atom", Noun: show.NounOf(run.Shape()), Total: a.Count}
-	u.Negative = negative(a.Values)
-	u.Words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", numeral.Count(a.Count))
-	p := newPainter(a.Shape).forVectors(a.Values, a.Bias)
-	u.Columns = columnsOf(run, p.most)
-	names := show.ValueNames(context.Background(), run)
-	for j := range min(a.Count, mostUnits) {
-		u.Each = append(u.Each, UnitCell{Number: j, Picture: p.draw(figures.Signed, atom(a, j)), Label: u.label(j, atom(a, j), names)})
-	}
-	return u
+// grid is the section of the atoms of a run. If the code does not weight atoms, it shows the decoder's image for each unit.
+type grid struct {
+	*runData
+	painter  painter
+	total    int // number of units in the model; the first ones are shown
+	words    string
+	negative bool // some picture has negative values
+	pictures []doc.Picture
 }
 
-// label returns the number of a unit and, of a part of a table, its largest columns.
-func (u *Units) label(j int, atom []float32, names []string) string {
+// add adds the picture of the next unit.
+func (g *grid) add(atom []float32, names []string, use string) {
+	j := len(g.pictures)
+	one := doc.Picture{PNG: []string{g.painter.draw(figures.Signed, atom)}, Caption: strconv.Itoa(j), About: fmt.Sprintf("%s %d", g.Kind, j)}
 	if part := show.PartName(atom, names); part != "" {
-		return fmt.Sprintf("%s %d: %s", u.Kind, j, part)
+		one.About += ": " + part
 	}
-	return fmt.Sprintf("%s %d", u.Kind, j)
+	if g.Units != nil {
+		one.Unit, one.Faint = one.Caption, g.Units[j].Active == 0
+	}
+	one.About += use
+	g.pictures = append(g.pictures, one)
+}
+
+// blocks returns the section.
+func (g *grid) blocks(bias string) []doc.Block {
+	words, shown := g.words, len(g.pictures)
+	switch {
+	case g.Vectors:
+		words += " " + g.painter.scale()
+	case g.Kind == "atom":
+		words += " 0 is black, the largest value of each atom is white"
+	default:
+		words += " 0 is black"
+	}
+	if !g.Vectors {
+		if g.negative {
+			words += "; negative values are blue, and the positive values of the same picture red"
+		}
+		words += "."
+	}
+	if g.Units != nil {
+		words += fmt.Sprintf(" Select one to enlarge it and to see which %ss use it and which others they use with it. Pale ones are not used by any %s.", g.Noun, g.Noun)
+	}
+	if shown < g.total {
+		words += fmt.Sprintf(" The first %d of %s are shown.", shown, numeral.Count(g.total))
+	}
+	if bias != "" {
+		g.pictures = append(g.pictures, doc.Picture{PNG: []string{bias}, Caption: "bias", About: "bias of the decoder"})
+	}
+	return []doc.Block{&doc.Group{Title: map[bool]string{true: "Atoms", false: "Units"}[g.Kind == "atom"], Blocks: []doc.Block{doc.Remark("%s", words),
+		&doc.Gallery{Style: g.painter.style("grid"), Names: g.Names, Pictures: g.pictures}}}}
+}
+
+// plainUnits adds the grid of a run that was not measured.
+func (r *Run) plainUnits(run *tessera.Run) {
+	a := run.Atoms()
+	if a == nil {
+		return
+	}
+	r.data.describe(run)
+	g := &grid{runData: &r.data, painter: newPainter(a.Shape).forVectors(a.Values, a.Bias), total: a.Count, negative: negative(a.Values)}
+	g.words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", numeral.Count(a.Count))
+	names := show.ValueNames(context.Background(), run)
+	for j := range min(a.Count, mostUnits) {
+		g.add(atom(a, j), names, "")
+	}
+	r.Sections = g.blocks("")
 }
 
 // units returns the grid with the use of every unit.
-func (v *view) units() (*Units, error) {
-	u := &Units{Kind: "atom", Noun: v.noun(), Total: v.run.Units(), Used: true, Use: "contribution: activation × length of the atom"}
-	drawings, err := v.drawings(u)
+func (v *view) units(d *runData) ([]doc.Block, error) {
+	d.describe(v.run)
+	d.Use = "contribution: activation × length of the atom"
+	g := &grid{runData: d, total: v.run.Units()}
+	drawings, err := v.drawings(g)
 	if err != nil || drawings == nil {
 		return nil, err
 	}
-	u.Negative = negative(drawings) || v.direct && negative(v.atoms.Bias)
-	p := v.painter.forVectors(drawings)
+	g.negative = negative(drawings) || v.direct && negative(v.atoms.Bias)
+	g.painter = v.painter.forVectors(drawings)
+	bias := ""
 	if v.direct && v.atoms.Bias != nil {
-		p = v.painter.forVectors(drawings, v.atoms.Bias)
-		u.Bias = p.draw(figures.Signed, v.atoms.Bias)
+		g.painter = v.painter.forVectors(drawings, v.atoms.Bias)
+		bias = g.painter.draw(figures.Signed, v.atoms.Bias)
 	}
-	u.Columns = columnsOf(v.run, p.most)
 	pixels, names := len(v.image(0)), show.ValueNames(context.Background(), v.run)
+	d.Units = map[int]unitDetail{}
 	for j := range min(v.run.Units(), mostUnits) {
-		drawing := drawings[j*pixels : (j+1)*pixels]
-		cell := UnitCell{Number: j, Picture: p.draw(figures.Signed, drawing), Detail: v.detail(j)}
-		cell.Label = fmt.Sprintf("%s, used by %.0f %% of the %ss", u.label(j, drawing, names), 100*cell.Detail.Active, u.Noun)
-		u.Each = append(u.Each, cell)
+		d.Units[j] = v.detail(j)
+		g.add(drawings[j*pixels:(j+1)*pixels], names, fmt.Sprintf(", used by %.0f %% of the %ss", 100*d.Units[j].Active, d.Noun))
 	}
-	v.topPictures(u)
-	return u, nil
-}
-
-// Columns describes the values of vectors, which are the columns of their pictures.
-type Columns struct {
-	Names []string `json:"names"` // names of the columns; nil if there are none, or too many
-	Count int      `json:"-"`
-	Most  string   `json:"-"` // largest magnitude in the pictures
+	v.topPictures(d)
+	return g.blocks(bias), nil
 }
 
 // mostColumns is the maximum number of columns that are named below a picture of a vector.
 const mostColumns = 60
 
-// columnsOf returns a description of the values of the vectors of a run, nil for images.
-func columnsOf(run *tessera.Run, most float64) *Columns {
-	if len(run.Shape()) > 1 {
-		return nil
+// describe sets the names of the values of vectors.
+func (d *runData) describe(run *tessera.Run) {
+	if d.Vectors = len(run.Shape()) == 1; d.Vectors && run.Shape()[0] <= mostColumns {
+		d.Names, _ = run.ValueNames(context.Background()) // without the file they have none
 	}
-	c := &Columns{Count: run.Shape()[0], Most: numeral.Float(most)}
-	if c.Count <= mostColumns {
-		c.Names, _ = run.ValueNames(context.Background()) // without the file they have none
-	}
-	return c
 }
+
+// vectors reports whether samples are vectors.
+func (v *view) vectors() bool { return len(v.run.Shape()) == 1 }
 
 // scaled scales vectors like the inputs of the model, so that their values are comparable. It returns images unchanged.
 func (v *view) scaled(values []float32) []float32 {
@@ -333,26 +345,26 @@ func negative(values []float32) bool {
 	return slices.ContainsFunc(values, func(v float32) bool { return v < 0 })
 }
 
-// drawings returns the pictures of the shown units, and describes them in u.Words: their atoms; otherwise the change that a
+// drawings returns the pictures of the shown units, and describes them in g.words: their atoms; otherwise the change that a
 // unit at its largest activation makes in the decoder's image of the zero code; or, without a decoder of codes alone, the mean
 // of the images that use the unit most.
-func (v *view) drawings(u *Units) ([]float32, error) {
+func (v *view) drawings(g *grid) ([]float32, error) {
 	if v.direct {
-		u.Words = fmt.Sprintf("Each of the %s units of a code has one atom. A reconstruction is the sum of the atoms, each multiplied by the activation of its unit%s%s.",
-			numeral.Count(u.Total), withBias(v.atoms), withActivation(v.run.Model))
+		g.words = fmt.Sprintf("Each of the %s units of a code has one atom. A reconstruction is the sum of the atoms, each multiplied by the activation of its unit%s%s.",
+			numeral.Count(g.total), withBias(v.atoms), withActivation(v.run.Model))
 		return v.atoms.Values, nil
 	}
-	u.Kind, u.Use = "unit", "activation"
+	g.Kind, g.Use = "unit", "activation"
 	if !slices.Contains(v.run.Values(), losses.Output) {
-		u.Words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, numeral.Count(u.Total))
+		g.words = fmt.Sprintf("The model has no decoder. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, g.Noun, numeral.Count(g.total))
 		return v.means(), nil
 	}
 	if err := v.run.Decodes(); err != nil {
-		u.Words = fmt.Sprintf("The decoder reads more than the code. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, u.Noun, numeral.Count(u.Total))
+		g.words = fmt.Sprintf("The decoder reads more than the code. Each picture is the mean of the %d %ss that use one of the %s units most.", topImages, g.Noun, numeral.Count(g.total))
 		return v.means(), nil
 	}
-	u.Words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
-		numeral.Count(u.Total), u.Noun)
+	g.words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
+		numeral.Count(g.total), g.Noun)
 	units := v.run.Units()
 	k := min(units, mostUnits)
 	codes := make([]float32, (k+1)*units)
@@ -436,18 +448,18 @@ func (v *view) detail(j int) unitDetail {
 }
 
 // topPictures draws the images that use units most. It draws fewer images per unit if the page would otherwise become too large.
-func (v *view) topPictures(u *Units) {
+func (v *view) topPictures(data *runData) {
 	p := v.painter.forVectors(v.scaled(v.images[:min(len(v.images), 100*len(v.image(0)))]))
 	for most := topImages; most > 0; most /= 2 {
-		u.Images = pictures{}
+		data.Images = map[int]string{}
 		size := 0
-		for j := range u.Each {
-			d := &u.Each[j].Detail
+		for j, d := range data.Units {
 			d.Top = d.Top[:min(most, len(d.Top))]
-			for _, i := range v.usage.each[u.Each[j].Number].top[:len(d.Top)] {
-				if number := v.number(i); u.Images[number] == "" {
-					u.Images[number] = p.draw(v.tone, v.scaled(v.image(i)))
-					size += len(u.Images[number])
+			data.Units[j] = d
+			for _, i := range v.usage.each[j].top[:len(d.Top)] {
+				if number := v.number(i); data.Images[number] == "" {
+					data.Images[number] = p.draw(v.tone, v.scaled(v.image(i)))
+					size += len(data.Images[number])
 				}
 			}
 		}
@@ -457,25 +469,14 @@ func (v *view) topPictures(u *Units) {
 	}
 }
 
-// ClassCodes is the mean use of the units by the images of one class.
-type ClassCodes struct {
-	Class  string
-	Images int
-	Strip  picture    // one pixel per unit
-	Most   []UnitLink // units that the class uses more than other classes
-}
-
-// UnitLink is a link to a unit with its text.
-type UnitLink struct {
-	Number int
-	Label  string
-}
-
 // typical is the number of units that are shown for a class.
 const typical = 8
 
-// codes compares the codes of the classes, nil without labels.
-func (v *view) codes() (list []ClassCodes) {
+// codes compares the mean use of the units by the images of the classes, nil without labels.
+func (v *view) codes() []doc.Block {
+	if len(v.classes) == 0 {
+		return nil
+	}
 	counts := make([]int, len(v.classes))
 	for _, c := range v.labels {
 		if c >= 0 && c < len(counts) {
@@ -486,9 +487,9 @@ func (v *view) codes() (list []ClassCodes) {
 	for _, c := range v.usage.byOne {
 		most = max(most, slices.Max(c))
 	}
+	t := &doc.Table{Columns: doc.Columns("class", v.noun()+"s", "units", "typical units")}
 	for c, name := range v.classes {
 		uses := v.usage.byOne[c]
-		one := ClassCodes{Class: name, Images: counts[c], Strip: heat(uses, most)}
 		excess := make([]float64, len(uses))
 		order := make([]int, len(uses))
 		for j := range uses {
@@ -499,12 +500,15 @@ func (v *view) codes() (list []ClassCodes) {
 			excess[j], order[j] = uses[j]-mean, j
 		}
 		slices.SortStableFunc(order, func(a, b int) int { return compare(excess[b], excess[a]) })
+		var links []doc.Picture
 		for _, j := range order[:min(typical, len(order))] {
 			if excess[j] > 0 && j < mostUnits {
-				one.Most = append(one.Most, UnitLink{j, fmt.Sprintf("%d: %s, mean of all classes %s", j, numeral.Float(uses[j]), numeral.Float(uses[j]-excess[j]))})
+				links = append(links, doc.Picture{Unit: strconv.Itoa(j), Caption: strconv.Itoa(j),
+					About: fmt.Sprintf("%d: %s, mean of all classes %s", j, numeral.Float(uses[j]), numeral.Float(uses[j]-excess[j]))})
 			}
 		}
-		list = append(list, one)
+		t.Row(name, counts[c], []doc.Picture{{PNG: []string{heat(uses, most)}, About: "mean use of the units"}}, links)
 	}
-	return list
+	return []doc.Block{&doc.Group{Title: "Codes by class", Blocks: []doc.Block{doc.Remark("Mean use of every unit, from the first on the left to the last on the right, by the %ss of each class: "+
+		"a stronger colour is more. Next to it are the typical units of the class: those that it uses most, compared with the mean of all classes.", v.noun()), t}}}
 }

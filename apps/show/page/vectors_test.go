@@ -60,7 +60,7 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	if !regexp.MustCompile(`4 validation samples of \S+v\.csv`).MatchString(sweepText) { // the file, not the kind of the data set
 		t.Error("the page of the sweep does not name the file of its samples")
 	}
-	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", "by share of samples that use it", `title="atom 0: `)
+	contains(t, runPage.String(), "<td>sample of 4 values → dense → code of ", "Move the slider to see other samples", "4 labelled samples", `title="atom 0: `)
 	for what, text := range map[string]string{"sweep": sweepText, "run": runPage.String()} {
 		for line := range strings.Lines(quoted.ReplaceAllString(text, "")) {
 			if strings.Contains(strings.ToLower(line), "image") {
@@ -111,7 +111,7 @@ train = { epochs = 2, batch = 10 }
 %s`, filepath.Join(dir, "m.csv"), more))
 	}
 	text = rendered(t, declare(""))
-	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
+	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="gallery grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
 	// A classifier is called one, and what its loss optimises comes first.
 	text = rendered(t, declare("decoder = []\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n[model.m.head.class]\nlayers = [{ kind = \"dense\" }]\n"))
 	contains(t, text, "<td>classifier</td>", "<td>class: code → dense</td>")

@@ -149,9 +149,9 @@ func TestAReportInTheBrowser(t *testing.T) {
 	p.Click(`#unit .close`)
 	want(p, `+document.getElementById("unit").open`, 0)
 
-	first := p.Text(`document.querySelector(".s0").src`)
+	first := p.Text(`document.querySelector(".row img").src`)
 	slide(p, `.slider`, 7)
-	if p.Text(`document.querySelector(".s0").src`) == first {
+	if p.Text(`document.querySelector(".row img").src`) == first {
 		t.Error("the slider leaves the image")
 	}
 	choose(p, `.order`, "active")

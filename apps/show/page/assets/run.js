@@ -22,13 +22,25 @@ class RunView {
       this.pictures.set(+b.dataset.unit, b.querySelector("img").src);
       b.addEventListener("click", () => this.open(+b.dataset.unit));
     });
-    article.querySelector(".order")?.addEventListener("change", e => this.sort(e.target.value));
+    this.grid = article.querySelector(".gallery.grid");
+    this.row = article.querySelector(".gallery.row");
+    if (data.units) this.grid.before(this.orders());
     article.querySelectorAll(".ref[data-unit]").forEach(span => span.replaceWith(this.ref(+span.dataset.unit, span.textContent, span.title)));
-    const slider = article.querySelector(".slider");
-    if (slider && data.samples) {
-      slider.addEventListener("input", () => this.sample(+slider.value));
-      this.sample(+slider.value);
+    if (data.samples) {
+      this.slider = element("input", { type: "range", class: "slider", min: 0, max: data.samples.length - 1, value: 0, input: () => this.sample(+this.slider.value) });
+      this.which = element("output");
+      this.code = element("div", { class: "code", role: "img" });
+      this.row.before(element("p", { class: "bar" }, element("label", {}, data.noun + " ", this.slider), " ", this.which));
+      this.row.after(this.code);
+      this.sample(0);
     }
+  }
+
+  // orders is the choice of the order of the units.
+  orders() {
+    const by = { number: "by number", active: `by share of ${this.data.noun}s that use it`, mean: "by mean use", max: "by largest use" };
+    return element("p", { class: "bar" }, element("label", {}, "order ", element("select", { class: "order", change: e => this.sort(e.target.value) },
+      ...Object.entries(by).map(([value, text]) => element("option", { value }, text)))));
   }
 
   // ref is a small picture of a unit that opens it.
@@ -39,26 +51,21 @@ class RunView {
   }
 
   sort(by) {
-    const grid = this.article.querySelector(".grid"), key = b => by === "number" ? -b.dataset.unit : this.data.units[b.dataset.unit][by];
+    const grid = this.grid, key = b => by === "number" ? -b.dataset.unit : this.data.units[b.dataset.unit][by];
     const cells = [...grid.querySelectorAll("button.atom")].sort((a, b) => key(b) - key(a) || a.dataset.unit - b.dataset.unit);
     this.order = cells.map(c => +c.dataset.unit);
-    const bias = grid.querySelector(".bias");
-    grid.append(...cells, ...(bias ? [bias] : []));
+    grid.prepend(...cells); // the bias stays last
   }
 
   sample(i) {
-    const s = this.data.samples[i], a = this.article.querySelector(".samples");
-    s.pictures.forEach((png, p) => { const img = a.querySelector(".s" + p); if (img && png) img.src = source(png); });
-    const set = (where, text) => { const e = a.querySelector(where); if (e) e.textContent = text; };
-    set(".mse", "error " + number(s.mse));
-    set(".approx", "error " + number(s.approx));
-    const which = `${this.data.noun} ${s.number}${s.class ? ", " + s.class : ""}`;
-    set(".which", which);
-    a.querySelector(".slider").setAttribute("aria-valuetext", which);
-    const code = a.querySelector(".code");
-    code.replaceChildren(bars(s.code, j => `unit ${j}: ${number(s.code[j])}`, 40));
-    code.setAttribute("aria-label", `code of ${which}: ${s.code.filter(v => v !== 0).length} of ${s.code.length} values are not 0`);
-    a.querySelector("div.most").replaceChildren(...(s.most || []).map(m => this.ref(m.Number, m.Label)));
+    const s = this.data.samples[i], which = `${this.data.noun} ${s.number}${s.class ? ", " + s.class : ""}`;
+    this.row.querySelectorAll("img").forEach((img, p) => { img.src = source(s.pictures[p]); });
+    this.row.querySelectorAll("figcaption").forEach((caption, p) => { caption.textContent = s.captions[p]; });
+    this.which.textContent = which;
+    this.slider.setAttribute("aria-valuetext", which);
+    this.code.replaceChildren(bars(s.code, j => `unit ${j}: ${number(s.code[j])}`, 40));
+    this.code.setAttribute("aria-label", `code of ${which}: ${s.code.filter(v => v !== 0).length} of ${s.code.length} values are not 0`);
+    this.row.closest("section").querySelector(".most").replaceChildren(...(s.most || []).map(([unit, label]) => this.ref(+unit, label)));
   }
 
   open(unit) {
@@ -83,8 +90,8 @@ class RunView {
     const facts = element("div", {}, element("p", {}, used ? `Used by ${number(100 * d.active)} % of the ${noun}s. Use is its ${this.data.use}: mean ${number(d.mean)}, largest ${number(d.max)}.` : `No ${noun} uses it.`));
     if (used) facts.append(element("h3", {}, `Histogram of the use, by the ${noun}s that use it`), histogram);
     const picture = this.pictures.get(unit);
-    const columns = this.data.columns, vectors = columns ? " vectors" : "";
-    const head = columns?.names ? element("div", { class: "columns" }, ...columns.names.map(name => element("span", {}, name))) : "";
+    const vectors = this.data.vectors ? " vectors" : "";
+    const head = this.data.names ? element("div", { class: "columns" }, ...this.data.names.map(name => element("span", {}, name))) : "";
     const body = element("div", { class: "detail" + vectors }, element("div", {}, head, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` })), facts);
     const rest = element("div", {});
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));
