@@ -382,11 +382,11 @@ func (s *Sweep) group(r *sweep.Results) {
 // Sprite is a picture of the atoms of a trial.
 type Sprite struct {
 	Picture string `json:"picture"`
-	Columns int     `json:"columns"`
-	Height  int     `json:"height"` // height of one atom, in pixels
-	Width   int     `json:"width"`
-	Shown   int     `json:"shown"`
-	Total   int     `json:"total"`
+	Columns int    `json:"columns"`
+	Height  int    `json:"height"` // height of one atom, in pixels
+	Width   int    `json:"width"`
+	Shown   int    `json:"shown"`
+	Total   int    `json:"total"`
 }
 
 // spriteBudget limits the size of the atoms of all trials in a sweep, in bytes of base64.
