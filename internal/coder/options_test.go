@@ -205,7 +205,6 @@ func TestNilAndZeroValuesPanicNowhere(t *testing.T) {
 		"data.Set.Split":      fails(func() error { _, err := (*data.Set)(nil).Split(data.Selection{}, 0); return err }),
 		"data.Set.Evaluation": fails(func() error { _, err := (*data.Set)(nil).Evaluation(); return err }),
 		"figures.Figure":      fails(func() error { return (&figures.Figure{}).Save("a.png") }),
-		"figures.ComparedRow": func() error { r := figures.ComparedRow{}; r.Penalty(); return errors.New(r.Verdict() + r.Name()) },
 		"attack.Perturb":      fails(func() error { _, err := (&attack.Trial{Attack: &attack.FGSM{}}).Perturb(ctx, nil, nil); return err }),
 		"attack.Measure":      fails(func() error { _, err := attack.Measure(ctx, nil, nil, nil); return err }),
 		"figures.Atoms":       fails(func() error { _, err := figures.Atoms(nil); return err }),

@@ -49,9 +49,9 @@ type Options struct {
 // Page is a written page.
 type Page struct {
 	Reproduction
-	Path   string                // folder of the page
-	Rows   []figures.ComparedRow // of a comparison
-	Survey figures.Table         // of a page without published rows
+	Path   string        // folder of the page
+	Rows   []ComparedRow // of a comparison
+	Survey *doc.Table    // of a page without published rows
 
 	split     data.Split // split of the measured images
 	flags     []string   // flags that changed the declaration, as words of a command line
@@ -84,11 +84,11 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 			return nil, err
 		}
 	} else {
-		var measured []figures.Measured
+		var measured []Measured
 		for _, one := range all {
 			measured = append(measured, one.Measured)
 		}
-		p.Rows = figures.Compare(r.published(o.rows, measured), measured)
+		p.Rows = pair(r.published(o.rows, measured), measured)
 		if err := p.differ(s.Path, results, measured, all); err != nil {
 			return nil, err
 		}
@@ -111,9 +111,9 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 	if err := p.drawAll(g); err != nil {
 		return nil, err
 	}
-	table := figures.ComparisonCSV(p.Rows)
+	table := comparisonCSV(p.Rows)
 	if r.Columns != nil {
-		table = p.Survey.CSV()
+		table = csvOf(p.Survey)
 	}
 	if err := p.write(TableFile, table); err != nil {
 		return nil, err
@@ -165,31 +165,22 @@ func (p *Page) write(name string, text []byte) error {
 	return nil
 }
 
-// conventions describes the columns of the second table, identified by the beginning of their titles.
-var conventions = []struct{ column, text string }{
-	{"max_approx", "mean squared difference of the dilated original (grey-level dilation by the disk of radius 1: a pixel and its four neighbours) and " +
-		"the output with every atom dilated, **the bias not dilated, nothing clipped**. The study's text and curves use this definition. For most rows " +
-		"of its tables the value is known only from the curves, which come from other trainings."},
-	{"bias dilated", "the same with the bias dilated as an image too, **nothing clipped**. This is what tables 1 and 2 of the study print. For a model without bias both are the same."},
-	{"to reconstructions", "the same as max_approx, compared with the dilated reconstruction instead of the dilated original."},
-	{"clipped", "the same as max_approx with the output clipped to [0,1] before it is compared, as in the author's notebooks of 2019. " +
-		"The values are several times smaller and cannot be compared with the others."},
-	{"SVM", "mean accuracy of a linear SVM on the codes of test images, 25 splits. The study's ± is over the splits of one training, ours over seeds. " +
-		"Differences below 0.02 mean nothing: the study measured one model five times and found 0.782 to 0.803."},
-	{"dead units", "units whose largest activation on the test images is below 1 % of the largest of any unit."},
-}
-
 // Document returns what a command shows of the page: its tables, its answer and where it is.
 func (p *Page) Document() *doc.Document {
 	d := &doc.Document{}
 	place := &doc.Facts{Facts: []doc.Fact{{Key: "page", Title: "page", Value: filepath.Join(p.Path, PageFile)}}}
 	if p.Columns != nil {
-		d.Add(p.Survey.Block(), place)
+		d.Add(p.Survey, place)
 		return d
 	}
-	d.Add(figures.JudgedTable(p.Rows).Block(), figures.ShownTable(p.Rows).Block(), doc.Remark("%s", p.Summary()))
+	shown, _ := shownTable(p.Rows)
+	d.Add(judgedTable(p.Rows), shown, doc.Remark("%s", p.Summary()))
 	if t, text := p.Differences(); text != "" {
-		d.Add(&doc.Group{Title: text, Blocks: []doc.Block{t.Block()}})
+		g := &doc.Group{Title: text}
+		if t != nil {
+			g.Blocks = []doc.Block{t}
+		}
+		d.Add(g)
 	}
 	d.Add(place)
 	return d
@@ -281,14 +272,14 @@ func (p *Page) changes(d *doc.Document) {
 
 // judged writes the table with verdicts.
 func (p *Page) judged(d *doc.Document) {
-	outside := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return len(r.Outside()) == 0 })
-	compared := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool {
+	outside := slices.DeleteFunc(slices.Clone(p.Rows), func(r ComparedRow) bool { return len(r.Outside()) == 0 })
+	compared := slices.DeleteFunc(slices.Clone(p.Rows), func(r ComparedRow) bool {
 		return r.Published == nil || r.Measured == nil || r.Measured.Done == 0
 	})
-	g := &doc.Group{Title: "Reconstruction and sparsity", Blocks: []doc.Block{figures.JudgedTable(p.Rows).Block(), doc.Remark("Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
+	g := &doc.Group{Title: "Reconstruction and sparsity", Blocks: []doc.Block{judgedTable(p.Rows), doc.Remark("Our values are means over the finished seeds, ± the standard deviation. mse is the mean over images and pixels, nothing clipped. "+
 		"Hoyer is the mean sparsity of the codes. A row is within tolerance if its mse differs by at most %.0f %% from the published one and its "+
 		"Hoyer sparsity by at most %.2f: two trainings of the study with the same settings differ by as much. A better value outside of the "+
-		"tolerance is also marked.", 100*figures.MSETolerance, figures.HoyerTolerance)}}
+		"tolerance is also marked.", 100*MSETolerance, HoyerTolerance)}}
 	if len(outside) > 0 && strings.TrimSpace(p.notes) == "" {
 		g.Blocks = append(g.Blocks, doc.Remark("The rows outside of the tolerance are not explained yet. Write the explanation into `%s` next to this page: it becomes a section of the page.", NotesFile))
 	}
@@ -304,7 +295,7 @@ func (p *Page) Summary() string {
 	for _, r := range p.Rows {
 		switch verdict := r.Verdict(); {
 		case r.Published == nil || verdict == "":
-		case verdict == figures.Within:
+		case verdict == Within:
 			within++
 		case len(r.Outside()) > 0:
 			outside++
@@ -321,17 +312,11 @@ func (p *Page) Summary() string {
 
 // shown writes the table without verdicts and explains its columns.
 func (p *Page) shown(d *doc.Document) {
-	t := figures.ShownTable(p.Rows)
-	if len(t.Head) == 3 {
+	t, lines := shownTable(p.Rows)
+	if len(lines) == 0 {
 		return
 	}
-	var lines []string
-	for _, c := range conventions {
-		if slices.ContainsFunc(t.Head, func(head string) bool { return strings.HasPrefix(head, c.column+" ") }) {
-			lines = append(lines, fmt.Sprintf("- **%s**: %s", c.column, c.text))
-		}
-	}
-	d.Add(&doc.Group{Title: "Max-approximation, classification, dead units", Blocks: []doc.Block{t.Block(),
+	d.Add(&doc.Group{Title: "Max-approximation, classification, dead units", Blocks: []doc.Block{t,
 		doc.Remark("No tolerance is known for these. The columns are:"), doc.Remark("%s", strings.Join(lines, "\n"))}})
 }
 
@@ -370,8 +355,8 @@ func (p *Page) remarks(d *doc.Document) {
 
 // differ compares the trained models of the page with the first of them, paired by seed. measured and all belong to the
 // settings of the results, which are in the folder path.
-func (p *Page) differ(path string, results *sweep.Results, measured []figures.Measured, all []shown) error {
-	trained := slices.DeleteFunc(slices.Clone(p.Rows), func(r figures.ComparedRow) bool { return r.Measured == nil || r.Measured.Done == 0 })
+func (p *Page) differ(path string, results *sweep.Results, measured []Measured, all []shown) error {
+	trained := slices.DeleteFunc(slices.Clone(p.Rows), func(r ComparedRow) bool { return r.Measured == nil || r.Measured.Done == 0 })
 	if len(trained) < 2 {
 		return nil
 	}
@@ -406,7 +391,7 @@ func (p *Page) differ(path string, results *sweep.Results, measured []figures.Me
 		next++
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(measured, func(m figures.Measured) bool { _, ok := m.Differences[name]; return ok }) {
+		if slices.ContainsFunc(measured, func(m Measured) bool { _, ok := m.Differences[name]; return ok }) {
 			p.differing = append(p.differing, name)
 		}
 	}
@@ -441,16 +426,16 @@ func compared(r *sweep.Results) (names []string) {
 // Differences returns the differences of the trained models from the first one, with 95 % confidence intervals, and a sentence
 // about them. Without two common seeds the table is empty, and the sentence says why; with fewer than two trained models both are
 // empty.
-func (p *Page) Differences() (figures.Table, string) {
-	switch several := slices.ContainsFunc(p.Rows, func(r figures.ComparedRow) bool { return r.Measured != nil && r.Measured.Trials > 1 }); {
+func (p *Page) Differences() (*doc.Table, string) {
+	switch several := slices.ContainsFunc(p.Rows, func(r ComparedRow) bool { return r.Measured != nil && r.Measured.Trials > 1 }); {
 	case p.first == "":
-		return figures.Table{}, ""
+		return nil, ""
 	case len(p.differing) == 0 && several:
-		return figures.Table{}, fmt.Sprintf("No difference is shown: no model has two seeds in common with %s, the first trained model of this page, on the same images.", p.first)
+		return nil, fmt.Sprintf("No difference is shown: no model has two seeds in common with %s, the first trained model of this page, on the same images.", p.first)
 	case len(p.differing) == 0:
-		return figures.Table{}, "One seed shows no difference between models: give the sweep several seeds."
+		return nil, "One seed shows no difference between models: give the sweep several seeds."
 	}
-	return figures.DifferenceTable(p.Rows, p.differing), fmt.Sprintf("Each value is the mean difference from %s, the first trained model of this page, with its 95 %% confidence interval.", p.first)
+	return differenceTable(p.Rows, p.differing), fmt.Sprintf("Each value is the mean difference from %s, the first trained model of this page, with its 95 %% confidence interval.", p.first)
 }
 
 // differences writes the section of the differences between the models.
@@ -460,21 +445,21 @@ func (p *Page) differences(d *doc.Document) {
 		return
 	}
 	g := &doc.Group{Title: "Differences between models"}
-	if len(t.Rows) > 0 {
+	if t != nil && len(t.Rows) > 0 {
 		text += fmt.Sprintf(" Differences are paired by seed: mean ± t s / √n, by Student's t with n - 1 degrees of freedom. A difference is shown if its "+
 			"p-value is below 0.05 after Holm's correction for %d comparisons; \"%s\" would be shown alone. Intervals cover the choice of the seeds, "+
 			"not that of the measured images.", p.tests, metrics.Uncorrected)
 	}
 	g.Blocks = append(g.Blocks, doc.Remark("%s", text))
-	if len(t.Rows) > 0 {
-		g.Blocks = append(g.Blocks, t.Block())
+	if t != nil && len(t.Rows) > 0 {
+		g.Blocks = append(g.Blocks, t)
 	}
 	d.Add(g)
 }
 
 // labelled returns the name of a model with the target and weight of its KL penalty, which distinguish the settings of a
 // model.
-func labelled(r figures.ComparedRow) string {
+func labelled(r ComparedRow) string {
 	if p, beta := r.Penalty(); !math.IsNaN(p) {
 		return fmt.Sprintf("%s (p = %v, β = %v)", r.Name(), p, beta)
 	}

@@ -221,14 +221,14 @@ func Find(name string) (Reproduction, error) {
 
 // published returns the published rows of the reproduction: all rows of its first source, and those rows of the other
 // sources that match a measured model.
-func (r Reproduction) published(rows []figures.Published, measured []figures.Measured) []figures.Published {
+func (r Reproduction) published(rows []figures.Published, measured []Measured) []figures.Published {
 	var wanted []figures.Published
 	for i, source := range r.Sources {
 		for _, row := range rows {
 			if row.Source != source || row.Dataset != r.Dataset {
 				continue
 			}
-			if i == 0 || slices.ContainsFunc(measured, func(m figures.Measured) bool { return row.Is(m) }) {
+			if i == 0 || slices.ContainsFunc(measured, func(m Measured) bool { return corresponds(row, m) }) {
 				wanted = append(wanted, row)
 			}
 		}
@@ -238,7 +238,7 @@ func (r Reproduction) published(rows []figures.Published, measured []figures.Mea
 
 // shown is one setting of a sweep: its measured values, and the trial that represents it in figures.
 type shown struct {
-	figures.Measured
+	Measured
 	model *config.Model
 	row   *sweep.Row // the first finished trial; nil if there is none
 }
@@ -252,7 +252,7 @@ func settings(s *sweep.Sweep, r *sweep.Results) (all []shown, err error) {
 				strings.TrimSpace(setting.Model+" "+values(r.Keys, setting)))
 		}
 		m := s.Trials[i].Model
-		one := shown{model: m, Measured: figures.Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name, Split: r.Split,
+		one := shown{model: m, Measured: Measured{Model: setting.Model, Values: values(r.Keys, setting), Dataset: m.Dataset.Name, Split: r.Split,
 			Done: len(setting.Seeds), Trials: len(setting.Trials), Mean: setting.Mean, Deviation: setting.Deviation}}
 		one.P, one.Beta = Penalty(m)
 		if t := m.Training(); t.Method == "" {

@@ -160,14 +160,14 @@ func TestThePagePutsMeansOverSeedsNextToWhatWasPublished(t *testing.T) {
 		}
 	}
 	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "# Small\n", "\n\n**Answer.** "+p.Summary()+"\n\n## Reconstruction and sparsity\n", markdown(t, figures.JudgedTable(p.Rows)), markdown(t, figures.ShownTable(p.Rows)), "far away", "notes.md",
+	contains(t, page, "# Small\n", "\n\n**Answer.** "+p.Summary()+"\n\n## Reconstruction and sparsity\n", markdown(t, judgedTable(p.Rows)), markdown(t, shownOf(p.Rows)), "far away", "notes.md",
 		"**the bias not dilated, nothing clipped**", "**dead units**")
 	for _, never := range []string{"asked for", "nor for this one", "quick look", "**SVM**"} {
 		if strings.Contains(page, never) {
 			t.Errorf("the page says %q", never)
 		}
 	}
-	if table := read(t, filepath.Join(out, "page", "table.csv")); table != string(figures.ComparisonCSV(p.Rows)) {
+	if table := read(t, filepath.Join(out, "page", "table.csv")); table != string(comparisonCSV(p.Rows)) {
 		t.Errorf("the table is\n%s", table)
 	}
 	for _, drawing := range drawings {
@@ -332,7 +332,7 @@ func TestFailedTrialsAreToldAndSettingsAreNamedWhereModelsDoNotTellThemApart(t *
 
 func TestABaselineHasNoEpochsAndNoCourse(t *testing.T) {
 	p, _ := reproduce(t, t.TempDir(), "models", Options{})
-	i := slices.IndexFunc(p.Rows, func(r figures.ComparedRow) bool { return r.Name() == "components" })
+	i := slices.IndexFunc(p.Rows, func(r ComparedRow) bool { return r.Name() == "components" })
 	if i < 0 || p.Rows[i].Measured.Epochs != 0 {
 		t.Errorf("rows %+v", p.Rows)
 	}
@@ -352,14 +352,14 @@ func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *
 			if d := r.Drawing; d != nil && !slices.ContainsFunc(spec.Trials, func(trial config.Trial) bool { return trial.Model.Name == d.Features }) {
 				t.Errorf("no trial is of %s, the model of the features", d.Features)
 			}
-			var measured []figures.Measured
+			var measured []Measured
 			for _, trial := range spec.Trials {
-				m := figures.Measured{Model: trial.Model.Name, Dataset: trial.Model.Dataset.Name}
+				m := Measured{Model: trial.Model.Name, Dataset: trial.Model.Dataset.Name}
 				m.P, m.Beta = Penalty(trial.Model)
 				measured = append(measured, m)
 			}
 			for _, row := range r.published(figures.PublishedRows(), measured) {
-				if row.Source != "notebook" && !slices.ContainsFunc(measured, row.Is) { // notebooks hold more than is trained again
+				if row.Source != "notebook" && !slices.ContainsFunc(measured, func(m Measured) bool { return corresponds(row, m) }) { // notebooks hold more than is trained again
 					t.Errorf("%s (%s) has no trial", row.Label, row.Declared)
 				}
 			}

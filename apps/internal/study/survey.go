@@ -10,14 +10,13 @@ import (
 
 	"tessera"
 	"tessera/apps/show/doc"
-	"tessera/apps/show/figures"
 	"tessera/internal/sweep"
 )
 
 // survey returns the table of a page without published rows: a row for each setting, with mean and range over its seeds, and a
 // row for each model without a trial. A metric that does not apply to a model is "–". If the settings have several data sets, a
 // column names them.
-func (r Reproduction) survey(ctx context.Context, s *sweep.Sweep, results *sweep.Results, all []shown, o tessera.Options) (figures.Table, error) {
+func (r Reproduction) survey(ctx context.Context, s *sweep.Sweep, results *sweep.Results, all []shown, o tessera.Options) (*doc.Table, error) {
 	about := []string{"model", "images", "epochs", "seeds"}
 	several := slices.ContainsFunc(all, func(one shown) bool { return one.Dataset != all[0].Dataset })
 	if several {
@@ -28,11 +27,11 @@ func (r Reproduction) survey(ctx context.Context, s *sweep.Sweep, results *sweep
 	if r.Drawing != nil {
 		var err error
 		if drawn, err = r.Drawing.measure(ctx, s, results, o); err != nil {
-			return figures.Table{}, err
+			return nil, err
 		}
 		columns = slices.Concat(columns, drawnColumns)
 	}
-	t := figures.Table{Head: slices.Concat(about, columns, []string{"seconds"})}
+	t := &doc.Table{Columns: doc.Columns(slices.Concat(about, columns, []string{"seconds"})...)}
 	for i, setting := range results.Settings {
 		numbers := make([][]float64, len(columns)+1) // of every column, over the seeds
 		var images, passes []float64
@@ -69,19 +68,19 @@ func (r Reproduction) survey(ctx context.Context, s *sweep.Sweep, results *sweep
 				numbers[len(columns)] = append(numbers[len(columns)], seconds)
 			}
 		}
-		cells := []string{strings.TrimSpace(all[i].Model + " " + all[i].Values), ranged(images), ranged(passes), fmt.Sprintf("%d of %d", len(setting.Seeds), len(setting.Trials))}
+		cells := []any{strings.TrimSpace(all[i].Model + " " + all[i].Values), ranged(images), ranged(passes), fmt.Sprintf("%d of %d", len(setting.Seeds), len(setting.Trials))}
 		if several {
-			cells = slices.Insert(cells, 1, all[i].Dataset)
+			cells = slices.Insert(cells, 1, any(all[i].Dataset))
 		}
 		for _, over := range numbers {
 			cells = append(cells, ranged(over))
 		}
-		t.Rows = append(t.Rows, cells)
+		t.Row(cells...)
 	}
 	for _, u := range s.Unfit {
-		row := slices.Repeat([]string{"–"}, len(t.Head))
+		row := slices.Repeat([]any{"–"}, len(t.Columns))
 		row[0], row[len(about)-1] = strings.TrimSpace(u.Model+" "+u.Values), "0 of 0"
-		t.Rows = append(t.Rows, row)
+		t.Row(row...)
 	}
 	return t, nil
 }
@@ -110,7 +109,7 @@ func ranged(numbers []float64) string {
 
 // surveyed writes the table of a page without published rows.
 func (p *Page) surveyed(d *doc.Document) {
-	d.Add(p.Survey.Block(), doc.Remark("%s", "`images` is the number of fitted images, `epochs` that of epochs or iterations. Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time "+
+	d.Add(p.Survey, doc.Remark("%s", "`images` is the number of fitted images, `epochs` that of epochs or iterations. Means over the finished seeds, with the range in parentheses if the seeds differ; – where a metric does not apply. `seconds` is the wall time "+
 		"of the training on one thread, without the measurement: it depends on the machine and on what else runs there."))
 	if drawing := p.Drawing; drawing != nil {
 		d.Add(doc.Remark("`precision` and `recall` compare %d drawn images with as many test images, by the codes of `%s`, for %d seeds of the images of each run "+

@@ -3,11 +3,11 @@ package study
 import (
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"tessera/apps/show/doc"
-	"tessera/apps/show/figures"
 	"tessera/config"
 )
 
@@ -32,7 +32,7 @@ func TestAPageWithoutPublishedRowsHasOneTableWithRangesOverTheSeeds(t *testing.T
 			mse = append(mse, v)
 		}
 		if row[0] != "small" || row[1] != "100" || row[2] != "2" || row[3] != "2 of 2" || row[4] != ranged(mse) || row[5] != "–" ||
-			!regexp.MustCompile(`^[\d.e+-]+( \(|$)`).MatchString(row[6]) {
+			!regexp.MustCompile(`^[\d.e+-]+( \(|$)`).MatchString(doc.Text(row[6])) {
 			t.Errorf("row %d is %q, want 100 images, 2 epochs, the mse %s, no accuracy, and seconds", i, row, ranged(mse))
 		}
 	}
@@ -43,7 +43,7 @@ func TestAPageWithoutPublishedRowsHasOneTableWithRangesOverTheSeeds(t *testing.T
 			t.Errorf("the page says %q:\n%s", never, page)
 		}
 	}
-	if got := read(t, filepath.Join(out, "page", "table.csv")); got != string(p.Survey.CSV()) || strings.Count(got, "\n") != 3 {
+	if got := read(t, filepath.Join(out, "page", "table.csv")); got != string(csvOf(p.Survey)) || strings.Count(got, "\n") != 3 {
 		t.Errorf("the table is\n%s", got)
 	}
 }
@@ -63,7 +63,7 @@ func TestATrialThatFailedIsARowWithoutValues(t *testing.T) {
 
 func TestAModelWithoutATrialIsARowWithItsReason(t *testing.T) {
 	p, _ := reproduceAs(t, surveyed(), t.TempDir(), "late", Options{}, config.Passes(1))
-	if len(p.Survey.Rows) != 2 || p.Survey.Rows[0][3] != "1 of 1" || strings.Join(p.Survey.Rows[1], " ") != "late – – 0 of 0 – – –" {
+	if len(p.Survey.Rows) != 2 || p.Survey.Rows[0][3] != "1 of 1" || !slices.Equal(p.Survey.Rows[1], []any{"late", "–", "–", "0 of 0", "–", "–", "–"}) {
 		t.Errorf("got the rows %q", p.Survey.Rows)
 	}
 	contains(t, string(p.markdown()), "## Models without a trial\n\n- `late`: hook.prune: from: the phase begins after epoch 30")
@@ -84,7 +84,7 @@ func TestDrawnImagesHaveTheirPrecisionAndRecall(t *testing.T) {
 	contains(t, string(p.markdown()), "| mse | precision | recall | precision, mixture | recall, mixture | seconds |", "compare 20 drawn images with as many test images, by the codes of `small`, for 2 seeds")
 	small, components := p.Survey.Rows[0], p.Survey.Rows[1]
 	for i := 5; i < 9; i++ {
-		if share := regexp.MustCompile(`^[01][\d.]*( \(|$)`); !share.MatchString(components[i]) || small[i] != "–" {
+		if share := regexp.MustCompile(`^[01][\d.]*( \(|$)`); !share.MatchString(doc.Text(components[i])) || small[i] != "–" {
 			t.Errorf("column %d: got %q and %q, want a share, and none for the model of the features", i, components[i], small[i])
 		}
 	}
@@ -105,15 +105,21 @@ func TestRangesAreShort(t *testing.T) {
 			t.Errorf("%v: got %q, want %q", numbers, got, want)
 		}
 	}
-	if got := string(figures.Table{Head: []string{"a", "b"}, Rows: [][]string{{"1, 2", "x"}}}.CSV()); got != "a,b\n\"1, 2\",x\n" {
+	if got := string(csvOf(&doc.Table{Columns: doc.Columns("a", "b"), Rows: [][]any{{"1, 2", "x"}}})); got != "a,b\n\"1, 2\",x\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
+// shownOf is the second table of a page.
+func shownOf(rows []ComparedRow) *doc.Table {
+	t, _ := shownTable(rows)
+	return t
+}
+
 // markdown is the text of a table on a page.
-func markdown(t *testing.T, table figures.Table) string {
+func markdown(t *testing.T, table *doc.Table) string {
 	var b strings.Builder
-	if err := (&doc.Document{Blocks: []doc.Block{table.Block()}}).Markdown(&b); err != nil {
+	if err := (&doc.Document{Blocks: []doc.Block{table}}).Markdown(&b); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

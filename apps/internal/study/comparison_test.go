@@ -1,23 +1,22 @@
-package figures
+package study
 
 import (
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
-	"tessera/apps/show/doc"
+	"tessera/apps/show/figures"
 	"tessera/metrics"
 )
 
-// compared returns a small table with one row for each case: within the tolerance, outside by one metric, outside by both,
+// comparedRows returns a small table with one row for each case: within the tolerance, outside by one metric, outside by both,
 // without a trial, without p and beta, and unpublished.
-func compared() []ComparedRow {
+func comparedRows() []ComparedRow {
 	nan := math.NaN()
-	published := func(model, declared string, p, beta, mse, hoyer, maxApprox, svm float64, note string) Published {
-		return Published{Source: "table 1", Dataset: "bars", Model: model, Declared: declared, Note: note, Point: Point{P: p, Beta: beta,
+	published := func(model, declared string, p, beta, mse, hoyer, maxApprox, svm float64, note string) figures.Published {
+		return figures.Published{Source: "table 1", Dataset: "bars", Model: model, Declared: declared, Note: note, Point: figures.Point{P: p, Beta: beta,
 			Values: numbers("max_approx_bias_dilated", 2*maxApprox, "svm_accuracy", svm, "svm_std", svm/20, "mse", mse, "hoyer", hoyer, "max_approx", maxApprox)}}
 	}
 	measured := func(model string, p, beta float64, epochs, done int, mse, hoyer float64) Measured {
@@ -31,8 +30,8 @@ func compared() []ComparedRow {
 		}
 		return m
 	}
-	return Compare(
-		[]Published{
+	return pair(
+		[]figures.Published{
 			published("nmf", "nmf", nan, nan, 0.0109, 0.65, 0.107, 0.812, "fitted on the test images"),
 			published("shallow", "shallow-p20", 0.2, 0.001, 0.0100, 0.30, 1, 0.8, ""),
 			published("shallow", "shallow-p10", 0.1, 0.001, 0.0200, 0.40, 1, nan, ""),
@@ -49,10 +48,11 @@ func compared() []ComparedRow {
 }
 
 func TestComparisonsAreTheGoldenTables(t *testing.T) {
-	rows := compared()
+	rows := comparedRows()
+	shown, _ := shownTable(rows)
 	for name, text := range map[string]string{
-		"comparison.md":  markdown(t, JudgedTable(rows)) + "\n" + markdown(t, ShownTable(rows)),
-		"comparison.csv": string(ComparisonCSV(rows)),
+		"comparison.md":  markdown(t, judgedTable(rows)) + "\n" + markdown(t, shown),
+		"comparison.csv": string(comparisonCSV(rows)),
 	} {
 		golden := filepath.Join("testdata", name)
 		if *update {
@@ -71,7 +71,7 @@ func TestComparisonsAreTheGoldenTables(t *testing.T) {
 }
 
 func TestVerdictsByHand(t *testing.T) {
-	rows := compared()
+	rows := comparedRows()
 	var got []string
 	for _, r := range rows {
 		got = append(got, r.Name()+": "+r.Verdict())
@@ -107,7 +107,7 @@ func TestARowWithoutAPublishedMetricIsNotWithin(t *testing.T) {
 		{numbers("mse", 0), numbers("mse", 0), "not measured: mse"}, // no relative difference
 		{numbers("max_approx", 1), numbers("mse", 1), ""},
 	} {
-		r := ComparedRow{Published: &Published{Point: Point{Values: c.published}}, Measured: &Measured{Done: 1, Mean: c.measured}}
+		r := ComparedRow{Published: &figures.Published{Point: figures.Point{Values: c.published}}, Measured: &Measured{Done: 1, Mean: c.measured}}
 		if got := r.Verdict(); got != c.want {
 			t.Errorf("published %v, measured %v: got %q, want %q", c.published, c.measured, got, c.want)
 		}
@@ -115,7 +115,7 @@ func TestARowWithoutAPublishedMetricIsNotWithin(t *testing.T) {
 }
 
 func TestRowsAreOfTheSameDataTargetAndWeight(t *testing.T) {
-	p := Published{Dataset: "bars", Declared: "m", Point: Point{P: 0.1, Beta: 0.5}}
+	p := figures.Published{Dataset: "bars", Declared: "m", Point: figures.Point{P: 0.1, Beta: 0.5}}
 	for _, c := range []struct {
 		m    Measured
 		want bool
@@ -127,34 +127,42 @@ func TestRowsAreOfTheSameDataTargetAndWeight(t *testing.T) {
 		{Measured{Model: "m", Dataset: "swimmer", P: 0.1, Beta: 0.5}, false},
 		{Measured{Model: "n", Dataset: "bars", P: 0.1, Beta: 0.5}, false},
 	} {
-		if got := p.Is(c.m); got != c.want {
+		if got := corresponds(p, c.m); got != c.want {
 			t.Errorf("%+v: got %v", c.m, got)
 		}
 	}
 }
 
 func TestOneTrialIsOfOneRowOnly(t *testing.T) {
-	p := Published{Dataset: "bars", Declared: "m", Point: Point{P: math.NaN(), Beta: math.NaN()}}
-	rows := Compare([]Published{p, p}, []Measured{{Model: "m", Dataset: "bars"}})
+	p := figures.Published{Dataset: "bars", Declared: "m", Point: figures.Point{P: math.NaN(), Beta: math.NaN()}}
+	rows := pair([]figures.Published{p, p}, []Measured{{Model: "m", Dataset: "bars"}})
 	if len(rows) != 2 || rows[0].Measured == nil || rows[1].Measured != nil {
 		t.Errorf("got %+v", rows)
 	}
 }
 
-// markdown is the text of a table on a page.
-func markdown(t *testing.T, table Table) string {
-	var b strings.Builder
-	if err := (&doc.Document{Blocks: []doc.Block{table.Block()}}).Markdown(&b); err != nil {
-		t.Fatal(err)
+// numbers returns values by name. Its arguments are a name, its number, the next name, and so on; a NaN omits the name.
+func numbers(pairs ...any) (v metrics.Values) {
+	for i := 0; i < len(pairs); i += 2 {
+		var number float64
+		switch n := pairs[i+1].(type) {
+		case int:
+			number = float64(n)
+		case float64:
+			number = n
+		}
+		if !math.IsNaN(number) {
+			v.Set(pairs[i].(string), number)
+		}
 	}
-	return b.String()
+	return v
 }
 
 func TestADifferenceOfFewerSeedsSaysHowMany(t *testing.T) {
 	m := &Measured{Model: "small", P: math.NaN(), Beta: math.NaN(), Pairs: 3, Differences: map[string]metrics.Paired{
 		"mse": {Pairs: 3, Mean: 2, Low: 1, High: 3}, "accuracy": {Pairs: 2, Mean: 2, Low: 1, High: 3}}}
-	got := DifferenceTable([]ComparedRow{{Measured: m}}, []string{"mse", "accuracy"})
-	if want := []string{"small", "-", "-", "3", "+2 [1, 3]", "+2 [1, 3] (2 seeds)"}; len(got.Rows) != 1 || !slices.Equal(got.Rows[0], want) {
+	got := differenceTable([]ComparedRow{{Measured: m}}, []string{"mse", "accuracy"})
+	if want := []any{"small", "-", "-", "3", "+2 [1, 3]", "+2 [1, 3] (2 seeds)"}; len(got.Rows) != 1 || !slices.Equal(got.Rows[0], want) {
 		t.Errorf("got %q, want %q", got.Rows, want)
 	}
 }
