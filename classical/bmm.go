@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/vectors"
 )
 
 var _ family = (*bernoulli)(nil)
@@ -99,7 +100,7 @@ func (b *bernoulli) held() ([]int, string) { return nil, "" }
 func (b *bernoulli) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
 	eta, constants := make([]float64, len(b.p)), make([]float64, b.components)
 	_ = b.natural(eta, constants) // the parameters of a fitted model are sound
-	logits := parameter(p, "logits", []int{b.components, b.pixels}, narrow(eta))
+	logits := parameter(p, "logits", []int{b.components, b.pixels}, vectors.Narrow(eta))
 	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, logits}, Shape: []int{x.Shape[0], b.components}}, constants
 }
 

@@ -13,6 +13,7 @@ import (
 	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
@@ -139,7 +140,7 @@ func (m *em) settle() error {
 		m.atoms[i] = float32(v)
 	}
 	if !absolute {
-		m.bias = narrow(m.origin)
+		m.bias = vectors.Narrow(m.origin)
 	}
 	return nil
 }
@@ -216,7 +217,7 @@ func (m *em) Infer(images []float32) ([]float32, error) {
 }
 
 func (m *em) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	return m.hidden.expression(p, ir.Point(ir.Sub, x.Shape, x, row(p, originName, narrow(m.origin))))
+	return m.hidden.expression(p, ir.Point(ir.Sub, x.Shape, x, row(p, originName, vectors.Narrow(m.origin))))
 }
 
 func (m *em) LogLikelihood(images []float32) ([]float64, error) {

@@ -12,6 +12,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/vectors"
 )
 
 var _ hidden = (*latent)(nil)
@@ -253,7 +254,7 @@ func (f *latent) parameters() map[string][]float64 {
 func (f *latent) atoms() ([]float64, bool) { return f.loadings, false }
 
 func (f *latent) expression(p *ir.Module, x *ir.Value) *ir.Value {
-	inferred := parameter(p, "inferred", []int{f.k, f.d}, narrow(f.inferred))
+	inferred := parameter(p, "inferred", []int{f.k, f.d}, vectors.Narrow(f.inferred))
 	return &ir.Value{Op: ir.Product{TransB: true}, Args: []*ir.Value{x, inferred}, Shape: []int{x.Shape[0], f.k}}
 }
 

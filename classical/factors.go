@@ -668,11 +668,11 @@ func (f *factors) randomFactors() {
 // Recognition 41(4), 2008.
 func (f *factors) nndsvd() error {
 	n, p, k := f.n, f.pixels, f.units
-	values, vectors, err := leading(min(n, p), k, f.seed, f.timesGram())
+	values, singular, err := leading(min(n, p), k, f.seed, f.timesGram())
 	if err != nil {
 		return err
 	}
-	if side := narrow(vectors); n < p { // the singular vectors on the smaller side
+	if side := vectors.Narrow(singular); n < p { // the singular vectors on the smaller side
 		f.codes, f.atoms = side, f.mixture(side)
 	} else {
 		f.atoms, f.codes = side, f.product(side)

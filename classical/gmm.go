@@ -12,6 +12,7 @@ import (
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/vectors"
 )
 
 var _ family = (*gaussian)(nil)
@@ -409,12 +410,12 @@ func (g *gaussian) scores(p *ir.Module, x *ir.Value) (*ir.Value, []float64) {
 	shape := []int{batch, k, d}
 	var spread *ir.Value
 	if g.covariance == full || g.covariance == tied {
-		y := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{x, parameter(p, "roots", []int{d, k * d}, narrow(roots))}, Shape: []int{batch, k * d}}
-		spread = ir.Point(ir.Sub, y.Shape, y, row(p, "means", narrow(means)))
+		y := &ir.Value{Op: ir.Product{}, Args: []*ir.Value{x, parameter(p, "roots", []int{d, k * d}, vectors.Narrow(roots))}, Shape: []int{batch, k * d}}
+		spread = ir.Point(ir.Sub, y.Shape, y, row(p, "means", vectors.Narrow(means)))
 	} else {
 		wide := ir.Reshaped(ir.Broadcasted(ir.Reshaped(x, []int{batch, 1, d}), shape), []int{batch, k * d})
-		away := ir.Point(ir.Sub, wide.Shape, wide, row(p, "means", narrow(means)))
-		spread = ir.Point(ir.Mul, away.Shape, away, row(p, "deviations", narrow(factors)))
+		away := ir.Point(ir.Sub, wide.Shape, wide, row(p, "means", vectors.Narrow(means)))
+		spread = ir.Point(ir.Mul, away.Shape, away, row(p, "deviations", vectors.Narrow(factors)))
 	}
 	squares := ir.Reshaped(ir.Point(ir.Square, spread.Shape, spread), shape)
 	sum := ir.Reduce(ir.Sum, squares, []int{batch, k}, 2)

@@ -15,6 +15,7 @@ import (
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/metrics"
 )
 
@@ -235,7 +236,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !reflect.DeepEqual(code, m.rows[3*i:3*i+3]) || !reflect.DeepEqual(narrow(code), codes[3*i:3*i+3]) {
+		if !reflect.DeepEqual(code, m.rows[3*i:3*i+3]) || !reflect.DeepEqual(vectors.Narrow(code), codes[3*i:3*i+3]) {
 			t.Fatalf("row %d: folded in as %v and %v, fitted as %v", i, code, codes[3*i:3*i+3], m.rows[3*i:3*i+3])
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 )
 
 var _ hidden = (*mixture)(nil)
@@ -277,7 +278,7 @@ func (m *mixture) expression(p *ir.Module, x *ir.Value) *ir.Value {
 	for k, w := range m.weights {
 		constants[k] += math.Log(max(w, leastVariance)) // a component without weight keeps none, and no infinity is exported
 	}
-	scores = ir.Point(ir.Add, scores.Shape, scores, row(p, "constants", narrow(constants)))
+	scores = ir.Point(ir.Add, scores.Shape, scores, row(p, "constants", vectors.Narrow(constants)))
 	column := []int{scores.Shape[0], 1}
 	most := ir.Broadcasted(ir.Reduce(ir.Max, scores, column, 1), scores.Shape)
 	e := ir.Point(ir.Exp, scores.Shape, ir.Point(ir.Sub, scores.Shape, scores, most))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 )
 
 // plainNNSAE computes the published rule by plain loops in float64, from the model's start.
@@ -85,7 +86,7 @@ func TestNNSAEIsThePublishedRule(t *testing.T) {
 			}
 		}
 		for name, pair := range map[string][2][]float32{
-			"atoms": {m.atoms, narrow(w)}, "slopes": {m.slopes, narrow(a)}, "offsets": {m.offsets, narrow(b)},
+			"atoms": {m.atoms, vectors.Narrow(w)}, "slopes": {m.slopes, vectors.Narrow(a)}, "offsets": {m.offsets, vectors.Narrow(b)},
 		} {
 			if d := worst(pair[0], pair[1]); d > 2e-4 {
 				t.Errorf("%s differ by %v from plain loops", name, d)

@@ -13,6 +13,7 @@ import (
 	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 )
 
 var _ Algorithm = (*pca)(nil)
@@ -331,19 +332,11 @@ func (m *pca) fromDual(u, values, centred []float64) []float64 {
 // keep stores the first components.
 func (m *pca) keep(values, v, mean []float64) {
 	flipSigns(v, m.units, m.pixels)
-	m.atoms, m.bias = narrow(v[:m.units*m.pixels]), narrow(mean)
+	m.atoms, m.bias = vectors.Narrow(v[:m.units*m.pixels]), vectors.Narrow(mean)
 	m.variances = make([]float32, m.units)
 	for i := range m.variances {
 		m.variances[i] = float32(values[i] / float64(max(m.images.Len()-1, 1)))
 	}
-}
-
-func narrow(a []float64) []float32 {
-	n := make([]float32, len(a))
-	for i, v := range a {
-		n[i] = float32(v)
-	}
-	return n
 }
 
 // Infer implements [Algorithm]: (X - mean) W', or the expected codes of images with missing entries.

@@ -9,6 +9,7 @@ import (
 
 	"tessera/internal/engine/kernel"
 	"tessera/internal/parallel/team"
+	"tessera/internal/vectors"
 )
 
 const (
@@ -338,7 +339,7 @@ func (f *ppca) settle(all []float64) error {
 	for j := range means {
 		means[j] = f.origin[j] + f.offset[j]
 	}
-	m.atoms, m.bias = narrow(atoms), narrow(means)
+	m.atoms, m.bias = vectors.Narrow(atoms), vectors.Narrow(means)
 	return nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 
 	"tessera/config/part"
@@ -85,6 +86,18 @@ func standardError(values []float64) float64 {
 		squares += (v - mean) * (v - mean)
 	}
 	return math.Sqrt(squares / (n - 1) / n)
+}
+
+// fitTo fits a method, with k components instead of its own number, to images.
+func fitTo(ctx context.Context, method Method, k int, seed uint64, images Images) (Model, error) {
+	sized := reflect.New(reflect.TypeOf(method).Elem())
+	sized.Elem().Set(reflect.ValueOf(method).Elem())
+	sized.Elem().FieldByName("Components").SetInt(int64(k))
+	m, err := sized.Interface().(Method).New([]int{images.Pixels()}, seed)
+	if err == nil {
+		_, err = Fit(ctx, m, images, nil)
+	}
+	return m, err
 }
 
 // validation contains the inputs that all blocks share.
@@ -175,13 +188,8 @@ type predictor func(ctx context.Context, b, c, d []float32, k, pixels int) ([]fl
 
 // predictNMF factorises the block D, with k components.
 func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error) {
-	settings := *v.method.(*NMF)
-	settings.Components = k
-	m, err := settings.New([]int{pixels}, v.seed)
+	m, err := fitTo(ctx, v.method, k, v.seed, Matrix{d, pixels})
 	if err != nil {
-		return nil, err
-	}
-	if _, err := Fit(ctx, m, Matrix{d, pixels}, nil); err != nil {
 		return nil, err
 	}
 	left, err := m.Encode(b)
@@ -201,11 +209,8 @@ func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixel
 // predictPCA fits D once, for the largest number of components: the first components are those of a smaller number.
 func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (predictor, error) {
 	most := slices.Max(v.components)
-	model, err := (&PCA{Components: most}).New([]int{pixels}, v.seed)
+	model, err := fitTo(ctx, &PCA{}, most, v.seed, Matrix{d, pixels})
 	if err != nil {
-		return nil, err
-	}
-	if _, err := Fit(ctx, model, Matrix{d, pixels}, nil); err != nil {
 		return nil, err
 	}
 	scores, err := model.Encode(d)

@@ -26,16 +26,10 @@ type RankClusters struct {
 // Computational and Applied Mathematics 20, 1987.
 func CrossValidateClusters(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) (results []RankClusters, err error) {
-	settings, ok := method.(*KMeans)
-	if !ok && method != nil {
+	if _, ok := method.(*KMeans); !ok && method != nil {
 		return nil, part.KeyError{Key: "kind", Problem: `clusters are compared of kind = "kmeans"`}
 	}
 	v := foldwise{images: images, components: components, folds: folds, seed: seed, report: report}
-	v.method = func(k int) (Method, error) {
-		sized := *settings
-		sized.Components = k
-		return &sized, nil
-	}
 	v.sum = func(m Model, rows []float32) (float64, error) {
 		hard := coderOf(m).(interface {
 			squares(rows []float32) float64

@@ -31,8 +31,12 @@ type RankDensity struct {
 // 10(1), 2000; G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978.
 func CrossValidateDensity(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
 	report func(done int)) (results []RankDensity, err error) {
+	switch method.(type) {
+	case nil, *GMM, *BMM, *FactorAnalysis:
+	default:
+		return nil, part.KeyError{Key: "kind", Problem: `cross-validated likelihoods compare densities: want kind = "gmm", "bmm" or "factor_analysis"`}
+	}
 	v := foldwise{images: images, components: components, folds: folds, seed: seed, report: report}
-	v.method = func(k int) (Method, error) { return sizedDensity(method, k) }
 	v.sum = func(m Model, rows []float32) (float64, error) {
 		values, err := coderOf(m).(metrics.Density).LogLikelihood(rows)
 		return sum(values), err
@@ -59,7 +63,6 @@ type foldwise struct {
 	folds      int
 	seed       uint64
 	report     func(done int)
-	method     func(k int) (Method, error)
 	sum        func(m Model, rows []float32) (float64, error) // returns the sum of a measure over rows
 }
 
@@ -91,7 +94,7 @@ func (v *foldwise) run(ctx context.Context, method Method, each func(k int, m Mo
 	done := 0
 	for _, k := range v.components {
 		measure := func(rows, measured []float32) (Model, float64, error) {
-			m, err := v.fitted(ctx, k, p, rows)
+			m, err := fitTo(ctx, method, k, v.seed, Matrix{rows, p})
 			if err != nil {
 				return nil, 0, err
 			}
@@ -120,37 +123,4 @@ func (v *foldwise) run(ctx context.Context, method Method, each func(k int, m Mo
 		}
 	}
 	return nil
-}
-
-// fitted fits k components to rows of p values.
-func (v *foldwise) fitted(ctx context.Context, k, p int, rows []float32) (Model, error) {
-	sized, err := v.method(k)
-	if err != nil {
-		return nil, err
-	}
-	m, err := sized.New([]int{p}, v.seed)
-	if err != nil {
-		return nil, err
-	}
-	_, err = Fit(ctx, m, Matrix{rows, p}, nil)
-	return m, err
-}
-
-// sizedDensity returns the method with k components.
-func sizedDensity(method Method, k int) (Method, error) {
-	switch s := method.(type) {
-	case *GMM:
-		c := *s
-		c.Components = k
-		return &c, nil
-	case *BMM:
-		c := *s
-		c.Components = k
-		return &c, nil
-	case *FactorAnalysis:
-		c := *s
-		c.Components = k
-		return &c, nil
-	}
-	return nil, part.KeyError{Key: "kind", Problem: `cross-validated likelihoods compare densities: want kind = "gmm", "bmm" or "factor_analysis"`}
 }

@@ -48,18 +48,12 @@ func CrossValidateEntries(ctx context.Context, method Method, images Images, com
 	var results []RankEntries
 	done := 0
 	for _, k := range components {
-		own := *settings
-		own.Components = k
 		r := RankEntries{Components: k}
 		var errs []float64
 		squares, count, fitted, of := 0.0, 0, 0.0, 0
 		for fold := range folds {
-			model, err := own.New([]int{d.pixels}, seed)
+			model, err := fitTo(ctx, method, k, seed, d.without(fold))
 			if err != nil {
-				return nil, err
-			}
-			rest := d.without(fold)
-			if _, err := Fit(ctx, model, rest, nil); err != nil {
 				return nil, err
 			}
 			m := model.(*matrixFactorisation)
