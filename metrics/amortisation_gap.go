@@ -61,8 +61,7 @@ func (*AmortisationGap) Describe() Description {
 
 func (m *AmortisationGap) Start(s *Subject) (Meter, error) {
 	if s.Units > gapMost {
-		why := NotApplicable(fmt.Sprintf("there are more than %d units", gapMost))
-		return Fixed(why, why), nil
+		return Fixed(NotApplicable(fmt.Sprintf("there are more than %d units", gapMost))), nil
 	}
 	pixels, most := volume.Of(s.Shape), cmp.Or(m.Images, gapImages)
 	return &gapMeter{s.Atoms, newSpaced(s, pixels, most), newSpaced(s, s.Atoms.Count, most), newSpaced(s, pixels, most)}, nil
@@ -88,14 +87,12 @@ func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 	encoded := make([]float64, len(m.codes.rows)) // contributions
 	for i, v := range m.codes.rows {
 		if v < 0 {
-			why := NotApplicable("some codes are negative")
-			return []Value{why, why}, nil
+			return []Value{NotApplicable("some codes are negative")}, nil
 		}
 		encoded[i] = float64(v) * p.scales[i%p.k]
 	}
 	if !p.reconstructs(encoded, m.outputs.rows) {
-		why := NotApplicable("the reconstructions are not sums of the atoms and the bias")
-		return []Value{why, why}, nil
+		return []Value{NotApplicable("the reconstructions are not sums of the atoms and the bias")}, nil
 	}
 	own := p.error(encoded)
 	best, err := p.matched(ctx, p.sparsity(encoded))
@@ -103,8 +100,7 @@ func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 		return nil, err
 	}
 	if best == nil {
-		why := NotApplicable("no penalty that was tried makes l1-penalised codes of these atoms as sparse as the encoder's")
-		return []Value{why, why}, nil
+		return []Value{NotApplicable("no penalty that was tried makes l1-penalised codes of these atoms as sparse as the encoder's")}, nil
 	}
 	gap := own - p.error(best)
 	if own == 0 {

@@ -30,7 +30,7 @@ func TestClustersEqualScikitLearns(t *testing.T) {
 			codes[j*c.Units+cluster] = 0.7
 		}
 		m := &clustersMeter{units: c.Units}
-		s := &silhouetteMeter{units: c.Units, kept: newSpread(len(c.Clusters), MostSilhouette, c.Width)}
+		s := &silhouetteMeter{newSpaced(&Subject{Images: len(c.Clusters)}, c.Width, MostSilhouette), newSpaced(&Subject{Images: len(c.Clusters)}, c.Units, MostSilhouette)}
 		for _, half := range [][2]int{{0, len(c.Clusters) / 2}, {len(c.Clusters) / 2, len(c.Clusters)}} {
 			b := &Batch{Images: c.X[half[0]*c.Width : half[1]*c.Width], Codes: codes[half[0]*c.Units : half[1]*c.Units], Labels: c.Labels[half[0]:half[1]]}
 			if err := m.Add(b); err != nil {

@@ -75,7 +75,7 @@ func perplexity(counts [][]float64) Value {
 			total += v
 		}
 		if total == 0 {
-			return NotApplicable("there are no images")
+			return NotApplicable(noImages)
 		}
 		for _, v := range n {
 			if v > 0 {

@@ -30,8 +30,7 @@ func init() {
 			}
 		}
 		if n < 2 {
-			missing := NotApplicable("fewer than two atoms are not zero")
-			return Fixed(missing, missing), nil
+			return Fixed(NotApplicable("fewer than two atoms are not zero")), nil
 		}
 		most, sum := 0.0, 0.0
 		const rows = 64

@@ -63,8 +63,7 @@ func (m *DBNBound) Start(s *Subject) (Meter, error) {
 		meter.machines, err = c.DeepBelief()
 	}
 	if err != nil {
-		meter.missing = err.Error()
-		return meter, nil
+		return Fixed(NotApplicable(err.Error())), nil
 	}
 	meter.net = boltzmann.NewNet(meter.machines)
 	return meter, nil
@@ -75,7 +74,6 @@ type beliefMeter struct {
 	DBNBound
 	machines []*boltzmann.Machine
 	net      *boltzmann.Net
-	missing  string // why the metric is not applicable; "" if it is
 
 	bound float64
 	top   []float64 // sums of the visible units of the last machine
@@ -83,9 +81,6 @@ type beliefMeter struct {
 }
 
 func (m *beliefMeter) Add(b *Batch) error {
-	if m.missing != "" {
-		return nil
-	}
 	pixels := len(m.machines[0].VisibleBias)
 	images := append([]float32(nil), b.Images...)
 	n := len(images) / pixels
@@ -114,12 +109,8 @@ func (m *beliefMeter) Add(b *Batch) error {
 }
 
 func (m *beliefMeter) Values(ctx context.Context) ([]Value, error) {
-	none := func(why string) []Value { return []Value{NotApplicable(why), NotApplicable(why), NotApplicable(why)} }
-	if m.n == 0 && m.missing == "" {
-		m.missing = "there are no images"
-	}
-	if m.missing != "" {
-		return none(m.missing), nil
+	if m.n == 0 {
+		return []Value{NotApplicable(noImages)}, nil
 	}
 	mean := make([]float64, len(m.top))
 	for i, s := range m.top {
@@ -130,7 +121,7 @@ func (m *beliefMeter) Values(ctx context.Context) ([]Value, error) {
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return none(err.Error()), nil
+		return []Value{NotApplicable(err.Error())}, nil
 	}
 	return []Value{Number(m.bound/float64(m.n) - z.LogZ), Number(z.LogZ), Number(z.Error)}, nil
 }

@@ -25,56 +25,35 @@ func init() {
 	}, func(s *Subject) (Meter, error) {
 		sampler, ok := As[Sampler](s.Coder)
 		if !ok {
-			none := NotApplicable(ErrNoSampler.Error())
-			return Fixed(none, none), nil
+			return Fixed(NotApplicable(ErrNoSampler.Error())), nil
 		}
-		return &drawnMeter{sampler: sampler, seed: s.Seed, kept: newSpread(s.Images, mostDrawn, volume.Of(s.Shape))}, nil
+		return &drawnMeter{sampler: sampler, seed: s.Seed, spaced: newSpaced(s, volume.Of(s.Shape), mostDrawn)}, nil
 	})
 }
 
 type drawnMeter struct {
+	spaced
 	sampler Sampler
 	seed    uint64
-	kept    spread
 }
 
 func (m *drawnMeter) Add(b *Batch) error {
-	m.kept.add(b.Images, func(int) {})
+	m.add(b.Images)
 	return nil
 }
 
 func (m *drawnMeter) Values(ctx context.Context) ([]Value, error) {
-	n := len(m.kept.rows) / m.kept.width
+	n := len(m.rows) / m.width
 	if n <= drawnNeighbours {
-		none := NotApplicable("there are too few images")
-		return []Value{none, none}, nil
+		return []Value{NotApplicable("there are too few images")}, nil
 	}
 	drawn, err := m.sampler.Draw(ctx, n, m.seed)
 	if errors.Is(err, ErrNoSampler) {
-		none := NotApplicable(err.Error())
-		return []Value{none, none}, nil
+		return []Value{NotApplicable(err.Error())}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	precision, recall, err := PrecisionRecall(m.kept.rows, drawn, m.kept.width, drawnNeighbours)
+	precision, recall, err := PrecisionRecall(m.rows, drawn, m.width, drawnNeighbours)
 	return []Value{Number(precision), Number(recall)}, err
-}
-
-// spread keeps at most a number of rows, evenly spaced.
-type spread struct {
-	width, every, seen int
-	rows               []float32
-}
-
-func newSpread(n, most, width int) spread { return spread{width: width, every: (n + most - 1) / most} }
-
-// add adds rows, and calls f with the index of each row that is kept.
-func (s *spread) add(rows []float32, f func(i int)) {
-	for i := range len(rows) / s.width {
-		if s.seen++; (s.seen-1)%s.every == 0 {
-			s.rows = append(s.rows, rows[i*s.width:(i+1)*s.width]...)
-			f(i)
-		}
-	}
 }

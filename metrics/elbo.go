@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -147,14 +148,12 @@ func (m *boundMeter) Add(b *Batch) error {
 }
 
 func (m *boundMeter) Values(context.Context) ([]Value, error) {
-	if m.n == 0 && m.missing == "" {
-		m.missing = "there are no images"
+	if m.missing != "" || m.n == 0 {
+		return []Value{NotApplicable(cmp.Or(m.missing, noImages))}, nil
 	}
 	values := make([]Value, len(m.sums))
 	for i, sum := range m.sums {
-		if values[i] = Number(sum / float64(m.n)); m.missing != "" {
-			values[i] = NotApplicable(m.missing)
-		}
+		values[i] = Number(sum / float64(m.n))
 	}
 	return values, nil
 }

@@ -376,17 +376,17 @@ func (m *Meters) Values(ctx context.Context) (Values, error) {
 // values returns the selected values with their full names.
 func (run running) values(ctx context.Context) (chosen Values, err error) {
 	measures, names := run.choice.Metric.Describe().Measures, run.choice.names()
-	all := make([]Value, len(measures))
-	for i := range all {
-		all[i].Missing = run.missing
-	}
+	all := []Value{NotApplicable(run.missing)}
 	if run.meter != nil {
 		err = run.choice.guarded(func() error { all, err = run.meter.Values(ctx); return err })
 		if lacking, ok := errors.AsType[*data.Error](err); ok && run.choice.Optional { // such as a class with too few images
-			all = slices.Repeat([]Value{NotApplicable(lacking.Problem)}, len(measures))
+			all = []Value{NotApplicable(lacking.Problem)}
 		} else if err != nil {
 			return nil, err
 		}
+	}
+	if len(all) == 1 && all[0].Missing != "" {
+		all = slices.Repeat(all, len(measures))
 	}
 	if len(all) != len(measures) {
 		return nil, fmt.Errorf("metrics: %s gives %d values, want %d", measures[0].Name, len(all), len(measures))

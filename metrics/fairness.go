@@ -252,7 +252,7 @@ func (m *fairnessMeter) Values(ctx context.Context) (values []Value, err error) 
 		m.missing = "no sample has a known class and a known group"
 	}
 	if m.missing != "" {
-		return slices.Repeat([]Value{NotApplicable(m.missing)}, 2*len(fairnessRates)+1), nil
+		return []Value{NotApplicable(m.missing)}, nil
 	}
 	m.rates = nil
 	for _, g := range groups {

@@ -38,8 +38,7 @@ func init() {
 		Reads: ReadsAtoms | ReadsPictures, ScaleFree: true, OnRequest: true, Partial: true,
 	}, func(s *Subject) (Meter, error) {
 		if len(s.Atoms.Shape) == 3 && s.Atoms.Shape[2] != 1 {
-			missing := NotApplicable("the atoms have several channels")
-			return Fixed(missing, missing), nil
+			return Fixed(NotApplicable("the atoms have several channels")), nil
 		}
 		count, fit, n := 0, 0.0, 0
 		for j := range s.Atoms.Count {
@@ -54,8 +53,7 @@ func init() {
 			}
 		}
 		if n == 0 {
-			missing := NotApplicable("every atom is zero")
-			return Fixed(missing, missing), nil
+			return Fixed(NotApplicable("every atom is zero")), nil
 		}
 		return Fixed(Number(float64(count)), Number(fit/float64(n))), nil
 	})

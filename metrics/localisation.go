@@ -41,8 +41,7 @@ func init() {
 			entropy += e.entropy()
 		}
 		if n == 0 {
-			missing := NotApplicable("every atom is zero")
-			return Fixed(missing, missing, missing, missing), nil
+			return Fixed(NotApplicable("every atom is zero")), nil
 		}
 		mean := func(sum float64) Value { return Number(sum / float64(n)) }
 		return Fixed(mean(area), mean(components), mean(radius), mean(entropy)), nil

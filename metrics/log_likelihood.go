@@ -35,8 +35,7 @@ func init() {
 	}, func(s *Subject) (Meter, error) {
 		density, ok := As[Density](s.Coder)
 		if !ok {
-			none := NotApplicable("the model is not a density")
-			return Fixed(none, none, none), nil
+			return Fixed(NotApplicable("the model is not a density")), nil
 		}
 		return &likelihoodMeter{density: density}, nil
 	})
@@ -60,8 +59,7 @@ func (m *likelihoodMeter) Add(b *Batch) error {
 
 func (m *likelihoodMeter) Values(context.Context) ([]Value, error) {
 	if m.n == 0 {
-		none := NotApplicable("there are no images")
-		return []Value{none, none, none}, nil
+		return []Value{NotApplicable(noImages)}, nil
 	}
 	q, n := float64(m.density.Freedom()), float64(m.n)
 	return []Value{Number(m.sum / n), Number(q*math.Log(n) - 2*m.sum), Number(2*q - 2*m.sum)}, nil

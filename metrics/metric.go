@@ -229,7 +229,8 @@ func (b *Batch) Value(name string) ([]float32, error) {
 type Meter interface {
 	// Add adds the next images.
 	Add(b *Batch) error
-	// Values returns one value for each Measure of the description, in that order; the caller sets their names.
+	// Values returns one value for each Measure of the description, in that order; the caller sets their names. A single [NotApplicable]
+	// stands for all of them.
 	Values(ctx context.Context) ([]Value, error)
 }
 

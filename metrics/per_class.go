@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 
 	"tessera/internal/vectors"
@@ -58,7 +57,7 @@ func (m *perClass) Add(b *Batch) error {
 
 func (m *perClass) Values(context.Context) ([]Value, error) {
 	if m.count == nil {
-		return slices.Repeat([]Value{NotApplicable(noLabels)}, 3), nil
+		return []Value{NotApplicable(noLabels)}, nil
 	}
 	least, precision, recall := math.Inf(1), quotients{}, quotients{}
 	for i, n := range m.count {

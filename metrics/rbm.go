@@ -51,11 +51,10 @@ func (*RBMExact) Describe() Description {
 }
 
 func (m *RBMExact) Start(s *Subject) (Meter, error) {
-	return newBoltzmannMeter(s, m.Seed, 2, func(ctx context.Context, machine *boltzmann.Machine, _ []float64, energy float64) []Value {
+	return newBoltzmannMeter(s, m.Seed, func(ctx context.Context, machine *boltzmann.Machine, _ []float64, energy float64) []Value {
 		z, err := machine.LogZ(ctx.Err)
 		if err != nil {
-			none := NotApplicable(err.Error())
-			return []Value{none, none}
+			return []Value{NotApplicable(err.Error())}
 		}
 		return []Value{Number(-energy - z), Number(z)}
 	}), nil
@@ -84,11 +83,10 @@ func (*RBMAIS) Describe() Description {
 }
 
 func (m *RBMAIS) Start(s *Subject) (Meter, error) {
-	return newBoltzmannMeter(s, m.Seed, 3, func(ctx context.Context, machine *boltzmann.Machine, mean []float64, energy float64) []Value {
+	return newBoltzmannMeter(s, m.Seed, func(ctx context.Context, machine *boltzmann.Machine, mean []float64, energy float64) []Value {
 		z, err := annealed(ctx, machine, mean, m.Chains, m.Temperatures, m.Seed)
 		if err != nil {
-			none := NotApplicable(err.Error())
-			return []Value{none, none, none}
+			return []Value{NotApplicable(err.Error())}
 		}
 		return []Value{Number(-energy - z.LogZ), Number(z.LogZ), Number(z.Error)}
 	}), nil
@@ -123,35 +121,27 @@ func baseOf(m *boltzmann.Machine, mean []float64) []float32 {
 // boltzmannMeter sums the free energies of images.
 type boltzmannMeter struct {
 	machine *boltzmann.Machine
-	missing string // why the metric is not applicable; "" if it is
 	seed    uint64
 	values  func(ctx context.Context, m *boltzmann.Machine, mean []float64, energy float64) []Value
-	count   int // number of values
 
 	sums   []float64 // of the images, by pixel
 	energy float64
 	n      int
 }
 
-// newBoltzmannMeter returns a meter with a number of values, which are computed from the means of the pixels and of the free
-// energy.
-func newBoltzmannMeter(s *Subject, seed uint64, count int, values func(context.Context, *boltzmann.Machine, []float64, float64) []Value) *boltzmannMeter {
-	m := &boltzmannMeter{seed: seed, count: count, values: values}
-	c, ok := As[Boltzmann](s.Coder)
-	err := ErrNoBoltzmann
-	if ok {
-		m.machine, err = c.Boltzmann()
+// newBoltzmannMeter returns a meter whose values are computed from the means of the pixels and of the free energy.
+func newBoltzmannMeter(s *Subject, seed uint64, values func(context.Context, *boltzmann.Machine, []float64, float64) []Value) Meter {
+	m, err := (*boltzmann.Machine)(nil), ErrNoBoltzmann
+	if c, ok := As[Boltzmann](s.Coder); ok {
+		m, err = c.Boltzmann()
 	}
 	if err != nil {
-		m.missing = err.Error()
+		return Fixed(NotApplicable(err.Error()))
 	}
-	return m
+	return &boltzmannMeter{machine: m, seed: seed, values: values}
 }
 
 func (m *boltzmannMeter) Add(b *Batch) error {
-	if m.missing != "" {
-		return nil
-	}
 	pixels := len(m.machine.VisibleBias)
 	if m.sums == nil {
 		m.sums = make([]float64, pixels)
@@ -192,15 +182,8 @@ func drawBinary(v []float32, seed uint64, image int) {
 }
 
 func (m *boltzmannMeter) Values(ctx context.Context) ([]Value, error) {
-	if m.n == 0 && m.missing == "" {
-		m.missing = "there are no images"
-	}
-	if m.missing != "" {
-		values := make([]Value, m.count)
-		for i := range values {
-			values[i] = NotApplicable(m.missing)
-		}
-		return values, nil
+	if m.n == 0 {
+		return []Value{NotApplicable(noImages)}, nil
 	}
 	mean := make([]float64, len(m.sums))
 	for i, s := range m.sums {

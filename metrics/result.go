@@ -23,6 +23,9 @@ type Value struct {
 // Number returns a measured value.
 func Number(v float64) Value { return Value{Number: v} }
 
+// noImages is the reason why a metric of no images is not applicable.
+const noImages = "there are no images"
+
 // NotApplicable returns a missing value; why is the reason.
 func NotApplicable(why string) Value { return Value{Missing: why} }
 

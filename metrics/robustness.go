@@ -3,7 +3,6 @@ package metrics
 import (
 	"cmp"
 	"context"
-	"slices"
 
 	"tessera/attack"
 	"tessera/data"
@@ -79,22 +78,21 @@ func (m *Robustness) Start(s *Subject) (Meter, error) {
 	if err := cmp.Or(trial.Check(), trial.Suits(s.Shape)); err != nil {
 		return nil, err
 	}
-	meter := &robustnessMeter{Robustness: *m, trial: trial, scaling: scaling, unscaled: unscaled}
-	if c, ok := s.Coder.(HeadAttacker); !ok {
-		meter.missing = "the model gives no gradients"
-	} else if head, err := c.Attacked(s.Head, scaling); err != nil {
-		meter.missing = err.Error()
-	} else {
-		meter.head = head
+	c, ok := s.Coder.(HeadAttacker)
+	if !ok {
+		return Fixed(NotApplicable("the model gives no gradients")), nil
 	}
-	return meter, nil
+	head, err := c.Attacked(s.Head, scaling)
+	if err != nil {
+		return Fixed(NotApplicable(err.Error())), nil
+	}
+	return &robustnessMeter{Robustness: *m, trial: trial, head: head, scaling: scaling, unscaled: unscaled}, nil
 }
 
 type robustnessMeter struct {
 	Robustness
-	trial   attack.Trial
-	head    attack.WhiteBox
-	missing string // why the metric is not applicable; "" if it is
+	trial attack.Trial
+	head  attack.WhiteBox
 
 	scaling  *data.Scaling // second part of [data.Scaling.Split]
 	unscaled *data.Images
@@ -106,7 +104,7 @@ type robustnessMeter struct {
 
 func (m *robustnessMeter) Add(b *Batch) error {
 	for i, class := range b.Labels {
-		if class >= 0 && (m.Limit == 0 || len(m.labels) < m.Limit) && m.missing == "" {
+		if class >= 0 && (m.Limit == 0 || len(m.labels) < m.Limit) {
 			pixels := len(b.Images) / len(b.Labels)
 			from := len(m.images)
 			m.images, m.labels = append(m.images, b.Images[i*pixels:(i+1)*pixels]...), append(m.labels, class)
@@ -122,11 +120,8 @@ func (m *robustnessMeter) Add(b *Batch) error {
 }
 
 func (m *robustnessMeter) Values(ctx context.Context) ([]Value, error) {
-	if m.missing == "" && len(m.labels) == 0 {
-		m.missing = noLabels
-	}
-	if m.missing != "" {
-		return slices.Repeat([]Value{NotApplicable(m.missing)}, 4), nil
+	if len(m.labels) == 0 {
+		return []Value{NotApplicable(noLabels)}, nil
 	}
 	j, err := attack.Judge(ctx, m.head, nil, m.images, m.labels, []attack.Trial{m.trial})
 	if err != nil {

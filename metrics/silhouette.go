@@ -19,28 +19,23 @@ func init() {
 			"to another cluster. Of at most 2000 images, evenly spaced"}},
 		Reads: ReadsImages | ReadsCodes, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
-		return &silhouetteMeter{units: s.Units, kept: newSpread(s.Images, MostSilhouette, volume.Of(s.Shape))}, nil
+		return &silhouetteMeter{newSpaced(s, volume.Of(s.Shape), MostSilhouette), newSpaced(s, s.Units, MostSilhouette)}, nil
 	})
 }
 
 // MostSilhouette is the maximum number of images for the metric silhouette, which computes the distances of all pairs.
 const MostSilhouette = 2000
 
-type silhouetteMeter struct {
-	units    int
-	kept     spread
-	clusters []int
-}
+type silhouetteMeter struct{ images, codes spaced }
 
 func (m *silhouetteMeter) Add(b *Batch) error {
-	m.kept.add(b.Images, func(i int) {
-		m.clusters = append(m.clusters, Clusters(b.Codes[i*m.units:(i+1)*m.units], m.units)...)
-	})
+	m.images.add(b.Images)
+	m.codes.add(b.Codes)
 	return nil
 }
 
 func (m *silhouetteMeter) Values(context.Context) ([]Value, error) {
-	mean, ok := Silhouette(m.kept.rows, m.kept.width, m.clusters)
+	mean, ok := Silhouette(m.images.rows, m.images.width, Clusters(m.codes.rows, m.codes.width))
 	if !ok {
 		return []Value{NotApplicable("all images are in one cluster")}, nil
 	}
