@@ -44,8 +44,8 @@ func measuredFairness(t *testing.T, m *Fairness, s Subject, b Batch) (Values, *T
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, measure := range m.Describe().Measures {
-		values[i].Name = measure.Name
+	for i := range values {
+		values[i].Name = m.Describe().Measures[i].Name
 	}
 	tables := meter.(Tabled).Tables()
 	if len(tables) == 0 {
