@@ -44,7 +44,7 @@ func blobs(seed uint64, n, d, k int, spread float64) []float32 {
 // On many random data sets the log-likelihood never falls, even if the floor takes effect.
 func TestTheBoundNeverFalls(t *testing.T) {
 	t.Parallel()
-	cases := 1000
+	cases := 200
 	if testing.Short() {
 		cases = 20
 	}

@@ -174,19 +174,15 @@ func (c *crew[T]) descend(rate T) {
 func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 	const batch, small = 10, 1 << 19
 	own := len(others(t))
-	for i, spec := range append(others(t), distinct(shipped(t))...) {
+	for i, spec := range append(others(t), distinct(shipped(t), partsOf)...) {
 		t.Run(spec.Name, func(t *testing.T) {
 			m := built(t, spec)
 			tolerance := 1e-12
 			if has(spec, "contrastive_divergence") {
 				tolerance = 1e-11 // a small difference of large energies
 			}
-			values := 0
-			for _, p := range m.Parameters {
-				values += len(p.Data)
-			}
 			for processes := 2; processes <= 4; processes++ {
-				large, race := values > small, testing.Short() // -short is set by the run under the race detector
+				large, race := valuesOf(m) > small, testing.Short() // -short is set by the run under the race detector
 				if large && race || (large || race || i >= own) && processes != 3 {
 					continue // 10 images on 3 processes is the hardest case; the models of this test have all kinds of layers
 				}

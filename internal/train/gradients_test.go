@@ -15,7 +15,7 @@ func TestSharpnessResumesToTheSameBytes(t *testing.T) {
 	text := strings.Replace(everything, `kind = "dense"`, `kind = "batch_norm"
 [[model.everything.encoder]]
 kind = "dense"`, 1) + "[model.everything.hook.sharpness]\n"
-	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"))
+	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"), 1)
 	m := model(t, text, "train.epochs=2")
 	first := distributed(t, 2, m, plain)
 	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
@@ -122,7 +122,7 @@ train = { epochs = 3, batch = %s, checkpoint_seconds = 0 }
 			}
 		}
 	}
-	interruptedEverywhere(t, m)
+	interruptedEverywhere(t, m, apart())
 }
 
 // climb is a hook that changes every parameter between the two gradients of a step, and counts the weights that are 0 when the
@@ -236,7 +236,7 @@ hook.sharpness = { rho = 0.5 }
 // A run that is killed at random disk operations and a run by two processes both have the bytes of the uninterrupted run.
 func TestSurgeryResumesToTheSameBytes(t *testing.T) {
 	text := everything + "[model.everything.hook.surgery]\n"
-	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"))
+	killedAgain(t, model(t, text, "train.epochs=3", "train.batch=64"), 1)
 	m := model(t, text, "train.epochs=2")
 	with := tensorsOf(t, trained(t, m, Options{}).Run)
 	if slices.EqualFunc(with, tensorsOf(t, trained(t, model(t, text, "train.epochs=2", "hook.surgery=false"), Options{}).Run), slices.Equal) {

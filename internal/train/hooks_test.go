@@ -111,7 +111,7 @@ func TestARunWithReviveAndTeacherResumesToTheSameBytes(t *testing.T) {
 	if string(read(t, r.Run, folder.Model)) == string(read(t, plain.Run, folder.Model)) {
 		t.Error("no unit was drawn again")
 	}
-	interruptedEverywhere(t, m)
+	interruptedEverywhere(t, m, apart())
 }
 
 // Units start from what atoms share.
@@ -123,7 +123,7 @@ func TestARunWithCommonPartsResumesToTheSameBytes(t *testing.T) {
 	if string(read(t, trained(t, m, Options{}).Run, folder.Model)) == string(read(t, trained(t, without, Options{}).Run, folder.Model)) {
 		t.Error("nothing was in common")
 	}
-	interruptedEverywhere(t, m)
+	interruptedEverywhere(t, m, apart())
 }
 
 func TestProgramsReadWhatATeacherLends(t *testing.T) {
@@ -206,8 +206,8 @@ func TestAllHooksTogetherResumeToTheSameBytes(t *testing.T) {
 	if list := m.AllHooks(); len(list) != 9 {
 		t.Fatalf("%d hooks", len(list))
 	}
-	interruptedEverywhere(t, m)
-	killedAgain(t, m)
+	interruptedEverywhere(t, m, apart())
+	killedAgain(t, m, 1)
 }
 
 // failingHook fails, or panics, in one of its functions.

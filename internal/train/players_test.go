@@ -120,7 +120,7 @@ func TestProcessesTrainPlayers(t *testing.T) {
 // A rule that updates a parameter as a whole gives the same bits for any number of threads and processes, and after a resume.
 func TestARuleForWholeParametersTrains(t *testing.T) {
 	m := model(t, everything, "train.epochs=1", "train.batch=96", "optimizer.kind=muon", "optimizer.clip_norm=0.05")
-	interruptedEverywhere(t, m)
+	interruptedEverywhere(t, m, apart())
 	alone := trained(t, m, Options{Team: threads(t, 1)}).Run
 	sameResult(t, trained(t, m, Options{Team: threads(t, 3)}).Run, alone)
 	first := distributed(t, 2, m, plain)

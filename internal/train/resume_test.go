@@ -73,5 +73,5 @@ kind = "dense"`, 1))
 			t.Errorf("after %d steps %s is %v: it has not moved", want.Step, path, p.Data)
 		}
 	}
-	interruptedEverywhere(t, m)
+	interruptedEverywhere(t, m, apart())
 }

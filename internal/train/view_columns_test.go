@@ -17,5 +17,5 @@ train = { epochs = 2, batch = 20, checkpoint_seconds = 0 }
 [[model.m.view]]
 augment = [{ kind = "noise" }]
 `)
-	interruptedEverywhere(t, m)
+	interruptedEverywhere(t, m, apart())
 }
