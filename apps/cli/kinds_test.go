@@ -178,6 +178,7 @@ func TestEveryKindOfModelIsUsedEverywhere(t *testing.T) {
 	t.Parallel()
 	for _, name := range kindsOfModels() {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			b := kindsBench(t, name)
 			b.must(0, "train", name, "--epochs", "2", "--quiet")
 			run := "runs/" + name
@@ -216,6 +217,7 @@ func TestEveryKindSurvivesKills(t *testing.T) {
 	}
 	for _, name := range names {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			kindsBench(t, name).killed(max(1, *killKinds), "train", name)
 		})
 	}
