@@ -22,8 +22,6 @@ type Node struct {
 	index  map[string]int // positions in Keys, for a large table
 	form   form
 	header bool // the table or the array of tables has a header
-	inline bool // the table is an inline table: { key = value }
-	dotted bool // the table exists only as a name in a dotted key
 	path   bool // the table exists only as a name in a --set path
 	whole  bool // the table was made from a name; in a merge it replaces the other value, as the name would
 
@@ -63,7 +61,9 @@ func (n *Node) IsArray() bool { return n != nil && n.form == array }
 func (n *Node) IsPath() bool { return n.IsTable() && n.path }
 
 // IsInline reports whether n is an inline table: { key = value }.
-func (n *Node) IsInline() bool { return n.IsTable() && n.inline }
+func (n *Node) IsInline() bool {
+	return n.IsTable() && !n.header && n.At.Source != nil && strings.HasPrefix(n.At.Source.Text[n.At.Start:], "{")
+}
 
 // Put sets a key of a table. It adds the key if it is missing.
 func (n *Node) Put(key string, value *Node) {

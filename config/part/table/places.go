@@ -3,26 +3,31 @@ package table
 import (
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// reader builds the tree of a text from the syntax tree of go-toml, which has the position of every value, with the rules that this
-// tree does not check: no key and no table is given twice, and numbers and dates are valid. Only this file uses go-toml.
-type reader struct {
+// places is the second parser of a text. It builds a tree with the structure of the decoded values and the position of
+// each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of
+// tables. The syntax tree of go-toml has all positions. Only this file uses go-toml, for positions and, in texts
+// that are known to be valid, for values.
+//
+// places reports duplicate keys and tables and blanks them out of the text, because they would stop the first parser.
+type places struct {
 	src           *Source
 	parser        unstable.Parser
 	root, current *Node
-	syntax        *Diagnostic  // the first error, after which nothing is read
-	invalid       []Diagnostic // values that are not valid, and additions to values that are complete
+	syntax        *Diagnostic
 	twice         []duplicate
+	masks         []Span
 	depth         int    // nesting depth of the current value
-	dropped       string // header of a duplicate table, whose section is skipped; "" if there is none
+	values        bool   // the tree gets the values, too
+	unread        bool   // there are values that only BurntSushi/toml reads: dates, and numbers out of range
+	dropped       string // header of the duplicate table whose section is being skipped; "" if there is none
+	droppedAt     int
 }
 
 // duplicate is a duplicate key or table.
@@ -43,8 +48,8 @@ const (
 	mostDepth = 200 // maximum depth of nested arrays and inline tables
 )
 
-func readTree(src *Source) *reader {
-	p := &reader{src: src, root: NewTable()}
+func readPlaces(src *Source, values bool) *places {
+	p := &places{src: src, root: NewTable(), values: values}
 	p.current = p.root
 	p.parser.Reset([]byte(src.Text))
 	for p.syntax == nil && p.parser.NextExpression() {
@@ -53,10 +58,11 @@ func readTree(src *Source) *reader {
 	if err := p.parser.Error(); err != nil {
 		p.syntax = p.syntaxError(err)
 	}
+	p.endSection(len(src.Text))
 	return p
 }
 
-func (p *reader) syntaxError(err error) *Diagnostic {
+func (p *places) syntaxError(err error) *Diagnostic {
 	d := &Diagnostic{At: Span{p.src, len(p.src.Text), len(p.src.Text)}, Problem: err.Error()}
 	var syntax *unstable.ParserError
 	if errors.As(err, &syntax) {
@@ -73,12 +79,12 @@ func (p *reader) syntaxError(err error) *Diagnostic {
 	return d
 }
 
-func (p *reader) span(r unstable.Range) Span {
+func (p *places) span(r unstable.Range) Span {
 	return Span{p.src, int(r.Offset), int(r.Offset + r.Length)}
 }
 
 // names returns the names of a dotted key.
-func (p *reader) names(it unstable.Iterator) []name {
+func (p *places) names(it unstable.Iterator) []name {
 	var list []name
 	for it.Next() {
 		list = append(list, name{string(it.Node().Data), p.span(it.Node().Raw)})
@@ -89,18 +95,22 @@ func (p *reader) names(it unstable.Iterator) []name {
 	return list
 }
 
-func (p *reader) expression(e *unstable.Node) {
+func (p *places) expression(e *unstable.Node) {
 	if e.Kind == unstable.KeyValue {
-		p.keyValue(p.current, e)
+		if p.dropped == "" {
+			p.keyValue(p.current, e)
+		}
 		return
 	}
 	names := p.names(e.Key())
+	start := strings.LastIndexByte(p.src.Text[:names[0].at.Start], '\n') + 1
 	if p.dropped != "" && strings.HasPrefix(headerText(names), p.dropped) {
-		p.current = NewTable() // a table within a duplicate table
-		return
+		return // a table within a duplicate table
 	}
-	p.dropped = ""
-	p.header(names, e.Kind == unstable.ArrayTable)
+	p.endSection(start)
+	if !p.header(names, e.Kind == unstable.ArrayTable) {
+		p.dropped, p.droppedAt = headerText(names), start
+	}
 }
 
 func headerText(names []name) string {
@@ -111,22 +121,28 @@ func headerText(names []name) string {
 	return b.String()
 }
 
-// header enters the table of a header. What follows a duplicate header belongs to a table that is not part of the tree.
-func (p *reader) header(names []name, element bool) {
+// endSection blanks out the section of a duplicate table, which ends at end.
+func (p *places) endSection(end int) {
+	if p.dropped != "" {
+		p.masks = append(p.masks, Span{p.src, p.droppedAt, end})
+		p.dropped = ""
+	}
+}
+
+// header enters the table of a header and reports whether the table is new.
+func (p *places) header(names []name, element bool) bool {
 	n, last := p.root, names[len(names)-1]
-	p.current = NewTable()
 	for _, one := range names[:len(names)-1] {
 		c := n.Child(one.text)
 		if c == nil {
 			c = &Node{Key: one.at, At: one.at, form: table}
 			n.add(one.text, c)
 		}
-		if c.header && len(c.Items) > 0 {
+		if len(c.Items) > 0 {
 			c = c.Items[len(c.Items)-1]
 		}
-		if !c.IsTable() || c.inline {
-			p.complete(one, c)
-			return
+		if !c.IsTable() {
+			return true // BurntSushi/toml reports this error
 		}
 		n = c
 	}
@@ -138,24 +154,20 @@ func (p *reader) header(names []name, element bool) {
 			c = &Node{Key: last.at, At: whole, form: array, header: true}
 			n.add(last.text, c)
 		}
-		p.current.Key, p.current.At = last.at, whole
+		p.current = &Node{Key: last.at, At: whole, form: table}
 		c.append(p.current)
-	case !element && (c == nil || c.IsTable() && !c.header && !c.dotted && !c.inline):
+		return true
+	case !element && (c == nil || c.IsTable() && !c.header):
 		if c == nil {
 			c = NewTable()
 			n.add(last.text, c)
 		}
 		c.Key, c.At, c.header = last.at, whole, true
 		p.current = c
-	default:
-		p.duplicate(n, "table", last, c)
-		p.dropped = headerText(names)
+		return true
 	}
-}
-
-// complete reports an addition to a value that is no table, or to a table that is given elsewhere.
-func (p *reader) complete(n name, first *Node) {
-	p.invalid = append(p.invalid, Diagnostic{At: n.at, Problem: fmt.Sprintf("%q is given on line %d: nothing can be added to it here", n.text, first.Key.Place().Line)})
+	p.duplicate(n, "table", last, c)
+	return false
 }
 
 func (n *Node) append(item *Node) {
@@ -163,13 +175,13 @@ func (n *Node) append(item *Node) {
 	n.Items = append(n.Items, item)
 }
 
-func (p *reader) duplicate(table *Node, what string, n name, first *Node) {
+func (p *places) duplicate(table *Node, what string, n name, first *Node) {
 	p.twice = append(p.twice, duplicate{table: table, Diagnostic: Diagnostic{At: n.at,
 		Problem: fmt.Sprintf("%s %q is given twice (first on line %d)", what, n.text, first.Key.Place().Line)}})
 }
 
 // duplicates returns the errors for duplicate keys and tables, with their declarations and parts.
-func (p *reader) duplicates() []Diagnostic {
+func (p *places) duplicates() []Diagnostic {
 	var found []Diagnostic
 	for _, d := range p.twice {
 		if names := d.table.Path(); len(names) >= 2 {
@@ -184,23 +196,23 @@ func (p *reader) duplicates() []Diagnostic {
 }
 
 // keyValue adds a key and its value to a table.
-func (p *reader) keyValue(n *Node, e *unstable.Node) {
+func (p *places) keyValue(n *Node, e *unstable.Node) {
 	names := p.names(e.Key())
 	for _, one := range names[:len(names)-1] {
 		c := n.Child(one.text)
 		if c == nil {
-			c = &Node{Key: one.at, At: one.at, form: table, dotted: true, path: p.src.Set != ""}
+			c = &Node{Key: one.at, At: one.at, form: table, path: p.src.Set != ""}
 			n.add(one.text, c)
 		}
-		if !c.dotted {
-			p.complete(one, c)
-			return
+		if !c.IsTable() {
+			return // BurntSushi/toml reports this error
 		}
 		n = c
 	}
 	last, whole := names[len(names)-1], p.span(e.Raw)
 	if first := n.Child(last.text); first != nil {
 		p.duplicate(n, "key", last, first)
+		p.masks = append(p.masks, p.withComma(whole))
 		return
 	}
 	at := Span{p.src, last.at.End, whole.End}
@@ -212,8 +224,17 @@ func (p *reader) keyValue(n *Node, e *unstable.Node) {
 	n.add(last.text, v)
 }
 
+// withComma extends the span of a key in an inline table by the comma that follows it.
+func (p *places) withComma(s Span) Span {
+	rest := p.src.Text[s.End:]
+	if blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n")); blank < len(rest) && rest[blank] == ',' {
+		s.End += blank + 1
+	}
+	return s
+}
+
 // value builds the tree of a value. at is its position if the syntax tree has none.
-func (p *reader) value(e *unstable.Node, at Span) *Node {
+func (p *places) value(e *unstable.Node, at Span) *Node {
 	if e.Raw.Length > 0 && e.Kind != unstable.InlineTable {
 		at = p.span(e.Raw)
 	}
@@ -234,53 +255,52 @@ func (p *reader) value(e *unstable.Node, at Span) *Node {
 			v.append(p.value(it.Node(), item))
 		}
 	case unstable.InlineTable:
-		v.form, v.inline = table, true
+		v.form = table
 		for it := e.Children(); it.Next(); {
 			p.keyValue(v, it.Node())
 		}
 	default:
-		v.Leaf = p.scalar(e, at)
+		if p.values {
+			v.Leaf = p.scalar(e)
+		}
 	}
 	return v
 }
 
-// moments are the forms of dates and times, after a space or t between them has become a T, and z a Z.
-var moments = []string{"2006-01-02", "15:04:05", "15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02T15:04:05Z07:00", "2006-01-02T15:04Z07:00"}
-
-// scalar returns the value of a node, and reports one that is not valid.
-func (p *reader) scalar(e *unstable.Node, at Span) any {
+// scalar returns the value of a node as BurntSushi/toml does, which decides for texts that are not known to be valid.
+func (p *places) scalar(e *unstable.Node) any {
 	text := string(e.Data)
 	digits := strings.ReplaceAll(text, "_", "")
-	problem := ""
 	switch e.Kind {
 	case unstable.String:
 		return text
 	case unstable.Bool:
 		return text == "true"
 	case unstable.Integer:
-		n, err := strconv.ParseInt(digits, 0, 64)
-		if err == nil {
+		if n, err := strconv.ParseInt(digits, 0, 64); err == nil {
 			return n
 		}
-		problem = text + " is out of range for int64"
 	case unstable.Float:
-		if strings.HasSuffix(digits, "nan") { // with a sign or without
-			return math.NaN()
-		}
-		x, err := strconv.ParseFloat(digits, 64)
-		if err == nil {
+		if x, err := strconv.ParseFloat(digits, 64); err == nil {
 			return x
 		}
-		problem = text + " is out of range for float64"
-	default:
-		moment := strings.NewReplacer(" ", "T", "t", "T", "z", "Z").Replace(text)
-		for _, form := range moments {
-			if t, err := time.Parse(form, moment); err == nil {
-				return t
+	}
+	p.unread = true
+	return nil
+}
+
+// masked returns the text with duplicates blanked out. Line numbers stay the same.
+func (p *places) masked() string {
+	if len(p.masks) == 0 {
+		return p.src.Text
+	}
+	text := []byte(p.src.Text)
+	for _, m := range p.masks {
+		for i := m.Start; i < m.End; i++ {
+			if text[i] != '\n' && text[i] != '\r' {
+				text[i] = ' '
 			}
 		}
-		problem = text + " is no date or time"
 	}
-	p.invalid = append(p.invalid, Diagnostic{At: at, Problem: problem})
-	return nil
+	return string(text)
 }
