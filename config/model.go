@@ -96,11 +96,12 @@ func (m *Model) Verify() error {
 	changed := func(what any) error {
 		return fmt.Errorf("model %q was changed after it was checked (%v): give changes to [config.File.Model], [config.Complete] or [config.Model.With]", m.Name, what)
 	}
-	if _, err := m.filled(); err != nil {
+	is, err := m.filled()
+	if err != nil {
 		return changed(err)
 	}
 	_, memory := m.Dataset.Source.(*data.Memory)
-	for _, d := range differing(m.settings, keysOfModel(m)) {
+	for _, d := range differing(m.settings, keysOfTable(m.Name, is)) {
 		if !memory || !strings.HasPrefix(d.Key, "dataset.") {
 			return changed(d)
 		}
@@ -501,8 +502,13 @@ func differing(before, after map[string]string) (list []Difference) {
 
 // keysOfModel lists all keys of a model with their values.
 func keysOfModel(m *Model) map[string]string {
-	all := map[string]string{"name": table.StringText(m.Name)}
 	n, _ := m.filled()
+	return keysOfTable(m.Name, n)
+}
+
+// keysOfTable lists the name and all keys of the table of a model.
+func keysOfTable(name string, n *table.Node) map[string]string {
+	all := map[string]string{"name": table.StringText(name)}
 	n.Leaves("", func(key, value string) { all[key] = value })
 	return all
 }
