@@ -36,7 +36,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 	}
 	b.contains("report --attack", b.must(0, "report", "runs/small", "--attack", "linf", "-o", "s.html").stderr, "nothing was attacked: small has no head that a loss compares with labels")
 	table := strings.Split(strings.TrimSpace(b.must(0, args...).stdout), "\n")
-	if len(table) != 10 || !strings.HasPrefix(table[0], "norm") || !strings.HasPrefix(table[1], "clean") || !slices.Equal(strings.Fields(table[9])[:5], []string{"l2", "0.2", "pgd", "steps", "5"}) {
+	if len(table) < 10 || !strings.HasPrefix(table[0], "norm") || !strings.HasPrefix(table[1], "clean") || !slices.Equal(strings.Fields(table[9])[:5], []string{"l2", "0.2", "pgd", "steps", "5"}) {
 		t.Errorf("got\n%s", strings.Join(table, "\n"))
 	}
 }
