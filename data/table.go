@@ -65,9 +65,6 @@ func (o Opened) close() {
 	if o.contents != nil {
 		_ = o.contents.Close() // nothing was written
 	}
-	if o.Matrix != nil {
-		o.Matrix.close()
-	}
 }
 
 // checksum returns the file with its checksum.

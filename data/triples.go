@@ -23,7 +23,7 @@ func init() {
 type eachEntry = func(place, row, column int, v float32) error
 
 // Matrix is an opened file of the entries of a sparse matrix. A sample is a row of the matrix; all other entries are missing, or with
-// absent = "zero", as in a matrix of counts, 0. Files are read twice from the disk; in memory an entry takes 8 bytes.
+// absent = "zero", as in a matrix of counts, 0. In memory an entry takes 8 bytes; texts are read twice from the disk.
 type Matrix struct {
 	Rows, Columns int // their numbers; 0 if they have names, and are known only after all entries are read
 	Count         int // number of entries; 0 if it is not known
@@ -32,13 +32,6 @@ type Matrix struct {
 
 	rows, columns *named // their names; nil for numbers
 	warnings      []string
-	closes        func()
-}
-
-func (m *Matrix) close() {
-	if m.closes != nil {
-		m.closes()
-	}
 }
 
 // sparseShape returns an error for numbers of rows, columns and entries that a file with at most so many entries does not have, or of
