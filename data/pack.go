@@ -3,17 +3,19 @@ package data
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
+
+	"tessera/internal/vectors"
 )
 
 // packMagic is the first line of a packed set.
-const packMagic = "tessera set 1\n"
+const packMagic = "tessera set 2\n"
 
 // mostPackedHeader is the maximum size in bytes of the header of a packed set.
 const mostPackedHeader = 64 << 20
@@ -96,118 +98,104 @@ func (m *Images) pack(w *bufio.Writer) {
 	if m == nil {
 		return
 	}
-	var b []byte
 	for i := range m.n {
-		if m.bytes != nil {
-			w.Write(m.stored(i))
-			continue
-		}
-		b = b[:0]
-		if m.Sparse() {
+		from, to := m.row(i)*m.pixels, (m.row(i)+1)*m.pixels
+		switch {
+		case m.bytes != nil:
+			w.Write(m.bytes[from:to])
+		case m.Sparse(): // the number of entries of a row, their columns and their values
 			columns, values := m.Entries(i)
-			w.Write(packedRow(b, columns, values))
-			continue
+			writeNumbers(w, uint32(len(columns)), columns, values)
+		case m.wide != nil:
+			writeNumbers(w, m.wide[from:to])
+		default:
+			writeNumbers(w, m.floats[from:to])
 		}
-		if m.wide != nil {
-			for _, v := range m.wide[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels] {
-				b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
-			}
-			w.Write(b)
-			continue
-		}
-		for _, v := range m.floats[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels] {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-		}
-		w.Write(b)
 	}
 	for _, v := range m.further {
-		v.pack(w, m)
+		size := v.Size()
+		for i := range m.n {
+			from, to := m.row(i)*size, (m.row(i)+1)*size
+			switch v.Type {
+			case Bytes:
+				w.Write(v.bytes[from:to])
+			case Whole:
+				writeNumbers(w, v.whole[from:to])
+			default:
+				writeNumbers(w, v.floats[from:to])
+			}
+		}
 	}
 }
 
-// packedRow appends the entries of a row of a sparse matrix: their number, their columns and their values, four bytes each.
-func packedRow(b []byte, columns []int32, values []float32) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(columns)))
-	for _, c := range columns {
-		b = binary.LittleEndian.AppendUint32(b, uint32(c))
+// writeNumbers writes numbers, or slices of them.
+func writeNumbers(w *bufio.Writer, all ...any) {
+	for _, one := range all {
+		_ = binary.Write(w, binary.LittleEndian, one) // which w stores
 	}
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
-	}
-	return b
 }
 
-// unpackEntries reads the rows of a sparse matrix from b, and returns the rest of b.
-func (p *packedImages) unpackEntries(b []byte) (*Images, []byte, error) {
-	if len(p.Shape) != 1 || p.N < 1 || p.N > len(b)/4 || p.RowNames != nil && len(p.RowNames) != p.N || p.Labels != nil && len(p.Labels) != p.N {
-		return nil, nil, errPacked
+// unpacker is what is left of a packed set.
+type unpacker struct {
+	b   []byte
+	err error // errPacked after too few bytes
+}
+
+// taken removes n numbers; of too few bytes it removes none.
+func taken[T byte | int32 | uint32 | float32 | float64](u *unpacker, n int) []T {
+	size := binary.Size(T(0))
+	if n < 0 || n > len(u.b)/size {
+		u.err, n = errPacked, 0
+	}
+	all := make([]T, n)
+	_, _ = binary.Decode(u.b, binary.LittleEndian, all) // there are enough bytes
+	u.b = u.b[n*size:]
+	return all
+}
+
+// unpackEntries removes the rows of a sparse matrix.
+func (p *packedImages) unpackEntries(u *unpacker) (*Images, error) {
+	if len(p.Shape) != 1 || p.N < 1 || p.N > len(u.b)/4 || p.RowNames != nil && len(p.RowNames) != p.N || p.Labels != nil && len(p.Labels) != p.N {
+		return nil, errPacked
 	}
 	starts, columns, values := []int{0}, []int32{}, []float32{}
-	for range p.N {
-		if len(b) < 4 || int(binary.LittleEndian.Uint32(b)) > len(b[4:])/8 {
-			return nil, nil, errPacked
-		}
-		size := int(binary.LittleEndian.Uint32(b))
-		b = b[4:]
-		for k := range size {
-			columns = append(columns, int32(binary.LittleEndian.Uint32(b[4*k:])))
-			values = append(values, math.Float32frombits(binary.LittleEndian.Uint32(b[4*(size+k):])))
-		}
-		b = b[8*size:]
+	for i := 0; i < p.N && u.err == nil; i++ {
+		size := append(taken[uint32](u, 1), 0)[0]
+		columns, values = append(columns, taken[int32](u, int(size))...), append(values, taken[float32](u, int(size))...)
 		starts = append(starts, len(columns))
+	}
+	if u.err != nil {
+		return nil, u.err
 	}
 	m, err := NewEntries(starts, columns, values, p.Shape[0])
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errPacked, err)
+		return nil, fmt.Errorf("%w: %w", errPacked, err)
 	}
 	if p.Zeros {
 		m = m.WithZeros()
 	}
 	m.entries.rowNames, m.labels = p.RowNames, p.Labels
-	return m, b, nil
+	return m, nil
 }
 
-// pack writes the values of the rows of the images, four bytes each.
-func (v *Values) pack(w *bufio.Writer, m *Images) {
-	size := v.Size()
-	var b []byte
-	for i := range m.n {
-		b = b[:0]
-		for k := m.row(i) * size; k < (m.row(i)+1)*size; k++ {
-			switch v.Type {
-			case Bytes:
-				b = binary.LittleEndian.AppendUint32(b, uint32(v.bytes[k]))
-			case Whole:
-				b = binary.LittleEndian.AppendUint32(b, uint32(v.whole[k]))
-			default:
-				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v.floats[k]))
-			}
-		}
-		w.Write(b)
-	}
-}
-
-// unpackColumn reads the values of n rows from b, and returns the rest of b.
-func unpackColumn(c Column, n int, b []byte) (*Values, []byte, error) {
+// unpackColumn removes the values of n rows.
+func unpackColumn(c Column, n int, u *unpacker) (*Values, error) {
 	size, err := product(c.Shape)
-	if err != nil || size < 1 || n > len(b)/4/size {
-		return nil, nil, errPacked
+	if err != nil || size < 1 || n > len(u.b)/size {
+		return nil, errPacked
 	}
 	v := &Values{Column: c}
-	for i := range n * size {
-		word := binary.LittleEndian.Uint32(b[4*i:])
-		switch c.Type {
-		case Bytes:
-			v.bytes = append(v.bytes, byte(word))
-		case Whole:
-			v.whole = append(v.whole, int32(word))
-		case Float32:
-			v.floats = append(v.floats, math.Float32frombits(word))
-		default:
-			return nil, nil, errPacked
-		}
+	switch c.Type {
+	case Bytes:
+		v.bytes = taken[byte](u, n*size)
+	case Whole:
+		v.whole = taken[int32](u, n*size)
+	case Float32:
+		v.floats = taken[float32](u, n*size)
+	default:
+		u.err = errPacked
 	}
-	return v, b[4*n*size:], nil
+	return v, u.err
 }
 
 // errPacked is the error for bytes that [Set.Pack] of this version did not write.
@@ -233,89 +221,73 @@ func Unpack(b []byte) (*Set, error) {
 	if h.Doubt != "" {
 		s.doubt = &Error{Dataset: h.Name, Path: h.DoubtedPlace, Problem: h.Doubt, Hint: h.Hint}
 	}
-	rest = rest[size:]
-	var err error
-	if s.Train, rest, err = h.Train.unpack(rest); err != nil {
+	u, err := &unpacker{b: rest[size:]}, error(nil)
+	if s.Train, err = h.Train.unpack(u); err != nil {
 		return nil, err
 	}
 	if h.AreTheSame {
 		s.Test = s.Train
-	} else if s.Test, rest, err = h.Test.unpack(rest); err != nil {
+	} else if s.Test, err = h.Test.unpack(u); err != nil {
 		return nil, err
 	}
-	if len(rest) != 0 {
+	if len(u.b) != 0 {
 		return nil, errPacked
 	}
 	return s, s.check()
 }
 
-// unpack reads the values from b and returns the rest of b. Values that are bytes are not copied.
-func (p *packedImages) unpack(b []byte) (*Images, []byte, error) {
+// unpack removes the values. Values that are bytes are not copied.
+func (p *packedImages) unpack(u *unpacker) (m *Images, err error) {
 	if p == nil {
-		return nil, b, nil
+		return nil, nil
 	}
 	pixels, err := product(p.Shape)
 	if err != nil || pixels < 1 || p.ValueNames != nil && len(p.ValueNames) != pixels {
-		return nil, nil, errPacked
+		return nil, errPacked
 	}
-	read := p.unpackValues
 	if p.Sparse {
-		read = p.unpackEntries
+		m, err = p.unpackEntries(u)
+	} else {
+		m, err = p.unpackValues(u, pixels)
 	}
-	m, b, err := read(b)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	m.Parts, m.columns = p.Parts, p.ValueNames
+	m.Parts, m.columns, m.missing = p.Parts, p.ValueNames, p.Missing
 	if s := p.Scaling; s != nil {
 		if len(s.Shift) != pixels || len(s.Factor) != pixels || s.Rest != nil && len(s.Rest) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
-			return nil, nil, errPacked
+			return nil, errPacked
 		}
 		m.scaling = s
 	}
-	m.missing = p.Missing
 	for _, c := range p.Columns {
-		var v *Values
-		if v, b, err = unpackColumn(c, p.N, b); err != nil {
-			return nil, nil, err
+		v, err := unpackColumn(c, p.N, u)
+		if err != nil {
+			return nil, err
 		}
 		m.further = append(m.further, v)
 	}
-	return m, b, nil
+	return m, nil
 }
 
-// unpackValues reads the values of images that are not sparse from b, and returns the rest of b.
-func (p *packedImages) unpackValues(b []byte) (*Images, []byte, error) {
-	width := 1
-	switch {
-	case p.Wide:
-		width = 8
-	case p.Floats:
-		width = 4
-	}
-	pixels, err := product(p.Shape)
-	if err != nil || p.N < 0 || pixels < 1 || p.N > len(b)/width/pixels {
-		return nil, nil, errPacked
+// unpackValues removes the values of images that are not sparse.
+func (p *packedImages) unpackValues(u *unpacker, pixels int) (m *Images, err error) {
+	if p.N < 0 || p.N > len(u.b)/pixels {
+		return nil, errPacked
 	}
 	values := p.N * pixels
-	m := &Images{Shape: p.Shape, labels: p.Labels}
+	m = &Images{Shape: p.Shape, labels: p.Labels}
 	switch {
 	case p.Wide:
-		m.floats, m.wide = make([]float32, values), make([]float64, values)
-		for i := range m.wide {
-			m.wide[i] = math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:]))
-			m.floats[i] = float32(m.wide[i])
-		}
+		m.wide = taken[float64](u, values)
+		m.floats = vectors.Narrow(m.wide)
 	case p.Floats:
-		m.floats = make([]float32, values)
-		for i := range m.floats {
-			m.floats[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		}
+		m.floats = taken[float32](u, values)
 	default:
-		m.bytes = slices.Clip(b[:values])
+		m.bytes, u.b = slices.Clip(u.b[:values]), u.b[values:]
 	}
 	if m, err = newImages(m, values); err != nil {
-		return nil, nil, fmt.Errorf("%w: %w", errPacked, err)
+		err = fmt.Errorf("%w: %w", errPacked, err)
 	}
-	return m, b[values*width:], nil
+	return m, cmp.Or(u.err, err)
 }
