@@ -25,11 +25,11 @@ type csvFile struct {
 	header []string
 	rest   []byte
 	comma  rune
-	rows   func() rowReader // reads another format of columns, in place of rest; nil for a text
+	rows   func() RowReader // reads another format of columns, in place of rest; nil for a text
 }
 
-// rowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
-type rowReader interface {
+// RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
+type RowReader interface {
 	Read() ([]string, error)
 	FieldPos(field int) (line, column int)
 }
@@ -108,7 +108,7 @@ func counts(header []string) bool {
 	return err == nil && (first == 0 || first == 1)
 }
 
-func (f *csvFile) reader() rowReader {
+func (f *csvFile) reader() RowReader {
 	if f.rows != nil {
 		return f.rows()
 	}

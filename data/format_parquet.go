@@ -32,7 +32,7 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 		return o, fmt.Errorf("is not a Parquet file: %w", err)
 	}
 	t := &parquetTable{ctx: ctx, file: p, at: map[int]int{}}
-	f := &csvFile{rows: func() rowReader { return &parquetRows{parquetTable: t} }}
+	f := &csvFile{rows: func() RowReader { return &parquetRows{parquetTable: t} }}
 	for _, column := range p.Root().Columns() {
 		if column.Leaf() && !column.Repeated() {
 			t.at[int(column.Index())] = len(f.header)
@@ -78,7 +78,7 @@ type parquetRows struct {
 	cells []string
 }
 
-// Read implements [rowReader]: first the names of the columns, then the rows.
+// Read implements [RowReader]: first the names of the columns, then the rows.
 func (r *parquetRows) Read() (cells []string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of the library, at a damaged file
@@ -145,7 +145,7 @@ func (r *parquetRows) fill() error {
 	return err
 }
 
-// FieldPos implements [rowReader] with the number of the row, from 1, below a line of names.
+// FieldPos implements [RowReader] with the number of the row, from 1, below a line of names.
 func (r *parquetRows) FieldPos(int) (line, column int) { return r.read + 1, 0 }
 
 // cellOf returns a value as a cell of a text.
@@ -183,4 +183,4 @@ func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
 	return "", fmt.Errorf("values of type %s are not read", column.Type())
 }
 
-var _ rowReader = (*parquetRows)(nil)
+var _ RowReader = (*parquetRows)(nil)

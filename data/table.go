@@ -3,6 +3,7 @@ package data
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -59,6 +60,34 @@ type Opened struct {
 	images   *listing  // the images of a folder
 	file     File      // the file with its checksum, if it was read completely
 	loose    bool      // it belongs to no data set
+}
+
+// Array is an array of numbers, row by row.
+type Array struct {
+	Name string
+	Dims []int
+	Read func() ([]float64, error)
+}
+
+// OpenedArrays returns an opened file of arrays, for formats of other modules.
+func OpenedArrays(all ...Array) (o Opened) {
+	for _, one := range all {
+		read := func(exact bool) (array, error) {
+			values, err := one.Read()
+			if err != nil {
+				return array{}, fmt.Errorf("array %.60q: %w", one.Name, err)
+			}
+			b, _ := binary.Append(nil, binary.LittleEndian, values) // which always has a size
+			return arrayHeader{kind: "f8", order: binary.LittleEndian, dims: one.Dims, exact: exact}.values(b)
+		}
+		o.parts = append(o.parts, tablePart{name: one.Name, dims: one.Dims, kind: "f8", read: read})
+	}
+	return o
+}
+
+// OpenedTable returns an opened file of columns with these names, for formats of other modules. rows begins to read it.
+func OpenedTable(names []string, rows func() RowReader) Opened {
+	return Opened{csv: &csvFile{header: names, rows: rows}}
 }
 
 func (o Opened) close() {
