@@ -84,10 +84,12 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 		return fmt.Errorf("run %s: %w", held.Path(), part.KeyErrorf("epochs", problem, a...))
 	}
 	switch {
-	case o.Epochs == 0 || o.Epochs == spec.Training().Most:
+	case o.Epochs == 0:
 		return spec, nil, nil
-	case spec.Training().Method != "":
+	case spec.Training().Method != "": // also if the number is that of its iterations
 		return nil, nil, wrong("a baseline (%s) has no epochs; edit its keys, for example iterations, in %s", spec.Kind, held.Join(folder.Config))
+	case o.Epochs == spec.Training().Most:
+		return spec, nil, nil
 	case o.Epochs < max(1, from.Epoch):
 		return nil, nil, wrong("got %d, but %d are complete; want more", o.Epochs, from.Epoch)
 	}
