@@ -17,8 +17,8 @@ type sparseNPZ struct {
 	layout string
 	*Matrix
 
-	lines, others []int // row and column of each entry; of CSC column and row
-	values        array
+	starts, lines, others []int // first entry of each row, or row of each entry, and its column; of CSC column and row
+	values                array
 }
 
 // openSparse reads the headers of a file.
@@ -122,12 +122,7 @@ func (f *sparseNPZ) load() error {
 	if !slices.IsSorted(starts) || starts[0] != 0 || starts[lines] != f.Count {
 		return fmt.Errorf("array \"indptr\": want ascending numbers from 0 to %d, the number of entries", f.Count)
 	}
-	f.lines = make([]int, f.Count)
-	for line := range lines {
-		for k := starts[line]; k < starts[line+1]; k++ {
-			f.lines[k] = line
-		}
-	}
+	f.starts = starts
 	f.others, err = f.whole("indices", f.Count, others)
 	return err
 }
@@ -139,11 +134,18 @@ func (f *sparseNPZ) each(ctx context.Context, do eachEntry) error {
 			return err
 		}
 	}
+	line := 0
 	for k := range f.Count {
 		if k%(1<<16) == 0 && ctx.Err() != nil {
 			return ctx.Err()
 		}
-		row, column := f.lines[k], f.others[k]
+		if f.lines != nil {
+			line = f.lines[k]
+		}
+		for f.starts != nil && k >= f.starts[line+1] {
+			line++
+		}
+		row, column := line, f.others[k]
 		if f.layout == "csc" {
 			row, column = column, row
 		}
