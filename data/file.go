@@ -121,11 +121,6 @@ func openContents(path string) (*contents, error) {
 	return &contents{f, path, info}, nil
 }
 
-// checksum returns the SHA-256 of the whole file.
-func (c *contents) checksum(ctx context.Context) (File, error) {
-	return streamFile(ctx, c.path, c.info.Size(), func([]byte, int64) {})
-}
-
 // unchanged returns an error if the file at the path is not the one that was opened, or has changed since.
 func (c *contents) unchanged() error {
 	now, err := os.Stat(c.path)
