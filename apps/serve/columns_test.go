@@ -158,9 +158,9 @@ func TestMissingAndWrongColumnsOfRequestsAreErrors(t *testing.T) {
 	}
 	defer s.Close()
 	for _, c := range []struct{ inputs, more, says string }{
-		{threeImages, `,"outputs":[{"name":"risk"}]`, `"risk" is computed from the input "doses", which was not sent: got ["input"]`},
-		{threeImages + "," + threeWards, `,"outputs":[{"name":"sex.label"}]`, `"sex.label" is computed from the input "doses", which was not sent: got ["input" "ward"]`},
-		{threeDoses, "", `which was not sent: got ["doses"]`},
+		{threeImages, `,"outputs":[{"name":"risk"}]`, `"risk" is computed from the input "doses", which was not sent: got "input"`},
+		{threeImages + "," + threeWards, `,"outputs":[{"name":"sex.label"}]`, `"sex.label" is computed from the input "doses", which was not sent: got "input", "ward"`},
+		{threeDoses, "", `which was not sent: got "doses"`},
 		{`{"name":"group","shape":[3],"datatype":"INT32","data":[0,1,1]}`, "", `got "group", want inputs among "input", "ward", "doses"`},
 		{threeWards + "," + threeWards, "", `got "ward" twice`},
 		{threeImages + `,{"name":"ward","shape":[2],"datatype":"INT32","data":[0,1]}`, "", `input "ward": shape: got 2 rows, want 3 as of the input before`},
