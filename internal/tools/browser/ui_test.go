@@ -62,7 +62,7 @@ func TestATrainingIsWatchedInTheBrowser(t *testing.T) {
 	p.Wait(`document.querySelectorAll(".plot canvas").length > 0`)
 	p.Shot("training", false)
 	close(seen)
-	p.Wait(`document.querySelector(".samples") !== null`) // the report of the finished run has replaced the page
+	p.Wait(`document.querySelector("input.slider") !== null`) // the report of the finished run has replaced the page
 	p.Wait(`document.getElementById("live")?.textContent.startsWith("finished: epoch 8 of 8")`)
 	<-trained
 }
