@@ -254,7 +254,7 @@ extends = "m"
 hook.adversarial.attack = { kind = "pgd", random_start = true }
 [model.p]
 encoder = [{ kind = "dense", units = 4 }]
-hook.mine = { kind = "adversarial", method = "fgsm", epsilon = 0.1 }
+hook.mine = { kind = "adversarial", method = "fgsm", random_start = false, epsilon = 0.1 }
 `)
 	pgd := func(steps int, size float64, random bool) attack.Attack {
 		return &attack.PGD{Steps: steps, StepSize: size, RandomStart: random}

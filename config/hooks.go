@@ -314,6 +314,9 @@ func nestAttacks(n *table.Node) {
 	for _, name := range all.Keys {
 		h := all.Child(name)
 		if kind, named := h.Child("kind").Text(); kind == "adversarial" || !named && name == "adversarial" {
+			if method, _ := h.Child("method").Text(); method == "fgsm" { // runs wrote a key of pgd for it too
+				h.Drop(func(key string) bool { return key == "random_start" && h.Child(key).Leaf == false })
+			}
 			h.Nest("attack", formerKeys)
 		}
 	}

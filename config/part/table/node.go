@@ -109,8 +109,13 @@ func (n *Node) Nest(into string, names map[string]string) {
 			by.add(names[key], n.table[i])
 		}
 	}
-	rest := n.Only(func(key string) bool { return !moves(key) })
-	rest.Put(into, by)
+	n.Drop(moves)
+	n.Put(into, by)
+}
+
+// Drop removes keys of a table.
+func (n *Node) Drop(drops func(key string) bool) {
+	rest := n.Only(func(key string) bool { return !drops(key) })
 	n.Keys, n.table, n.index = rest.Keys, rest.table, rest.index
 }
 
