@@ -308,6 +308,7 @@ func (a array) images(missing bool) (*Images, error) {
 	if a.bytes != nil {
 		return NewBytes(shape, a.bytes, nil)
 	}
+	a.numbers(false)
 	images, err := NewFloats(shape, a.floats, nil)
 	if err != nil {
 		return nil, err

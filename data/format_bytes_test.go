@@ -99,6 +99,7 @@ func FuzzArraysNeverPanic(f *testing.F) {
 	f.Add(idxBytes(idxUint8, []int{2, 1, 3}, []byte{0, 255, 51, 102, 153, 204}))
 	f.Add(idxBytes(idxFloat64, []int{1, 1, 1}, 0.5))
 	f.Add(idxBytes(idxInt16, []int{2}, []int16{1, 2}))
+	f.Add(idxBytes(idxInt16, []int{1, 1, 2}, []int16{1, 2}))
 	f.Add(npyBytes("<f4", "True", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3, 4}))
 	f.Add(npyBytes("|u1", "False", "(2,)", binary.LittleEndian, []byte{1, 2}))
 	f.Add(npyBytes("<i8", "False", "()", binary.LittleEndian, []int64{1}))
