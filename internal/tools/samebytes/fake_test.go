@@ -16,13 +16,13 @@ const fakePrefix = "fake-seed-"
 // fakeSeedNone is the seed of a program that finds no data.
 const fakeSeedNone = "none"
 
-// fake simulates the command tessera for one tiny model and one sweep, and returns the exit code. The results depend on the
+// fake simulates the command tessera for a tiny model, one without a decoder and one sweep, and returns the exit code. The results depend on the
 // seed.
 func fake(seed string, args []string) int {
 	out := func() string { return args[slices.Index(args, "--out")+1] }
 	switch args[0] {
 	case "list":
-		fmt.Printf(`{%q: [{"name": "tiny"}]}`, args[1])
+		fmt.Printf(`{%q: [{"name": "tiny"}%s]}`, args[1], map[string]string{"models": `, {"name": "flat"}`}[args[1]])
 	case "check":
 		fmt.Printf("[model.tiny]\nabout = %q\n[model.tiny.dataset]\nname = \"bars\"\nlimit = 0\n[model.tiny.train]\nepochs = 5\n", seed)
 	case "train":
@@ -30,7 +30,7 @@ func fake(seed string, args []string) int {
 			fmt.Fprintln(os.Stderr, "tessera: bars: no such data")
 			return exitNoData
 		}
-		write(out(), "config.toml", "[model.tiny]\n")
+		write(out(), "config.toml", "[model.tiny]\n"+map[string]string{"flat": "decoder = []\n"}[args[1]])
 		write(out(), "model.safetensors", string(safetensors(`{"encoder.0.weight":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, seed)))
 		write(out(), "metrics.jsonl", fmt.Sprintf(`{"loss":%s,"seconds":%d}`, seed, os.Getpid()))
 	case "sweep":

@@ -61,7 +61,11 @@ func (c *comparison) compareOne(ctx context.Context, s subject) verdict {
 		return v
 	}
 	if c.opensRuns() && s.kind != kindSweep {
-		base.Values[codes+ofBase], base.Values[outputs+ofBase] = base.Values[codes], base.Values[outputs]
+		for _, key := range []string{codes, outputs} {
+			if value, ok := base.Values[key]; ok { // a model without a decoder has no outputs
+				base.Values[key+ofBase] = value
+			}
+		}
 	}
 	v.values = len(base.Values)
 	v.different, v.added = compare(base.Values, now)
