@@ -13,7 +13,7 @@ import (
 
 // cursor reads JSON from a slice. It accepts the same texts as encoding/json, up to the limits below; fuzz tests compare both.
 // encoding/json itself takes longer to read the numbers of an image than the engine takes to encode the image: see
-// docs/adr/0020.
+// docs/dev/adr/0020.
 type cursor struct {
 	b []byte
 	i int

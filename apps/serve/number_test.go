@@ -266,7 +266,7 @@ func FuzzBinaryRequests(f *testing.F) {
 	})
 }
 
-// The benchmark compares the scanner with encoding/json, which is slower: see docs/adr/0020.
+// The benchmark compares the scanner with encoding/json, which is slower: see docs/dev/adr/0020.
 func BenchmarkRequests(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, draw := range map[string]func() float32{"pixels": func() float32 { return float32(r.IntN(256)) / 255 }, "normal": func() float32 { return float32(r.NormFloat64()) },

@@ -1,4 +1,4 @@
-// Package architecture checks the import rules of docs/architecture.md.
+// Package architecture checks the import rules of docs/dev/architecture.md.
 package architecture
 
 import (
@@ -133,7 +133,7 @@ func forbidden(folder, imported string) string {
 	from, to := owner(folder), owner(target)
 	switch {
 	case from == "" || to == "":
-		return "the package has no level: give it one here and in docs/architecture.md"
+		return "the package has no level: give it one here and in docs/dev/architecture.md"
 	case from == to:
 		return "" // packages of one folder: the compiler excludes import cycles
 	case levels[to] >= levels[from]:

@@ -3,7 +3,7 @@
 //	go -C tools run ./samebytes --base COMMIT [--only GLOB] [--jobs N] [--threads 2] [--data DIR] [--cache DIR] [--all]
 //
 // It builds the command of BASE and of the working tree, trains every shipped model and sweep of BASE for a few steps with
-// both, and compares parameters, codes, outputs and metrics value by value. docs/same-bytes.md lists the compared values.
+// both, and compares parameters, codes, outputs and metrics value by value. docs/dev/same-bytes.md lists the compared values.
 // The exit code is 0 if everything is equal, 1 if something differs, failed or nothing was compared, 2 for wrong usage.
 package main
 
