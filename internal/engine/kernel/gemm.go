@@ -52,7 +52,8 @@ func scaleRows[T Float](m, n int, beta T, c []T, ldc int) {
 // workspace is the scratch memory of one running product: its packed operands and the arguments of its tiles.
 type workspace[T Float] struct {
 	a, b  []T
-	lines []T // a few lines of B before they are transposed
+	lines []T   // a few lines of an operand before they are transposed
+	edge  [96]T // a tile of C that is larger than what is left of C
 	tile  tile[T]
 }
 

@@ -77,10 +77,10 @@ var stepsAVX2 = stepSet{
 }
 
 var tiles32AVX2 = tiles[float32]{
-	rows: 6, lanes: 8,
-	packRows:  [3]func(dst, src *byte, rows, step, last int){1: packRows_avx2_1, 2: packRows_avx2_2},
+	rows: 6, lanes: 8, vectors: 2, side: 8,
+	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_avx2_1, 2: packRows_avx2_2},
 	transpose: transpose32_avx2,
-	multiply: [13][3]func(*byte){
+	multiply: [13][4]func(*byte){
 		1: {1: tile32_avx2_1x1, 2: tile32_avx2_1x2},
 		2: {1: tile32_avx2_2x1, 2: tile32_avx2_2x2},
 		3: {1: tile32_avx2_3x1, 2: tile32_avx2_3x2},
@@ -91,10 +91,10 @@ var tiles32AVX2 = tiles[float32]{
 }
 
 var tiles64AVX2 = tiles[float64]{
-	rows: 6, lanes: 4,
-	packRows:  [3]func(dst, src *byte, rows, step, last int){1: packRows_avx2_1, 2: packRows_avx2_2},
+	rows: 6, lanes: 4, vectors: 2, side: 4,
+	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_avx2_1, 2: packRows_avx2_2},
 	transpose: transpose64_avx2,
-	multiply: [13][3]func(*byte){
+	multiply: [13][4]func(*byte){
 		1: {1: tile64_avx2_1x1, 2: tile64_avx2_1x2},
 		2: {1: tile64_avx2_2x1, 2: tile64_avx2_2x2},
 		3: {1: tile64_avx2_3x1, 2: tile64_avx2_3x2},

@@ -77,10 +77,10 @@ var stepsAVX512 = stepSet{
 }
 
 var tiles32AVX512 = tiles[float32]{
-	rows: 12, lanes: 16,
-	packRows:  [3]func(dst, src *byte, rows, step, last int){1: packRows_avx512_1, 2: packRows_avx512_2},
+	rows: 12, lanes: 16, vectors: 2, side: 8,
+	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_avx512_1, 2: packRows_avx512_2},
 	transpose: transpose32_avx2,
-	multiply: [13][3]func(*byte){
+	multiply: [13][4]func(*byte){
 		1:  {1: tile32_avx512_1x1, 2: tile32_avx512_1x2},
 		2:  {1: tile32_avx512_2x1, 2: tile32_avx512_2x2},
 		3:  {1: tile32_avx512_3x1, 2: tile32_avx512_3x2},
@@ -97,10 +97,10 @@ var tiles32AVX512 = tiles[float32]{
 }
 
 var tiles64AVX512 = tiles[float64]{
-	rows: 12, lanes: 8,
-	packRows:  [3]func(dst, src *byte, rows, step, last int){1: packRows_avx512_1, 2: packRows_avx512_2},
+	rows: 12, lanes: 8, vectors: 2, side: 4,
+	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_avx512_1, 2: packRows_avx512_2},
 	transpose: transpose64_avx2,
-	multiply: [13][3]func(*byte){
+	multiply: [13][4]func(*byte){
 		1:  {1: tile64_avx512_1x1, 2: tile64_avx512_1x2},
 		2:  {1: tile64_avx512_2x1, 2: tile64_avx512_2x2},
 		3:  {1: tile64_avx512_3x1, 2: tile64_avx512_3x2},

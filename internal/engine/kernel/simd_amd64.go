@@ -2,7 +2,6 @@ package kernel
 
 import (
 	"fmt"
-	"math"
 
 	"golang.org/x/sys/cpu"
 )
@@ -85,13 +84,4 @@ func set64AVX2() *Set[float64] {
 	s.Name, s.Gemm = "avx2", tiles64AVX2.gemm
 	s.SparseGemm = tiles64AVX2.sparse(s, addScaledFMA)
 	return s
-}
-
-// addScaledFMA is AddScaled of [Set] for float64. It rounds the products as the assembly does.
-func addScaledFMA(dst, a, b []float64, s float64) {
-	n := min(len(dst), len(a), len(b))
-	dst, a, b = dst[:n], a[:n], b[:n]
-	for i := range dst {
-		dst[i] = math.FMA(b[i], s, a[i])
-	}
 }

@@ -36,8 +36,9 @@ type sparse[T Float] struct {
 	addScaled BinaryScalar[T] // rounds products and sums as Gemm does
 	add       Binary[T]
 	sumAbs    Reduce[T]
-	// transpose writes the transpose of a block of 32 bytes by as many rows. It may be nil; see [tiles].
+	// transpose writes the transpose of a block of side rows and columns. It may be nil; see [tiles].
 	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
+	side      int
 }
 
 // portableSparse returns the sparse product that sums over k in the same blocks as gemmPortable.
@@ -237,7 +238,7 @@ func (s sparse[T]) turn(x []T, rows, columns int, dst []T, ld int) {
 	size := int(unsafe.Sizeof(x[0]))
 	wide, high := 0, 0 // size of the part that the kernel transposes
 	if s.transpose != nil {
-		side := 32 / size
+		side := s.side
 		wide, high = columns&^(side-1), rows&^(side-1)
 		for i := 0; i < wide; i += side {
 			for j := 0; j < high; j += side {

@@ -3,109 +3,15 @@ package main
 import (
 	"fmt"
 	"math"
-
-	"github.com/mmcloughlin/avo/attr"
-	"github.com/mmcloughlin/avo/operand"
-	"github.com/mmcloughlin/avo/reg"
 )
 
 // Functions of float32 that are computed in float64, by the operations of package math in their order, so that the results
 // have the same bytes as those of plain Go: math.Exp (in assembly, with FMA) and math.Erfc (in Go, without).
 
-// double returns a vector of one repeated float64 in memory.
-func (a *asm) double(x float64) vec {
-	repeated := make([]float64, a.lanes(8))
-	for i := range repeated {
-		repeated[i] = x
-	}
-	return a.doubles(fmt.Sprintf("double%016x", math.Float64bits(x)), repeated)
-}
-
-// doubles returns a named vector in memory.
-func (a *asm) doubles(name string, values []float64) operand.Mem {
-	if m, ok := a.globals[name]; ok {
-		return m
-	}
-	m := a.StaticGlobal(name)
-	a.DataAttributes(attr.RODATA | attr.NOPTR)
-	for i, v := range values {
-		a.AddDatum(8*i, operand.U64(math.Float64bits(v)))
-	}
-	a.globals[name] = m
-	return m
-}
-
 // inDouble applies f to both halves of x in float64 and rounds the results to float32.
 func (a *asm) inDouble(x vec, f func(vec) vec) vec {
 	halves := a.widened(x)
 	return a.rounded(f(halves[0]), f(halves[1]))
-}
-
-// half returns a vector of half the size.
-func (a *asm) half() reg.VecVirtual {
-	if a.wide() {
-		return a.YMM()
-	}
-	return a.XMM()
-}
-
-// widened returns both halves of x in float64.
-func (a *asm) widened(x vec) (halves [2]vec) {
-	for i := range halves {
-		from, wide := a.half(), a.vector()
-		if a.wide() {
-			a.VEXTRACTF64X4(operand.U8(i), x, from)
-		} else {
-			a.VEXTRACTF128(operand.U8(i), x, from)
-		}
-		a.VCVTPS2PD(from, wide)
-		halves[i] = wide
-	}
-	return halves
-}
-
-// rounded returns both halves in one vector of float32.
-func (a *asm) rounded(halves ...vec) vec {
-	var rounded [2]reg.VecVirtual
-	for i, half := range halves {
-		rounded[i] = a.half()
-		if a.wide() {
-			a.VCVTPD2PS(half, rounded[i])
-		} else {
-			a.VCVTPD2PSY(half, rounded[i])
-		}
-	}
-	z := a.vector()
-	if a.wide() {
-		a.VINSERTF64X4(operand.U8(1), rounded[1], rounded[0].AsZ(), z)
-	} else {
-		a.VINSERTF128(operand.U8(1), rounded[1], rounded[0].AsY(), z)
-	}
-	return z
-}
-
-func (a *asm) addD(x, y vec) vec { return a.binary(a.VADDPD, x, y) }
-func (a *asm) subD(x, y vec) vec { return a.binary(a.VSUBPD, x, y) }
-func (a *asm) mulD(x, y vec) vec { return a.binary(a.VMULPD, x, y) }
-func (a *asm) divD(x, y vec) vec { return a.binary(a.VDIVPD, x, y) }
-
-// fmaD returns x*y + z with one rounding, fnmaD z - x*y.
-func (a *asm) fmaD(x, y, z vec) vec  { return a.fused(a.VFMADD231PD, x, y, z) }
-func (a *asm) fnmaD(x, y, z vec) vec { return a.fused(a.VFNMADD231PD, x, y, z) }
-
-func (a *asm) compareD(predicate uint8, x, y vec) mask { return a.compareBy(a.VCMPPD, predicate, x, y) }
-
-// chooseD returns x where m holds, else y. It does not use VBLENDMPD, of which avo assumes that it reads its result: many of
-// these would be too many live registers.
-func (a *asm) chooseD(m mask, x, y vec) vec {
-	if a.wide() {
-		z := a.copyOf(y)
-		a.VMOVUPD(x, m, z)
-		return z
-	}
-	z := a.vector()
-	a.VBLENDVPD(m, x, a.register(y), z)
-	return z
 }
 
 // dividedBy returns x/y, correctly rounded, for a constant y: an estimate of the quotient and one correction (Markstein 1990).
@@ -116,41 +22,23 @@ func (a *asm) dividedBy(x vec, y float64) vec {
 
 // expD returns math.Exp(x) for -700 <= x <= 700: x = n ln 2 + 16 r, exp(r) by its series, squared four times.
 func (a *asm) expD(x vec) vec {
-	whole, n := reg.VecVirtual(a.XMM()), a.vector()
-	if scaled := a.mulD(x, a.double(math.Log2E)); a.wide() {
-		whole = a.YMM()
-		a.VCVTPD2DQ(scaled, whole)
-	} else {
-		a.VCVTPD2DQY(scaled, whole)
-	}
-	a.VCVTDQ2PD(whole, n)
+	n, scale := a.wholeD(a.mulD(x, a.double(math.Log2E)))
 	r := a.fnmaD(n, a.double(0.69314718055966295651160180568695068359375), x)
 	r = a.fnmaD(n, a.double(0.28235290563031577122588448175013436025525412068e-12), r)
 	r = a.mulD(r, a.double(0.0625))
-	sum := a.copyOf(a.double(2.4801587301587301587e-5))
-	for _, c := range []float64{1.9841269841269841270e-4, 1.3888888888888888889e-3, 8.3333333333333333333e-3,
-		4.1666666666666666667e-2, 1.6666666666666666667e-1, 0.5, 1} {
-		a.VFMADD213PD(a.double(c), r, sum)
-	}
+	sum := a.polynomialD(r, 1, 0.5, 1.6666666666666666667e-1, 4.1666666666666666667e-2, 8.3333333333333333333e-3,
+		1.3888888888888888889e-3, 1.9841269841269841270e-4, 2.4801587301587301587e-5)
 	y := a.mulD(r, sum) // exp(r) - 1
 	for range 3 {
 		y = a.mulD(y, a.addD(y, a.double(2)))
 	}
-	y = a.fmaD(a.addD(y, a.double(2)), y, a.double(1))
-	if a.wide() {
-		return a.binary(a.VSCALEFPD, y, n)
-	}
-	power := a.vector()
-	a.VPMOVSXDQ(whole, power)
-	power = a.binary(a.VPADDQ, power, a.doubles("bias", []float64{
-		math.Float64frombits(1023), math.Float64frombits(1023), math.Float64frombits(1023), math.Float64frombits(1023)})).(reg.VecVirtual)
-	return a.mulD(y, a.shift(a.VPSLLQ, power, 52))
+	return scale(a.fmaD(a.addD(y, a.double(2)), y, a.double(1)))
 }
 
 // expRounded returns math.Exp(x), rounded. Outside of the bounds it is 0 or infinite in float32.
 func (a *asm) expRounded(x vec) vec {
 	return a.inDouble(x, func(x vec) vec {
-		return a.expD(a.binary(a.VMINPD, a.double(700), a.binary(a.VMAXPD, a.double(-700), x)))
+		return a.expD(a.noMoreD(a.noLessD(x, -700), 700))
 	})
 }
 
@@ -158,7 +46,7 @@ func (a *asm) expRounded(x vec) vec {
 func (a *asm) normalPDF(x vec) vec {
 	return a.inDouble(x, func(x vec) vec {
 		y := a.mulD(a.mulD(x, x), a.double(-0.5))
-		return a.dividedBy(a.expD(a.binary(a.VMAXPD, a.double(-700), y)), math.Sqrt(2*math.Pi))
+		return a.dividedBy(a.expD(a.noLessD(y, -700)), math.Sqrt(2*math.Pi))
 	})
 }
 
@@ -200,23 +88,19 @@ const centralEnd, centralError = 4.5, 1e-15
 // normalCDF returns math.Erfc(-x/math.Sqrt2) / 2, rounded. Near 0 a polynomial is faster. If all numbers within its error have the same rounded
 // value, this is the rounded value of math.Erfc, too; if not, which happens about once in a million elements near 0, the whole vector is computed as math.Erfc does.
 func (a *asm) normalCDF(x vec) vec {
-	result, slow, end := a.vector(), a.label("slow"), a.label("done")
+	result, slow, end := a.fresh(), a.label("slow"), a.label("done")
 	a.skipIf(a.compare(notAtMost, a.abs(x), a.constant(centralEnd)), slow)
 	var low, high [2]vec
 	for i, x := range a.widened(x) {
 		t := a.fmaD(a.mulD(x, x), a.double(2/(centralEnd*centralEnd)), a.double(-1))
-		sum := a.copyOf(a.double(central[len(central)-1]))
-		for k := len(central) - 2; k >= 0; k-- {
-			a.VFMADD213PD(a.double(central[k]), t, sum)
-		}
-		a.VFMADD213PD(a.double(0.5), x, sum)
+		sum := a.hornerD(a.polynomialD(t, central...), x, a.double(0.5))
 		low[i], high[i] = a.subD(sum, a.double(centralError)), a.addD(sum, a.double(centralError))
 	}
-	a.VMOVUPS(a.rounded(low[:]...), result)
+	a.set(result, a.rounded(low[:]...))
 	a.skipIf(a.compare(notEqual, a.rounded(high[:]...), result), slow)
-	a.JMP(operand.LabelRef(end))
+	a.jump(end)
 	a.Label(slow)
-	a.VMOVUPS(a.normalCDFByErfc(x), result)
+	a.set(result, a.normalCDFByErfc(x))
 	a.Label(end)
 	return result
 }
@@ -225,8 +109,8 @@ func (a *asm) normalCDF(x vec) vec {
 // branches. The tail costs two exponentials and two divisions, and is skipped if no element is in it.
 func (a *asm) normalCDFByErfc(x vec) vec {
 	return a.inDouble(x, func(x vec) vec {
-		absolute := a.binary(a.VANDPD, x, a.double(math.Float64frombits(1<<63-1)))
-		u := a.dividedBy(a.binary(a.VMINPD, a.double(40), absolute), math.Sqrt2) // beyond 40 nothing changes; NaN remains NaN
+		absolute := a.andD(x, a.double(math.Float64frombits(1<<63-1)))
+		u := a.dividedBy(a.noMoreD(absolute, 40), math.Sqrt2) // beyond 40 nothing changes; NaN remains NaN
 		middle, tail := a.compareD(atLeast, u, a.double(0.84375)), a.compareD(atLeast, u, a.double(1.25))
 		branch := a.branch(middle, tail, a.compareD(atLeast, u, a.double(1/0.35)))
 		right := a.compareD(moreThan, x, a.double(0))
@@ -235,7 +119,7 @@ func (a *asm) normalCDFByErfc(x vec) vec {
 		s := a.copyOf(a.chooseD(middle, a.subD(u, a.double(1)), square))
 		noTail := a.label("noTail")
 		a.skipUnless(tail, noTail)
-		a.VMOVUPD(a.chooseD(tail, a.divD(a.double(1), square), s), s)
+		a.setD(s, a.chooseD(tail, a.divD(a.double(1), square), s))
 		a.Label(noTail)
 		fraction := a.divD(a.picked(branch, s, "erfcP", erfcP), a.picked(branch, s, "erfcQ", erfcQ))
 
@@ -248,33 +132,15 @@ func (a *asm) normalCDFByErfc(x vec) vec {
 		y := a.copyOf(a.chooseD(right, above, below))
 		end := a.label("noTail")
 		a.skipUnless(tail, end)
-		z := a.binary(a.VANDPD, u, a.double(math.Float64frombits(0xffffffff00000000)))
-		exponent := a.subD(a.mulD(a.binary(a.VXORPD, z, a.double(math.Copysign(0, -1))), z), a.double(0.5625))
-		first := a.expD(a.binary(a.VMAXPD, a.double(-700), exponent))
+		z := a.andD(u, a.double(math.Float64frombits(0xffffffff00000000)))
+		exponent := a.subD(a.mulD(a.xorD(z, a.double(math.Copysign(0, -1))), z), a.double(0.5625))
+		first := a.expD(a.noLessD(exponent, -700))
 		second := a.expD(a.addD(a.mulD(a.subD(z, u), a.addD(z, u)), fraction))
 		far := a.divD(a.mulD(first, second), u)
-		a.VMOVUPD(a.chooseD(tail, a.chooseD(right, a.subD(a.double(2), far), far), y), y)
+		a.setD(y, a.chooseD(tail, a.chooseD(right, a.subD(a.double(2), far), far), y))
 		a.Label(end)
 		return a.mulD(y, a.double(0.5))
 	})
-}
-
-// branches tells which of four branches each element takes: an index in AVX-512, in AVX2 the lowest bit of the index where
-// VPERMILPD reads it, and the mask of the last two branches.
-type branches struct {
-	index vec
-	upper mask
-}
-
-// branch returns the number of masks that hold. A mask implies those before it.
-func (a *asm) branch(first, second, third mask) branches {
-	whole := func(i uint64) vec { return a.double(math.Float64frombits(i)) }
-	if a.wide() {
-		one := a.chooseD(first, whole(1), whole(0))
-		return branches{index: a.chooseD(third, whole(3), a.chooseD(second, whole(2), one))}
-	}
-	odd := a.binary(a.VXORPD, a.binary(a.VXORPD, first, second), third)
-	return branches{odd, second}
 }
 
 // picked evaluates the polynomial of each element's branch by Horner's rule without FMA. Missing coefficients are 0, which changes
@@ -292,15 +158,7 @@ func (a *asm) picked(b branches, s vec, name string, c [4][]float64) vec {
 				each[i] = list[k]
 			}
 		}
-		here := a.vector()
-		if at := fmt.Sprintf("%s%d", name, k); a.wide() {
-			a.VPERMPD(a.doubles(at, append(each[:], each[:]...)), b.index, here)
-		} else {
-			lower, upper := a.vector(), a.vector()
-			a.VPERMILPD(b.index, a.copyOf(a.doubles(at+"low", []float64{each[0], each[1], each[0], each[1]})), lower)
-			a.VPERMILPD(b.index, a.copyOf(a.doubles(at+"high", []float64{each[2], each[3], each[2], each[3]})), upper)
-			here = a.register(a.chooseD(b.upper, upper, lower))
-		}
+		here := a.lookup(b, fmt.Sprintf("%s%d", name, k), each)
 		if sum == nil {
 			sum = here
 			continue
@@ -308,25 +166,4 @@ func (a *asm) picked(b branches, s vec, name string, c [4][]float64) vec {
 		sum = a.addD(a.mulD(sum, s), here)
 	}
 	return sum
-}
-
-// skipUnless jumps to the label unless an element of the mask, of float64, holds.
-func (a *asm) skipUnless(m mask, label string) {
-	a.test(m, a.KORTESTB, a.VTESTPD)
-	a.JEQ(operand.LabelRef(label))
-}
-
-// skipIf jumps to the label if an element of the mask, of float32, holds.
-func (a *asm) skipIf(m mask, label string) {
-	a.test(m, a.KORTESTW, a.VTESTPS)
-	a.JNE(operand.LabelRef(label))
-}
-
-// test sets the zero flag if no element of the mask holds.
-func (a *asm) test(m mask, wide, narrow func(x, y operand.Op)) {
-	if a.wide() {
-		wide(m, m)
-	} else {
-		narrow(m, m)
-	}
 }

@@ -14,7 +14,8 @@ type elementwise struct {
 	body    func(a *asm, x []vec, s []vec) vec
 }
 
-func emitElementwise(a *asm) {
+func emitElementwise(m machine) {
+	a := &asm{m}
 	for _, list := range [][]elementwise{arithmetic, comparisons, functions, fused} {
 		for _, k := range list {
 			k.emit(a)
@@ -23,8 +24,8 @@ func emitElementwise(a *asm) {
 }
 
 // kernelName returns the name of the function for a field of kernel.Set.
-func (a *asm) kernelName(field string) string {
-	return strings.ToLower(field[:1]) + field[1:] + "_" + a.isa.name
+func (i isa) kernelName(field string) string {
+	return strings.ToLower(field[:1]) + field[1:] + "_" + i.name
 }
 
 func (k elementwise) emit(a *asm) {
@@ -43,9 +44,7 @@ func (k elementwise) emit(a *asm) {
 	for _, o := range operands {
 		arrays = append(arrays, array{name: o, read: true})
 	}
-	run := &sweep{asm: a, arrays: arrays, unroll: k.unroll}
-	run.body = func(in []vec, _ mask, _ int) []vec { return []vec{k.body(a, in, s)} }
-	run.emit()
+	a.sweep(arrays, k.unroll, func(in []vec) []vec { return []vec{k.body(a, in, s)} })
 	a.done()
 }
 
@@ -117,4 +116,9 @@ var fused = []elementwise{
 // leaky returns g where y > 0, else slope*g.
 func (a *asm) leaky(g, y, slope vec) vec {
 	return a.choose(a.compare(moreThan, y, a.constant(0)), g, a.mul(g, slope))
+}
+
+// indicator returns 1 where the comparison holds, else 0.
+func (a *asm) indicator(predicate uint8, x, y vec) vec {
+	return a.where(a.compare(predicate, x, y), a.constant(1))
 }

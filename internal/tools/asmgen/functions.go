@@ -13,9 +13,6 @@ var (
 	ln2Low  = math.Ln2 - ln2High
 )
 
-// clampLow returns max(x, low); NaN remains NaN.
-func (a *asm) clampLow(x vec, low float64) vec { return a.larger(a.constant(low), x) }
-
 // reduceExp returns n and exp(r)-1.
 func (a *asm) reduceExp(x vec) (n, rest vec) {
 	n = a.round(a.mul(x, a.constant(math.Log2E)))
@@ -28,31 +25,21 @@ func (a *asm) reduceExp(x vec) (n, rest vec) {
 // powerOfTwo returns 2^n for integers n in int32 with -126 <= n <= 127.
 func (a *asm) powerOfTwo(n vec) vec { return a.shiftLeft(a.addInt(n, a.word(127)), 23) }
 
-// scale returns x 2^n for integers n in float32. The result is rounded once, even if it is denormal or infinite.
-func (a *asm) scale(x, n vec) vec {
-	if a.wide() {
-		return a.binary(a.VSCALEFPS, x, n)
-	}
-	whole := a.toInt(n)
-	half := a.shiftRight(whole, 1)
-	return a.mul(a.mul(x, a.powerOfTwo(half)), a.powerOfTwo(a.subInt(whole, half)))
-}
-
 // exp returns exp(x). Outside of the bounds the result is 0 or infinite.
 func (a *asm) exp(x vec) vec {
-	return a.expBelow(a.smaller(a.constant(89), x))
+	return a.expBelow(a.noMore(x, 89))
 }
 
 // expBelow returns exp(x) for x <= 89.
 func (a *asm) expBelow(x vec) vec {
-	n, rest := a.reduceExp(a.clampLow(x, -104))
+	n, rest := a.reduceExp(a.noLess(x, -104))
 	return a.scale(a.add(rest, a.constant(1)), n)
 }
 
 // expm1 returns 2^n (rest+1) - 1, computed at half its size so that n = 128 does not overflow. For n = 0 the result is rest,
 // which preserves denormals. The sign is copied, which preserves -0.
 func (a *asm) expm1(x vec) vec {
-	n, rest := a.reduceExp(a.clampLow(a.smaller(a.constant(89), x), -30))
+	n, rest := a.reduceExp(a.noLess(a.noMore(x, 89), -30))
 	half := a.powerOfTwo(a.addInt(a.toInt(n), a.word(0xffffffff)))
 	y := a.fma(half, rest, a.sub(half, a.constant(0.5)))
 	y = a.choose(a.compare(equal, n, a.constant(0)), rest, a.add(y, y))
@@ -69,7 +56,7 @@ func (a *asm) sigmoid(x vec) vec {
 // tanh returns tanh(x), with tanh |x| = -t/(t+2) and t = exp(-2|x|)-1.
 func (a *asm) tanh(x vec) vec {
 	negative := a.or(x, a.word(1<<31))
-	n, rest := a.reduceExp(a.clampLow(a.add(negative, negative), -30))
+	n, rest := a.reduceExp(a.noLess(a.add(negative, negative), -30))
 	power := a.powerOfTwo(a.toInt(n))
 	t := a.fma(power, rest, a.sub(power, a.constant(1)))
 	return a.or(a.div(a.abs(t), a.add(t, a.constant(2))), a.sign(x))

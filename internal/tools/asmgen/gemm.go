@@ -26,18 +26,18 @@ var precisions = []precision{{"32", 4}, {"64", 8}}
 
 // tileRows returns the maximum number of rows of a tile. With two vectors of columns, the sums take 12 x 2 of 32 registers, or
 // 6 x 2 of 16.
-func (a *asm) tileRows() int {
+func (a *x86) tileRows() int {
 	if a.wide() {
 		return 12
 	}
 	return 6
 }
 
-func emitGemm(a *asm) {
+func emitGemm(a *x86) {
 	for _, p := range precisions {
 		for rows := 1; rows <= a.tileRows(); rows++ {
 			for vectors := 1; vectors <= 2; vectors++ {
-				g := &gemm{asm: a, precision: p, rows: rows, vectors: vectors}
+				g := &gemm{x86: a, precision: p, rows: rows, vectors: vectors}
 				g.emit()
 			}
 		}
@@ -48,7 +48,7 @@ func emitGemm(a *asm) {
 // read with two strides, so that it may be stored by rows, by columns or packed. B is read in rows of complete vectors. Only
 // the last vector of each row of C may be partial.
 type gemm struct {
-	*asm
+	*x86
 	precision
 	rows, vectors int
 	args          reg.GPVirtual

@@ -9,18 +9,19 @@ import (
 	"github.com/mmcloughlin/avo/printer"
 )
 
-// families lists the groups of kernels. One function writes each group for its instruction sets.
+// families lists the groups of kernels. A function writes each group for its instruction sets.
 var families = []struct {
 	name string
-	emit func(*asm)
+	x86  func(*x86)
 	sets []isa
+	neon func(*neon)
 }{
-	{"gemm", emitGemm, []isa{avx2, avx512}},
-	{"pack", emitPack, []isa{avx2, avx512}},
-	{"elementwise", emitElementwise, []isa{avx2, avx512}},
-	{"reduce", emitReductions, []isa{avx2, avx512}},
-	{"optim", emitOptimizers, []isa{avx2, avx512}},
-	{"random", emitRandom, []isa{avx512}}, // AVX2 has no product of 64-bit integers
+	{"gemm", emitGemm, []isa{avx2, avx512}, neonGemm},
+	{"pack", emitPack, []isa{avx2, avx512}, neonPack},
+	{"elementwise", func(a *x86) { emitElementwise(a) }, []isa{avx2, avx512}, func(n *neon) { emitElementwise(n) }},
+	{"reduce", emitReductions, []isa{avx2, avx512}, neonReductions},
+	{"optim", func(a *x86) { emitOptimizers(a) }, []isa{avx2, avx512}, func(n *neon) { emitOptimizers(n) }},
+	{"random", emitRandom, []isa{avx512}, neonRandom}, // AVX2 has no product of 64-bit integers
 }
 
 // generate returns the contents of the generated files by name.
@@ -31,19 +32,30 @@ func generate() (map[string][]byte, error) {
 			if !slices.Contains(family.sets, set) {
 				continue
 			}
-			a := newAsm(set)
-			family.emit(a)
+			a := newX86(set)
+			family.x86(a)
 			base := fmt.Sprintf("%s_%s_amd64", family.name, set.name)
 			if err := compile(a.Context, base, files); err != nil {
 				return nil, fmt.Errorf("%s: %w", base, err)
 			}
 		}
-		text, err := table(newAsm(set))
+		text, err := table(newX86(set))
 		if err != nil {
 			return nil, fmt.Errorf("table of %s: %w", set.name, err)
 		}
 		files["kernels_"+set.name+"_amd64.go"] = text
 	}
+	for _, family := range families {
+		n := &neon{isa: isa{"neon", 16}, file: family.name}
+		family.neon(n)
+		base := family.name + "_neon_arm64"
+		files[base+".s"], files[base+".go"] = n.assembly(), n.stubs()
+	}
+	text, err := neonTable()
+	if err != nil {
+		return nil, fmt.Errorf("table of neon: %w", err)
+	}
+	files["kernels_neon_arm64.go"] = text
 	return files, nil
 }
 

@@ -8,7 +8,7 @@ import (
 
 // maskOf returns the mask of the first count elements of a vector, count >= 1: a mask register, or a vector in which the bits
 // of these elements are ones.
-func (a *asm) maskOf(count reg.GPVirtual, size int) reg.Register {
+func (a *x86) maskOf(count reg.GPVirtual, size int) reg.Register {
 	if a.wide() {
 		ones, mask := a.GP64(), a.K()
 		a.MOVQ(operand.I32(-1), ones)
@@ -28,7 +28,7 @@ func (a *asm) maskOf(count reg.GPVirtual, size int) reg.Register {
 
 // maskTable returns a vector of ones followed by a vector of zeros. A vector that is read n elements before the border begins
 // with n ones.
-func (a *asm) maskTable() operand.Mem {
+func (a *x86) maskTable() operand.Mem {
 	if m, ok := a.globals["mask"]; ok {
 		return m
 	}
@@ -46,7 +46,7 @@ func (a *asm) maskTable() operand.Mem {
 }
 
 // maskedLoad reads the elements that the mask selects, and sets the others to zero. It does not access other memory.
-func (a *asm) maskedLoad(size int, from operand.Mem, mask reg.Register, to operand.Op) {
+func (a *x86) maskedLoad(size int, from operand.Mem, mask operand.Op, to operand.Op) {
 	switch {
 	case a.wide() && size == 4:
 		a.VMOVUPS_Z(from, mask, to)
@@ -60,7 +60,7 @@ func (a *asm) maskedLoad(size int, from operand.Mem, mask reg.Register, to opera
 }
 
 // maskedStore writes only the elements that the mask selects.
-func (a *asm) maskedStore(size int, from operand.Op, mask reg.Register, to operand.Mem) {
+func (a *x86) maskedStore(size int, from operand.Op, mask operand.Op, to operand.Mem) {
 	switch {
 	case a.wide() && size == 4:
 		a.VMOVUPS(from, mask, to)

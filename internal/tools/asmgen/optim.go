@@ -3,8 +3,6 @@ package main
 import (
 	"fmt"
 	"strings"
-
-	"github.com/mmcloughlin/avo/operand"
 )
 
 // optimizerStep is one pass over a parameter w, its gradient g and its state, with scalars of kernel.stepSet.
@@ -69,7 +67,8 @@ func (a *asm) moments(d, m, v vec, s []vec) (update, m2, v2 vec) {
 	return a.div(a.mul(s[4], m2), a.fma(a.sqrt(v2), s[5], s[6])), m2, v2
 }
 
-func emitOptimizers(a *asm) {
+func emitOptimizers(m machine) {
+	a := &asm{m}
 	for _, o := range optimizerSteps {
 		o.emit(a)
 	}
@@ -77,7 +76,7 @@ func emitOptimizers(a *asm) {
 
 func (o optimizerStep) emit(a *asm) {
 	states, scalars := strings.Fields(o.state), strings.Fields(o.scalars)
-	name := o.name + "_" + a.isa.name
+	name := a.kernelName(o.name)
 	a.function(name, fmt.Sprintf("func(%s []float32, %s float32)",
 		strings.Join(append([]string{"w", "g"}, states...), ", "), strings.Join(scalars, ", ")),
 		fmt.Sprintf("%s is %s of [stepSet].", name, o.name))
@@ -90,24 +89,7 @@ func (o optimizerStep) emit(a *asm) {
 		arrays = append(arrays, array{state, true, true})
 	}
 	restore := a.flushDenormals()
-	run := &sweep{asm: a, arrays: arrays, unroll: 1}
-	run.body = func(in []vec, _ mask, _ int) []vec { return o.body(a, in, s) }
-	run.emit()
+	a.sweep(arrays, 1, func(in []vec) []vec { return o.body(a, in, s) })
 	restore()
 	a.done()
-}
-
-// flushDenormals makes the processor treat denormals as 0 until restore is called. If a gradient remains 0, a decaying state
-// would become denormal and stay so (0.9 times one of the smallest denormals is rounded to the same number), and an operation
-// on a denormal takes a hundred times longer.
-func (a *asm) flushDenormals() (restore func()) {
-	const flushToZero, denormalsAreZero = 1 << 15, 1 << 6
-	saved, flushing := a.AllocLocal(8), a.AllocLocal(8)
-	modes := a.GP32()
-	a.STMXCSR(saved)
-	a.MOVL(saved, modes)
-	a.ORL(operand.U32(flushToZero|denormalsAreZero), modes)
-	a.MOVL(modes, flushing)
-	a.LDMXCSR(flushing)
-	return func() { a.LDMXCSR(saved) }
 }

@@ -10,7 +10,7 @@ import (
 // emitPack writes the kernels that copy a block of B into a panel. The copy of rows does not depend on the precision: its mask
 // has units of four bytes. The transposition uses blocks of 8 x 8 float32 or 4 x 4 float64 and only AVX instructions, for both
 // instruction sets.
-func emitPack(a *asm) {
+func emitPack(a *x86) {
 	for vectors := 1; vectors <= 2; vectors++ {
 		emitPackRows(a, vectors)
 	}
@@ -20,13 +20,13 @@ func emitPack(a *asm) {
 	}
 }
 
-func (a *asm) parameter(name string) reg.GPVirtual {
+func (a *x86) parameter(name string) reg.GPVirtual {
 	r := a.GP64()
 	a.Load(a.Param(name), r)
 	return r
 }
 
-func emitPackRows(a *asm, vectors int) {
+func emitPackRows(a *x86, vectors int) {
 	name := fmt.Sprintf("packRows_%s_%d", a.name, vectors)
 	a.function(name, "func(dst, src *byte, rows, step, last int)",
 		fmt.Sprintf("%s copies rows (at least 1) of %d vectors, which start every step bytes; of the last vector, last units of 4 bytes are read and the others become 0.", name, vectors))
@@ -51,7 +51,7 @@ func emitPackRows(a *asm, vectors int) {
 	a.done()
 }
 
-func emitTranspose(a *asm, p precision) {
+func emitTranspose(a *x86, p precision) {
 	name := "transpose" + p.name + "_" + a.name
 	n := 32 / p.size
 	a.function(name, "func(dst, src *byte, dstStep, srcStep, blocks int)",
@@ -83,7 +83,7 @@ func emitTranspose(a *asm, p precision) {
 }
 
 // lines returns the addresses of up to eight lines, computed from odd multiples of their distance.
-func (a *asm) lines(base, step reg.GPVirtual, n int) func(i int) operand.Mem {
+func (a *x86) lines(base, step reg.GPVirtual, n int) func(i int) operand.Mem {
 	odd := map[int]reg.GPVirtual{1: step}
 	for i := 3; i < n; i += 2 {
 		odd[i] = a.GP64()
@@ -99,7 +99,7 @@ func (a *asm) lines(base, step reg.GPVirtual, n int) func(i int) operand.Mem {
 }
 
 // transposeLanes transposes the 4 x 4 float32 or 2 x 2 float64 in each half of the registers.
-func (a *asm) transposeLanes(rows []reg.VecVirtual) []reg.VecVirtual {
+func (a *x86) transposeLanes(rows []reg.VecVirtual) []reg.VecVirtual {
 	pair := func(unpack func(...operand.Op), x, y reg.VecVirtual) reg.VecVirtual {
 		z := a.YMM()
 		unpack(y, x, z)

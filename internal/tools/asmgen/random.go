@@ -7,7 +7,7 @@ import (
 
 // emitRandom writes Choose of kernel.PCG for sixteen numbers at a time. Each lane has the state of one number, and goes on by
 // sixteen numbers with one multiplication and one addition of 128 bits.
-func emitRandom(a *asm) {
+func emitRandom(a *x86) {
 	name := "choose_" + a.name
 	a.function(name, "func(dst []float32, lanes *[36]uint64, bound uint64, below, above float32)",
 		name+" sets len(dst)/16*16 elements as Choose of [PCG] does, from the numbers after those of the lanes. The lanes then have the last numbers.")
@@ -22,7 +22,7 @@ func emitRandom(a *asm) {
 	factor := wide128{a.broadcast(at(256)), a.broadcast(at(264))}
 	summand := wide128{a.broadcast(at(272)), a.broadcast(at(280))}
 	c := chooser{
-		asm: a, factor: factor, factorHigh: a.shift(a.VPSRLQ, factor.lo, 32), summand: summand,
+		x86: a, factor: factor, factorHigh: a.shift(a.VPSRLQ, factor.lo, 32), summand: summand,
 		mix: a.spread(0xda942042e4dd58b5), one: a.spread(1), word: a.spread(1<<32 - 1), bits: a.spread(1<<53 - 1),
 		bound: a.broadcastParameter("bound"),
 	}
@@ -55,7 +55,7 @@ type wide128 struct{ hi, lo vec }
 
 // chooser contains the constants of the generator PCG-DXSM, in every lane.
 type chooser struct {
-	*asm
+	*x86
 	factor, summand wide128
 	factorHigh      vec // upper 32 bits of factor.lo
 	mix, one        vec
@@ -99,16 +99,16 @@ func (c *chooser) less(x, y vec) reg.Register {
 	return m
 }
 
-func (a *asm) broadcast(from operand.Op) vec {
+func (a *x86) broadcast(from operand.Op) vec {
 	x := a.vector()
 	a.VPBROADCASTQ(from, x)
 	return x
 }
 
-func (a *asm) broadcastParameter(name string) vec { return a.broadcast(a.parameter(name)) }
+func (a *x86) broadcastParameter(name string) vec { return a.broadcast(a.parameter(name)) }
 
 // spread returns a constant in every lane.
-func (a *asm) spread(x uint64) vec {
+func (a *x86) spread(x uint64) vec {
 	r := a.GP64()
 	a.MOVQ(operand.U64(x), r)
 	return a.broadcast(r)

@@ -32,56 +32,60 @@ var reductions = []reduction{
 		d := a.sub(x[0], x[1])
 		return a.fma(d, d, sum)
 	}, plus, false},
-	{"Maximum", 1, math.Inf(-1), func(a *asm, most vec, x []vec) vec { return a.maximum(most, x[0]) }, (*asm).maximum, true},
+	{"Maximum", 1, math.Inf(-1), func(a *asm, most vec, x []vec) vec { return a.maximum(most, x[0]) }, func(a *asm, x, y vec) vec { return a.maximum(x, y) }, true},
 }
 
-// maximum returns NaN where one of the operands is NaN.
-func (a *asm) maximum(x, y vec) vec { return a.nanOr(x, a.larger(x, y)) }
+func (a *x86) maximum(x, y vec) vec {
+	most := a.larger(x, y)
+	return a.choose(a.compare(unordered, x, x), x, most)
+}
 
-func emitReductions(a *asm) {
+func emitReductions(a *x86) {
 	for _, r := range reductions {
 		r.emit(a)
 	}
 	emitFromBytes(a)
 }
 
-func (r reduction) emit(a *asm) {
+func (r reduction) emit(x *x86) {
+	a := &asm{x}
 	operands := []string{"a", "b"}[:r.arrays]
 	name := a.kernelName(r.field)
 	a.function(name, "func("+strings.Join(operands, ", ")+" []float32) float32", name+" is "+r.field+" of [Set].")
 	var sums [accumulators]reg.VecVirtual
 	for i := range sums {
-		sums[i] = a.copyOf(a.constant(r.start))
+		sums[i] = x.copied(a.constant(r.start))
 	}
 	arrays := []array{}
 	for _, o := range operands {
 		arrays = append(arrays, array{name: o, read: true})
 	}
-	run := &sweep{asm: a, arrays: arrays, unroll: accumulators}
+	run := &sweep{x86: x, arrays: arrays, unroll: accumulators}
 	run.body = func(in []vec, live mask, step int) []vec {
 		if r.hide && live != nil {
 			in[0] = a.choose(live, in[0], a.constant(r.start))
 		}
-		a.VMOVAPS(r.fold(a, sums[step], in), sums[step])
+		x.VMOVAPS(r.fold(a, sums[step], in), sums[step])
 		return nil
 	}
 	run.emit()
 	total := r.join(a, r.join(a, sums[0], sums[1]), r.join(a, sums[2], sums[3]))
-	result := r.across(a, total)
-	to, err := a.ReturnIndex(0).Resolve()
+	result := r.across(x, total)
+	to, err := x.ReturnIndex(0).Resolve()
 	if err != nil {
 		panic(err) // the result that the signature has
 	}
-	a.VMOVSS(result, to.Addr)
-	a.done()
+	x.VMOVSS(result, to.Addr)
+	x.done()
 }
 
 // across combines the halves of a vector until one element remains.
-func (r reduction) across(a *asm, x vec) reg.Register {
+func (r reduction) across(a *x86, x vec) reg.Register {
+	f := &asm{a}
 	if a.wide() {
 		half := a.vector()
 		a.VSHUFF64X2(operand.U8(0b01_00_11_10), x, x, half) // the upper half comes down
-		x = r.join(a, x, half)
+		x = r.join(f, x, half)
 	}
 	for _, order := range []struct{ lanes, within uint8 }{{0b10_11_00_01, 0}, {0, 0b01_00_11_10}, {0, 0b10_11_00_01}} {
 		moved := a.vector()
@@ -93,14 +97,14 @@ func (r reduction) across(a *asm, x vec) reg.Register {
 		default:
 			a.VPERM2F128(operand.U8(1), x, x, moved)
 		}
-		x = r.join(a, x, moved)
+		x = r.join(f, x, moved)
 	}
 	return a.register(x).AsX()
 }
 
 // emitFromBytes writes the conversion of bytes to dst = b/255, correctly rounded without a division: q = b*(1/255) has a
 // rounding error, which the remainder b - 255q corrects. FMA computes the remainder exactly.
-func emitFromBytes(a *asm) {
+func emitFromBytes(a *x86) {
 	name := a.kernelName("FromBytes")
 	a.function(name, "func(dst []float32, src []byte)", name+" is FromBytes of [Set].")
 	dst, src, n := a.GP64(), a.GP64(), a.GP64()
@@ -118,7 +122,7 @@ func emitFromBytes(a *asm) {
 	a.JLT(operand.LabelRef(rest))
 	whole := a.vector()
 	a.VPMOVZXBD(operand.Mem{Base: src}, whole)
-	a.VMOVUPS(a.per255(a.toFloat(whole)), operand.Mem{Base: dst})
+	a.VMOVUPS((&asm{a}).per255(a.toFloat(whole)), operand.Mem{Base: dst})
 	a.ADDQ(operand.U32(lanes), src)
 	a.ADDQ(operand.U32(4*lanes), dst)
 	a.SUBQ(operand.U32(lanes), n)
@@ -130,7 +134,7 @@ func emitFromBytes(a *asm) {
 	single, b := a.vector(), a.GP32()
 	a.MOVBLZX(operand.Mem{Base: src}, b)
 	a.VMOVD(b, single.AsX())
-	a.VMOVSS(a.register(a.per255(a.toFloat(single))).AsX(), operand.Mem{Base: dst})
+	a.VMOVSS(a.register((&asm{a}).per255(a.toFloat(single))).AsX(), operand.Mem{Base: dst})
 	a.INCQ(src)
 	a.ADDQ(operand.U32(4), dst)
 	a.DECQ(n)

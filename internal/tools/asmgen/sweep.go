@@ -16,13 +16,19 @@ type array struct {
 // those of the arrays that are written. live is the mask of the valid elements (nil for all), and step is the number of the
 // accumulator to use.
 type sweep struct {
-	*asm
+	*x86
 	arrays []array
 	unroll int
 	body   func(in []vec, live mask, step int) (out []vec)
 
 	left, at reg.GPVirtual
 	bases    []reg.GPVirtual
+}
+
+func (a *x86) sweep(arrays []array, unroll int, body func(in []vec) []vec) {
+	s := &sweep{x86: a, arrays: arrays, unroll: unroll}
+	s.body = func(in []vec, _ mask, _ int) []vec { return body(in) }
+	s.emit()
 }
 
 func (s *sweep) emit() {
@@ -115,7 +121,7 @@ func (s *sweep) read(from operand.Mem, live mask) vec {
 }
 
 // scalar returns a register filled with a parameter.
-func (a *asm) scalar(name string) vec {
+func (a *x86) scalar(name string) vec {
 	at, err := a.Param(name).Resolve()
 	if err != nil {
 		panic(err) // a parameter that the signature has

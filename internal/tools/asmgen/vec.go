@@ -9,15 +9,11 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// Operations on vectors of float32, and of int32 if the name contains it. A vec is a register or a constant in memory. Results
-// are new registers.
-type vec = operand.Op
-
 // constant returns a vector of one repeated float32 in memory.
-func (a *asm) constant(x float64) vec { return a.word(math.Float32bits(float32(x))) }
+func (a *x86) constant(x float64) vec { return a.word(math.Float32bits(float32(x))) }
 
 // word returns a vector of one repeated 32-bit pattern in memory.
-func (a *asm) word(bits uint32) vec {
+func (a *x86) word(bits uint32) vec {
 	name := fmt.Sprintf("all%08x", bits)
 	if m, ok := a.globals[name]; ok {
 		return m
@@ -32,74 +28,74 @@ func (a *asm) word(bits uint32) vec {
 }
 
 // register returns x in a register, because instructions accept a constant in memory only as their last operand.
-func (a *asm) register(x vec) reg.VecVirtual {
+func (a *x86) register(x vec) reg.VecVirtual {
 	if r, ok := x.(reg.VecVirtual); ok {
 		return r
 	}
-	return a.copyOf(x)
+	return a.copied(x)
 }
 
-func (a *asm) copyOf(x vec) reg.VecVirtual {
+func (a *x86) fresh() vec { return a.vector() }
+
+func (a *x86) copyOf(x vec) vec { return a.copied(x) }
+
+func (a *x86) copied(x vec) reg.VecVirtual {
 	r := a.vector()
 	a.VMOVUPS(x, r)
 	return r
 }
 
+func (a *x86) set(to, from vec)  { a.VMOVUPS(from, to) }
+func (a *x86) setD(to, from vec) { a.VMOVUPD(from, to) }
+
 // binary applies an instruction with two operands.
-func (a *asm) binary(op func(...operand.Op), x, y vec) vec {
+func (a *x86) binary(op func(...operand.Op), x, y vec) vec {
 	z := a.vector()
 	op(y, a.register(x), z)
 	return z
 }
 
-func (a *asm) add(x, y vec) vec { return a.binary(a.VADDPS, x, y) }
-func (a *asm) sub(x, y vec) vec { return a.binary(a.VSUBPS, x, y) }
-func (a *asm) mul(x, y vec) vec { return a.binary(a.VMULPS, x, y) }
-func (a *asm) div(x, y vec) vec { return a.binary(a.VDIVPS, x, y) }
+func (a *x86) add(x, y vec) vec { return a.binary(a.VADDPS, x, y) }
+func (a *x86) sub(x, y vec) vec { return a.binary(a.VSUBPS, x, y) }
+func (a *x86) mul(x, y vec) vec { return a.binary(a.VMULPS, x, y) }
+func (a *x86) div(x, y vec) vec { return a.binary(a.VDIVPS, x, y) }
 
-// larger returns x where x > y, else y. It also returns y if one of them is NaN.
-func (a *asm) larger(x, y vec) vec { return a.binary(a.VMAXPS, x, y) }
+func (a *x86) larger(x, y vec) vec { return a.binary(a.VMAXPS, x, y) }
 
-// smaller returns x where x < y, else y. It also returns y if one of them is NaN.
-func (a *asm) smaller(x, y vec) vec { return a.binary(a.VMINPS, x, y) }
+func (a *x86) smaller(x, y vec) vec { return a.binary(a.VMINPS, x, y) }
 
-func (a *asm) and(x, y vec) vec { return a.binary(a.VANDPS, x, y) }
-func (a *asm) or(x, y vec) vec  { return a.binary(a.VORPS, x, y) }
-func (a *asm) xor(x, y vec) vec { return a.binary(a.VXORPS, x, y) }
+func (a *x86) noLess(x vec, low float64) vec  { return a.larger(a.constant(low), x) }
+func (a *x86) noMore(x vec, high float64) vec { return a.smaller(a.constant(high), x) }
 
-func (a *asm) abs(x vec) vec  { return a.and(x, a.word(1<<31-1)) }
-func (a *asm) sign(x vec) vec { return a.and(x, a.word(1<<31)) }
+func (a *x86) and(x, y vec) vec { return a.binary(a.VANDPS, x, y) }
+func (a *x86) or(x, y vec) vec  { return a.binary(a.VORPS, x, y) }
+func (a *x86) xor(x, y vec) vec { return a.binary(a.VXORPS, x, y) }
 
-func (a *asm) sqrt(x vec) vec {
+func (a *x86) abs(x vec) vec { return a.and(x, a.word(1<<31-1)) }
+
+func (a *x86) sqrt(x vec) vec {
 	z := a.vector()
 	a.VSQRTPS(x, z)
 	return z
 }
 
-// fma returns x*y + z with one rounding.
-func (a *asm) fma(x, y, z vec) vec { return a.fused(a.VFMADD231PS, x, y, z) }
+func (a *x86) fma(x, y, z vec) vec { return a.fused(a.VFMADD231PS, x, y, z) }
 
-// fnma returns z - x*y with one rounding.
-func (a *asm) fnma(x, y, z vec) vec { return a.fused(a.VFNMADD231PS, x, y, z) }
+func (a *x86) fnma(x, y, z vec) vec { return a.fused(a.VFNMADD231PS, x, y, z) }
 
 // fused returns the sum of z and a product of x and y by an operation that adds to its last operand.
-func (a *asm) fused(op func(...operand.Op), x, y, z vec) vec {
+func (a *x86) fused(op func(...operand.Op), x, y, z vec) vec {
 	sum := a.copyOf(z)
 	op(y, a.register(x), sum)
 	return sum
 }
 
-// polynomial returns c[0] + c[1] x + c[2] x^2 + ... by Horner's rule.
-func (a *asm) polynomial(x vec, c ...float64) vec {
-	sum := a.copyOf(a.constant(c[len(c)-1]))
-	for i := len(c) - 2; i >= 0; i-- {
-		a.VFMADD213PS(a.constant(c[i]), x, sum)
-	}
+func (a *x86) horner(sum, x, c vec) vec {
+	a.VFMADD213PS(c, x, sum)
 	return sum
 }
 
-// round returns the nearest integer, of two the even one.
-func (a *asm) round(x vec) vec {
+func (a *x86) round(x vec) vec {
 	z := a.vector()
 	if a.wide() {
 		a.VRNDSCALEPS(operand.U8(8), x, z)
@@ -109,49 +105,43 @@ func (a *asm) round(x vec) vec {
 	return z
 }
 
-func (a *asm) addInt(x, y vec) vec { return a.binary(a.VPADDD, x, y) }
-func (a *asm) subInt(x, y vec) vec { return a.binary(a.VPSUBD, x, y) }
+func (a *x86) addInt(x, y vec) vec { return a.binary(a.VPADDD, x, y) }
+func (a *x86) subInt(x, y vec) vec { return a.binary(a.VPSUBD, x, y) }
 
-func (a *asm) shift(op func(...operand.Op), x vec, bits uint8) vec {
+func (a *x86) shift(op func(...operand.Op), x vec, bits uint8) vec {
 	z := a.vector()
 	op(operand.U8(bits), x, z)
 	return z
 }
 
-func (a *asm) shiftLeft(x vec, bits uint8) vec  { return a.shift(a.VPSLLD, x, bits) }
-func (a *asm) shiftRight(x vec, bits uint8) vec { return a.shift(a.VPSRAD, x, bits) } // keeps the sign
+func (a *x86) shiftLeft(x vec, bits uint8) vec  { return a.shift(a.VPSLLD, x, bits) }
+func (a *x86) shiftRight(x vec, bits uint8) vec { return a.shift(a.VPSRAD, x, bits) }
 
-func (a *asm) toInt(x vec) vec {
+func (a *x86) toInt(x vec) vec {
 	z := a.vector()
 	a.VCVTPS2DQ(x, z)
 	return z
 }
 
-func (a *asm) toFloat(x vec) vec {
+func (a *x86) scale(x, n vec) vec {
+	if a.wide() {
+		return a.binary(a.VSCALEFPS, x, n)
+	}
+	whole := a.toInt(n)
+	half := a.shiftRight(whole, 1)
+	power := func(n vec) vec { return a.shiftLeft(a.addInt(n, a.word(127)), 23) }
+	return a.mul(a.mul(x, power(half)), power(a.subInt(whole, half)))
+}
+
+func (a *x86) toFloat(x vec) vec {
 	z := a.vector()
 	a.VCVTDQ2PS(x, z)
 	return z
 }
 
-// The predicates of comparisons. With NaN they are false, except for notEqual, notAtMost, notAtLeast and unordered.
-const (
-	equal      = 0
-	lessThan   = 17
-	atMost     = 18
-	unordered  = 3
-	notEqual   = 4
-	notAtMost  = 6
-	notAtLeast = 25
-	atLeast    = 29
-	moreThan   = 30
-)
+func (a *x86) compare(predicate uint8, x, y vec) mask { return a.compareBy(a.VCMPPS, predicate, x, y) }
 
-// mask is the result of a comparison: a mask register, or a vector with ones in the elements for which it holds.
-type mask = reg.Register
-
-func (a *asm) compare(predicate uint8, x, y vec) mask { return a.compareBy(a.VCMPPS, predicate, x, y) }
-
-func (a *asm) compareBy(op func(...operand.Op), predicate uint8, x, y vec) mask {
+func (a *x86) compareBy(op func(...operand.Op), predicate uint8, x, y vec) mask {
 	var m mask
 	if a.wide() {
 		m = a.K()
@@ -162,8 +152,7 @@ func (a *asm) compareBy(op func(...operand.Op), predicate uint8, x, y vec) mask 
 	return m
 }
 
-// choose returns x where m holds, else y.
-func (a *asm) choose(m mask, x, y vec) vec {
+func (a *x86) choose(m mask, x, y vec) vec {
 	z := a.vector()
 	if a.wide() {
 		a.VBLENDMPS(x, a.register(y), m, z)
@@ -173,8 +162,7 @@ func (a *asm) choose(m mask, x, y vec) vec {
 	return z
 }
 
-// where returns x where m holds, else 0.
-func (a *asm) where(m mask, x vec) vec {
+func (a *x86) where(m mask, x vec) vec {
 	z := a.vector()
 	if a.wide() {
 		a.VMOVUPS_Z(a.register(x), m, z)
@@ -182,9 +170,4 @@ func (a *asm) where(m mask, x vec) vec {
 		a.VANDPS(x, m, z)
 	}
 	return z
-}
-
-// indicator returns 1 where the comparison holds, else 0.
-func (a *asm) indicator(predicate uint8, x, y vec) vec {
-	return a.where(a.compare(predicate, x, y), a.constant(1))
 }

@@ -1,15 +1,27 @@
+//go:build amd64 || arm64
+
 package kernel
 
-import "unsafe"
+import (
+	"math"
+	"unsafe"
+)
 
 // tiles contains the micro-kernels of an instruction set. multiply[rows][vectors] computes a tile of that size.
 type tiles[T Float] struct {
-	rows      int // rows of the largest tile
-	lanes     int // elements of a vector
-	multiply  [13][3]func(t *byte)
-	packRows  [3]func(dst, src *byte, rows, step, last int) // indexed by the number of vectors
+	rows      int  // rows of the largest tile
+	lanes     int  // elements of a vector
+	vectors   int  // vectors of the columns of the largest tile
+	side      int  // rows and columns of a block that transpose turns
+	whole     bool // there are only tiles of whole vectors, and not of every number of rows
+	pack      bool // the tiles read panels of A, in which the elements of a column are contiguous
+	multiply  [13][4]func(t *byte)
+	packRows  [5]func(dst, src *byte, rows, step, last int) // indexed by the number of vectors
 	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
 }
+
+// columns returns the number of columns of the largest tile.
+func (s *tiles[T]) columns() int { return s.vectors * s.lanes }
 
 // The blocks of the tiled product. A panel of B, blockK rows and one tile wide, stays in the L1 cache while it is
 // multiplied by all rows of a block of A. The block of A stays in the L2 cache.
@@ -56,8 +68,8 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 	pool := workspaces[T]()
 	w := pool.take()
 	depth, band, width := tiledDepth(k), n, blockN
-	if transB && m*k <= streamA {
-		band, width = 2*s.lanes, 2*s.lanes
+	if transB && m*k <= streamA && !s.pack {
+		band, width = s.columns(), s.columns()
 	}
 	for first := 0; first < n; first += band {
 		x.beta = beta
@@ -74,7 +86,7 @@ func (s *tiles[T]) gemm(transA, transB bool, m, n, k int, alpha T, a []T, lda in
 
 // sparse returns the sparse product that sums over k in the same blocks as gemm.
 func (s *tiles[T]) sparse(of *Set[T], addScaled BinaryScalar[T]) SparseGemm[T] {
-	return sparse[T]{tiledDepth, addScaled, of.Add, of.SumAbs, s.transpose}.gemm
+	return sparse[T]{tiledDepth, addScaled, of.Add, of.SumAbs, s.transpose, s.side}.gemm
 }
 
 // tiledDepth returns the depth of the blocks into which the sums over k are divided.
@@ -91,13 +103,17 @@ func evenly(total, limit int) int {
 func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 	size := int(unsafe.Sizeof(x.alpha))
 	t := &w.tile
-	t.k, t.alpha, t.beta, t.cRow = kc, x.alpha, x.beta, x.ldc*size
+	t.k, t.alpha, t.beta = kc, x.alpha, x.beta
 	deep := (kc + 7) &^ 7 // rows that a transposition may write
-	for i, height := 0, evenly(x.m, blockM); i < x.m; i += height {
+	height := evenly(x.m, blockM)
+	if s.whole {
+		height = (height + s.rows - 1) / s.rows * s.rows
+	}
+	for i := 0; i < x.m; i += height {
 		mc := min(height, x.m-i)
 		from := s.nearA(w, x, i, mc, p, kc, nc)
-		for first := 0; first < nc; first += 2 * s.lanes {
-			width := min(2*s.lanes, nc-first)
+		for first := 0; first < nc; first += s.columns() {
+			width := min(s.columns(), nc-first)
 			vectors := (width + s.lanes - 1) / s.lanes
 			panel := w.b[first*deep : first*deep+vectors*s.lanes*deep]
 			t.last = width - (vectors-1)*s.lanes
@@ -105,25 +121,36 @@ func (s *tiles[T]) block(w *workspace[T], x *product[T], p, kc, j, nc int) {
 				t.b, t.bStep = unsafe.Pointer(&x.b[p*x.brs+j+first]), x.brs*size
 			} else {
 				if i == 0 {
-					s.pack(w, panel, x, p, kc, j+first, width, vectors)
+					s.packPanel(w, panel, operand[T]{x.b, x.brs, x.bcs}, p, kc, j+first, width)
 				}
 				t.b, t.bStep = unsafe.Pointer(&panel[0]), vectors*s.lanes*size
 			}
-			s.column(t, x, from, i, mc, j+first, vectors)
+			s.column(w, x, from, i, mc, j+first, width)
 		}
 	}
+}
+
+// operand is op(A) or op(B) with the distances between its rows and between its columns.
+type operand[T Float] struct {
+	at          []T
+	row, column int
 }
 
 // rowsOfA locates the rows of a block of op(A).
 type rowsOfA[T Float] struct {
 	at        []T
 	row, step int // distances between rows and between successive k
+	panels    int // rows of a panel, and elements between successive k; 0 if A is read in place
+	deep      int // distance between panels is panels*deep elements
 }
 
 // nearA copies a block of op(A) if its stride uses only a few sets of the cache and enough panels read the block again.
 // The copy keeps the stored layout, lies on fewer memory pages and has a better stride.
 func (s *tiles[T]) nearA(w *workspace[T], x *product[T], i, mc, p, kc, nc int) rowsOfA[T] {
-	from := rowsOfA[T]{x.a[i*x.ars+p*x.acs:], x.ars, x.acs}
+	from := rowsOfA[T]{at: x.a[i*x.ars+p*x.acs:], row: x.ars, step: x.acs}
+	if s.pack {
+		return s.panelsOfA(w, x, from, i, mc, p, kc)
+	}
 	spread := x.acs == 1 && x.ars*int(unsafe.Sizeof(x.alpha))%crowding != 0
 	if nc < copyColumns || x.m <= directRows || spread {
 		return from
@@ -137,42 +164,91 @@ func (s *tiles[T]) nearA(w *workspace[T], x *product[T], i, mc, p, kc, nc int) r
 		copy(w.a[q*stride:], from.at[q*step:q*step+length])
 	}
 	if x.ars == 1 {
-		return rowsOfA[T]{w.a, 1, stride}
+		return rowsOfA[T]{at: w.a, row: 1, step: stride}
 	}
-	return rowsOfA[T]{w.a, stride, 1}
+	return rowsOfA[T]{at: w.a, row: stride, step: 1}
+}
+
+// panelsOfA copies a block of op(A) into panels of as many rows as a tile has. Stored columns of whole panels are read in place.
+func (s *tiles[T]) panelsOfA(w *workspace[T], x *product[T], from rowsOfA[T], i, mc, p, kc int) rowsOfA[T] {
+	if x.ars == 1 && mc%s.rows == 0 && x.acs*int(unsafe.Sizeof(x.alpha))%crowding != 0 {
+		return from
+	}
+	deep := (kc + 7) &^ 7
+	for r := 0; r < mc; r += s.rows {
+		s.packPanel(w, w.a[r*deep:], operand[T]{x.a, x.acs, x.ars}, p, kc, i+r, min(s.rows, mc-r))
+	}
+	return rowsOfA[T]{at: w.a, row: 1, panels: s.rows, deep: deep}
 }
 
 // column computes mc rows of the tiles under one panel.
-func (s *tiles[T]) column(t *tile[T], x *product[T], from rowsOfA[T], i, mc, j, vectors int) {
+func (s *tiles[T]) column(w *workspace[T], x *product[T], from rowsOfA[T], i, mc, j, width int) {
 	size := int(unsafe.Sizeof(x.alpha))
+	t := &w.tile
 	t.aRow, t.aStep = from.row*size, from.step*size
-	for r, height := 0, evenly(mc, s.rows); r < mc; r += height {
+	height := evenly(mc, s.rows)
+	if s.whole {
+		height = s.rows
+	}
+	for r := 0; r < mc; r += height {
 		rows := min(height, mc-r)
-		t.a = unsafe.Pointer(&from.at[r*from.row])
-		t.c = unsafe.Pointer(&x.c[(i+r)*x.ldc+j])
-		s.multiply[rows][vectors]((*byte)(unsafe.Pointer(t)))
+		at := r * from.row
+		if from.panels > 0 {
+			at = r * from.deep
+			t.aStep = (rows + s.lanes - 1) / s.lanes * s.lanes * size
+		}
+		t.a = unsafe.Pointer(&from.at[at])
+		s.tile(w, x, (i+r)*x.ldc+j, rows, width)
 	}
 }
 
-// pack copies kc rows of op(B), starting at column j, into a panel. It pads the last vector with zeros.
-func (s *tiles[T]) pack(w *workspace[T], panel []T, x *product[T], p, kc, j, width, vectors int) {
+// tile computes a tile of C at an index. If it needs one that is larger, it works on a copy of C.
+func (s *tiles[T]) tile(w *workspace[T], x *product[T], at, rows, width int) {
 	size := int(unsafe.Sizeof(x.alpha))
-	at := p*x.brs + j*x.bcs
-	if x.bcs == 1 {
-		last := (width - (vectors-1)*s.lanes) * size / 4
-		s.packRows[vectors](bytes(&panel[0]), bytes(&x.b[at]), kc, x.brs*size, last)
+	t := &w.tile
+	vectors := (width + s.lanes - 1) / s.lanes
+	if !s.whole || s.multiply[rows][vectors] != nil && width == vectors*s.lanes {
+		t.c, t.cRow = unsafe.Pointer(&x.c[at]), x.ldc*size
+		s.multiply[rows][vectors]((*byte)(unsafe.Pointer(t)))
 		return
 	}
-	stride, side := vectors*s.lanes, 32/size
+	high, wide := rows, vectors*s.lanes
+	for s.multiply[high][vectors] == nil {
+		high++
+	}
+	edge := &w.edge
+	if t.beta != 0 {
+		for r := range rows {
+			copy(edge[r*wide:], x.c[at+r*x.ldc:][:width])
+		}
+	}
+	t.c, t.cRow = unsafe.Pointer(&edge[0]), wide*size
+	s.multiply[high][vectors]((*byte)(unsafe.Pointer(t)))
+	for r := range rows {
+		copy(x.c[at+r*x.ldc:][:width], edge[r*wide:])
+	}
+}
+
+// packPanel copies kc rows of an operand, starting at column j, into a panel. It pads the last vector with zeros.
+func (s *tiles[T]) packPanel(w *workspace[T], panel []T, x operand[T], p, kc, j, width int) {
+	size := int(unsafe.Sizeof(panel[0]))
+	vectors := (width + s.lanes - 1) / s.lanes
+	at := p*x.row + j*x.column
+	if x.column == 1 {
+		last := (width - (vectors-1)*s.lanes) * size / 4
+		s.packRows[vectors](bytes(&panel[0]), bytes(&x.at[at]), kc, x.row*size, last)
+		return
+	}
+	stride, side := vectors*s.lanes, s.side
 	for q := 0; q < stride; q += side {
 		lines, done := min(side, max(0, width-q)), 0
 		if lines == side {
 			if done = kc &^ (side - 1); done > 0 {
-				s.transpose(bytes(&panel[q]), bytes(&x.b[at+q*x.bcs]), stride*size, x.bcs*size, done/side)
+				s.transpose(bytes(&panel[q]), bytes(&x.at[at+q*x.column]), stride*size, x.column*size, done/side)
 			}
 		}
 		if done < kc {
-			s.transposeRest(w.lines, panel[done*stride+q:], x.b[min(len(x.b), at+q*x.bcs+done):], lines, kc-done, stride, x.bcs)
+			s.transposeRest(w.lines, panel[done*stride+q:], x.at[min(len(x.at), at+q*x.column+done):], lines, kc-done, stride, x.column)
 		}
 	}
 }
@@ -181,7 +257,7 @@ func (s *tiles[T]) pack(w *workspace[T], panel []T, x *product[T], p, kc, j, wid
 // may write rows up to the next multiple of the side of a block.
 func (s *tiles[T]) transposeRest(scratch, dst, src []T, lines, count, stride, step int) {
 	size := int(unsafe.Sizeof(dst[0]))
-	side := 32 / size
+	side := s.side
 	padded := (count + side - 1) &^ (side - 1)
 	for i := range side {
 		line := scratch[i*padded : (i+1)*padded]
@@ -192,4 +268,13 @@ func (s *tiles[T]) transposeRest(scratch, dst, src []T, lines, count, stride, st
 		clear(line[filled:])
 	}
 	s.transpose(bytes(&dst[0]), bytes(&scratch[0]), stride*size, padded*size, padded/side)
+}
+
+// addScaledFMA is AddScaled of [Set] for float64. It rounds the products as the assembly does.
+func addScaledFMA(dst, a, b []float64, s float64) {
+	n := min(len(dst), len(a), len(b))
+	dst, a, b = dst[:n], a[:n], b[:n]
+	for i := range dst {
+		dst[i] = math.FMA(b[i], s, a[i])
+	}
 }

@@ -1,3 +1,5 @@
+//go:build amd64 || arm64
+
 package kernel
 
 // floatModes returns this thread's floating-point control register: rounding, and the treatment of denormals.
