@@ -17,11 +17,13 @@ CACHE ?= .same-bytes
 CONCURRENT = $(sort $(dir $(shell grep -rlE --include='*.go' --exclude='*_test.go' --exclude-dir=testdata --exclude-dir=tools \
 	'^[[:space:]]*go [[:alpha:][:punct:]]|[.]Go[[:punct:]]func|team[.](For|New)[[:punct:]]|^[[:space:]]*"unsafe"$$' .)))
 
+PYTHON ?= /usr/bin/python3
+
 # Versions of the linters, built from the module proxy.
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: run test test-tools check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
+.PHONY: run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -113,6 +115,11 @@ mpi: ## distributed training by real processes: sums, 20 losses, bytes, kills, s
 		$(GO) test ./internal/parallel/mpi -mpirun $$launcher -v -count 1 && \
 		$(GO) test ./apps/cli -mpirun $$launcher -run 'SeveralProcesses|KilledProcess|StoppedProcess|FullDiskOfRank|AnInterruptEnds|ReportedOnce|WithoutALauncher' -v -count 1 || exit 1; \
 	done
+
+python: ## the package in python/: tests, scikit-learn's check_estimator, the notebook; needs Debian's python3-sklearn, python3-matplotlib, python3-nbconvert and python3-ipykernel
+	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && $(GO) build -o "$$folder/tessera" ./apps/tessera && \
+	TESSERA="$$folder/tessera" $(PYTHON) -m unittest discover -s python/tests -v && \
+	TESSERA="$$folder/tessera" PYTHONPATH=python $(PYTHON) -m nbconvert --to notebook --execute --output "$$folder/parts.ipynb" python/parts.ipynb
 
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
 	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1

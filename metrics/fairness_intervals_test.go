@@ -28,6 +28,9 @@ func population(seed uint64, sizes []int, rates []float64) Batch {
 // exact coverage of 0.95 gives 95 of 100, and fewer than 82 once in a million times. Gaps between three groups were never covered at
 // 0 without the test. Equal groups of the precision and of the calibration are covered too.
 func TestIntervalsOfGapsCoverTheTrueGap(t *testing.T) {
+	if testing.Short() {
+		t.Skip("draws 500 populations")
+	}
 	const populations, least = 100, 82
 	for _, c := range []struct {
 		sizes []int

@@ -24,6 +24,9 @@ train = { epochs = 20, batch = 50, min_epoch_steps = 20 }
 // Under terms that are steep at 0, a unit that another unit could replace loses its activation. The remaining units are the
 // parts.
 func TestSurplusUnitsAreSwitchedOff(t *testing.T) {
+	if testing.Short() {
+		t.Skip("trains for 20 epochs")
+	}
 	for _, c := range []struct {
 		name, term  string
 		least, most float64 // range of the number of dead units
