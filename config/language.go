@@ -34,6 +34,7 @@ var language = &table.Language{
 		table.Words("hooks", hooks.Registry, nil),
 		table.Words("attacks", attack.Registry, nil),
 		table.Words("datasets", data.Registry, Dataset{}),
+		table.Words("scalings", data.Scalings, nil),
 		table.Words("columns", data.Draws, Drawn{}),
 		table.Words("baselines", classical.Registry, Model{}),
 	},

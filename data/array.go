@@ -412,7 +412,7 @@ func (f *Files) interpret(a array) (images *Images, doubt *Error, err error) {
 
 // plain returns the array as images; numbers that represent the pixels of 8-bit or 16-bit images are divided by 255 or 65535.
 func (f *Files) plain(a array) (*Images, error) {
-	a.numbers(f.Scale.Fitted())
+	a.numbers(f.Scale.subtracts())
 	if divisor := f.Scale.divisor(); divisor != 0 && !a.scaled {
 		for i := range a.floats {
 			a.floats[i] /= divisor
@@ -440,7 +440,7 @@ func (f *Files) doubt(dims []int, images *Images, integers bool) *Error {
 				channelsFirst, channelsLast, dims[1], dims[2], dims[3]),
 		}
 	}
-	if len(images.Shape) < 2 || images.floats == nil || f.Scale != (Scale{}) {
+	if len(images.Shape) < 2 || images.floats == nil || len(f.Scale) > 0 {
 		return nil
 	}
 	low, high := images.Range()

@@ -48,7 +48,7 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
 	in := writeText(t, "in.csv", "a,b\n255,\n51,102\n")
 	out := filepath.Join(t.TempDir(), "out.csv")
-	s := &Files{Kind: "csv", File: in, Scale: Scale{Method: scaleBytes}}
+	s := &Files{Kind: "csv", File: in, Scale: Scale{&Bytes255{}}}
 	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float64, error) { return []float64{0, float64(float32(0.4)), 0, 0}, nil })
 	if err != nil {
 		t.Fatal(err)

@@ -41,7 +41,7 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 		"name of an index":  {Files{Kind: "csv"}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
 		"few rows":          {Files{Kind: "csv"}, "id,b\n1,2\n2,3\n", nil},
 		"deviations":        {Files{Kind: "csv"}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
-		"scaled":            {Files{Kind: "csv", Scale: Scale{Method: scaleStandardise}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"scaled":            {Files{Kind: "csv", Scale: Scale{&Standardise{Centre: true}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
 		c.source.Images = writeText(t, "x.csv", c.text)
 		set, err := Load(context.Background(), &c.source, nil, Both)

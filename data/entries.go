@@ -71,16 +71,16 @@ func NewEntries(starts []int, columns []int32, values []float32, width int) (*Im
 }
 
 func newEntryImages(e *Entries, width int, columnNames []string) *Images {
-	return &Images{Shape: []int{width}, pixels: width, n: e.rows(), entries: e, missing: !e.zeros, columns: columnNames}
+	return &Images{Shape: []int{width}, pixels: width, n: e.rows(), entries: e, missing: !e.zeros, zeros: e.zeros, columns: columnNames}
 }
 
 // Sparse reports whether the samples are rows of a sparse matrix. [Images.Entries] then returns their entries without the cost
 // of a complete row.
 func (m *Images) Sparse() bool { return m != nil && m.entries != nil }
 
-// Zeros reports whether the samples are rows of a sparse matrix, unscaled and complete, whose other entries are 0 (the key
-// absent of [Files], or [Images.WithZeros]).
-func (m *Images) Zeros() bool { return m.Sparse() && m.entries.zeros && m.scaling == nil && !m.Holed() }
+// Zeros reports whether the samples are complete rows of a sparse matrix whose other entries are 0 (the key absent of [Files], or
+// [Images.WithZeros]), also after scaling.
+func (m *Images) Zeros() bool { return m.Sparse() && m.zeros && !m.Holed() }
 
 // WithZeros returns the samples of a sparse matrix with 0 in place of missing entries. The entries are not copied.
 func (m *Images) WithZeros() *Images {
@@ -88,12 +88,39 @@ func (m *Images) WithZeros() *Images {
 	e.zeros = true
 	other := *m
 	other.entries, other.missing = &e, false
+	other.zeros = m.scaling == nil || m.scaling.keepsZeros()
 	return &other
 }
 
 // Entries returns the entries of sample i of a sparse matrix that are neither missing nor hidden, in ascending order of columns. The slices
-// must not be changed.
-func (m *Images) Entries(i int) (columns []int32, values []float32) { return m.entries.row(m.row(i)) }
+// must not be changed. Scaled values are computed by every call.
+func (m *Images) Entries(i int) (columns []int32, values []float32) {
+	columns, values = m.entries.row(m.row(i))
+	if m.scaling != nil {
+		values = slices.Clone(values)
+		m.scaling.applyEntries(columns, values)
+	}
+	return columns, values
+}
+
+// EachRow calls do for every sample: with its entries if the samples are [Images.Zeros], and else with columns nil and all values, NaN for a
+// missing one. Slices must not be changed, and not be kept.
+func (m *Images) EachRow(do func(columns []int32, values []float32)) {
+	row := make([]float32, m.pixels)
+	for i := range m.n {
+		if m.Zeros() {
+			do(m.Entries(i))
+			continue
+		}
+		m.copyRow(row, i)
+		for j := range row {
+			if m.Holed() && !m.observed(m.row(i)*m.pixels+j) {
+				row[j] = float32(math.NaN())
+			}
+		}
+		do(nil, row)
+	}
+}
 
 // HeldOut returns the entries of sample i of a sparse matrix that are hidden deliberately (`hide`).
 func (m *Images) HeldOut(i int) (columns []int32, values []float32) { return m.entries.held(m.row(i)) }
@@ -124,10 +151,14 @@ func (e *Entries) nameOf(row int) string {
 func (m *Images) copySparse(dst []float32, row int) {
 	clear(dst)
 	columns, values := m.entries.row(row)
+	if m.Zeros() && m.scaling != nil {
+		values = slices.Clone(values)
+		m.scaling.applyEntries(columns, values)
+	}
 	for i, c := range columns {
 		dst[c] = values[i]
 	}
-	if m.scaling != nil || m.vacant != nil {
+	if !m.Zeros() && (m.scaling != nil || m.vacant != nil) {
 		m.scaling.Apply(dst)
 		m.fillRow(dst, row)
 	}
@@ -189,7 +220,7 @@ func (m *Images) withColumns(names []string, shape []int) (*Images, error) {
 	}
 	e := &Entries{starts: make([]int, m.n+1), rowNames: m.RowNames(), zeros: m.entries.zeros}
 	for i := range m.n {
-		columns, values := m.Entries(i)
+		columns, values := m.entries.row(m.row(i))
 		for _, j := range columns {
 			name := strconv.Itoa(int(j))
 			if m.columns != nil {

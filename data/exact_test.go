@@ -84,8 +84,8 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, method := range []string{scaleStandardise, scaleMinmax} {
-		source := &Files{Kind: "csv", File: path, Scale: Scale{Method: method}}
+	for _, method := range []string{"standardise", "minmax"} {
+		source := &Files{Kind: "csv", File: path, Scale: scaleNamed(method)}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
 		if err != nil {
 			t.Fatal(err)
@@ -106,7 +106,7 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 		fitted := splits.Fit.Float32()
 		for i, v := range northing {
 			want := (v - mean) / math.Sqrt(squares/n)
-			if method == scaleMinmax {
+			if method == "minmax" {
 				want = (v - slices.Min(northing)) / (slices.Max(northing) - slices.Min(northing))
 			}
 			if got := float64(fitted[2*i]); math.Abs(got-want) > 1e-6 {
@@ -143,7 +143,7 @@ func TestOrdinaryNumbersAreScaledInFloat32(t *testing.T) {
 	if err := os.WriteFile(path, []byte("a,b\n0.1,3\n0.7,-2\n-0.3,5\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Scale: Scale{Method: scaleStandardise}}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Scale: Scale{&Standardise{Centre: true}}}, Dirs{}, Both)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ type Files struct {
 	Height  int    `toml:"height" of:"cells arrays array" want:"> 0" doc:"image height in pixels, if a row of values is an image; without height and width it is a vector"`
 	Width   int    `toml:"width" of:"cells arrays array" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
 	Axes    string `toml:"axes" of:"arrays array" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
-	Scale   Scale  `toml:"scale" of:"cells arrays array folder" doc:"how values are scaled: bytes (x/255) or uint16 (x/65535), of numbers that are pixels, minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Scale   Scale  `toml:"scale" single:"true" bare:"factor.by" doc:"how values are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; statistics are those of the fitted samples, stored with the model; by default they are not scaled"`
 	Names   string `toml:"names" of:"cells" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 	Missing string `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error"`
 	Decimal string `toml:"decimal" of:"cells" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point"`
@@ -154,7 +154,8 @@ func (f *Files) Check() error {
 		what := map[bool]string{true: "file", false: "array"}[f.is(SingleFiles)]
 		list = append(list, f.Columns.checkOne("columns", what), f.TestColumns.checkOne("test_columns", what))
 	}
-	return errors.Join(append(list, checkMissing(f.Missing, f.Columns))...)
+	wrong(len(f.Scale) > 0 && f.is(EntryFiles) && f.Absent != absentZero, "scale", "entries that the file does not have are missing: scalings want absent = %q", absentZero)
+	return errors.Join(append(list, f.Scale.check(), checkMissing(f.Missing, f.Columns))...)
 }
 
 // reading returns the keys for the training samples.
@@ -385,7 +386,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	if doubt != nil && set.doubt == nil {
 		set.doubt = &Error{Dataset: set.Name, Path: r.File, Problem: doubt.Problem, Hint: doubt.Hint}
 	}
-	set.Notes = append(set.Notes, t.values.spans.notes(r.File, t.columns, set.Scale.Fitted())...)
+	set.Notes = append(set.Notes, t.values.spans.notes(r.File, t.columns, set.Scale.subtracts())...)
 	classes := t.classes
 	if !r.is(SingleFiles) { // whose labels are always numbers
 		if classes, err = t.resolve(set.Classes, first); err != nil {

@@ -388,7 +388,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	t.values.spans = newSpans(len(c.values))
 	add := func(v float32, wide float64) {
 		t.values.floats = append(t.values.floats, v)
-		if r.Scale.Fitted() {
+		if r.Scale.subtracts() {
 			t.values.wide = append(t.values.wide, wide)
 		}
 	}
@@ -543,7 +543,7 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: column %.60q %s, but is used as a value: write %s = %.60q in the dataset table, or choose the columns of values with the key columns",
 			inLine(path), name, what, key, name))
 	}
-	if scale == (Scale{}) && most >= 0 && all[most].deviation > mostDeviations*all[least].deviation {
+	if len(scale) == 0 && most >= 0 && all[most].deviation > mostDeviations*all[least].deviation {
 		notes = append(notes, fmt.Sprintf("%s: the standard deviation of column %.60q is %.3g, that of %.60q is %.3g: the first one dominates all errors; "+
 			"scale = \"standardise\" in the dataset table gives all columns the same weight", inLine(path), t.columns[most], all[most].deviation, t.columns[least], all[least].deviation))
 	}

@@ -77,7 +77,7 @@ func TestManyNumberedClassesAreNotListed(t *testing.T) {
 
 // Workers get the numbers of a file in float64 where these are needed.
 func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
-	source := &Files{Kind: "csv", File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n"), Scale: Scale{Method: scaleStandardise}}
+	source := &Files{Kind: "csv", File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n"), Scale: Scale{&Standardise{Centre: true}}}
 	set, err := Load(t.Context(), source, Dirs{}, Both)
 	if err != nil {
 		t.Fatal(err)

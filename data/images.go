@@ -41,6 +41,7 @@ type Images struct {
 	wide []float64 // floats as they are in the file, until they are scaled by an exact scaling; nil if floats will do
 
 	scaling *Scaling // scaling that is applied when values are read; nil for none
+	zeros   bool     // entries of a sparse matrix that are not stored are 0, also after the scaling
 
 	entries *Entries // entries of a sparse matrix, in place of bytes and floats; nil for other images
 }
@@ -112,7 +113,7 @@ func (m *Images) Range() (low, high float32) {
 	if m.n == 0 || m.bytes != nil && m.scaling == nil {
 		return 0, 1
 	}
-	if m.entries != nil && m.scaling == nil {
+	if m.entries != nil && (m.scaling == nil || m.Zeros()) {
 		return m.sparseRange()
 	}
 	if m.scaling != nil || m.Holed() {
@@ -323,7 +324,7 @@ func (m *Images) FirstBelow(least float32) (place string, value float32) {
 	if least <= 0 && m.bytes != nil && m.scaling == nil {
 		return "", 0
 	}
-	if m.entries != nil && m.scaling == nil && least <= 0 {
+	if m.entries != nil && (m.scaling == nil || m.Zeros()) && least <= 0 {
 		for i := range m.n {
 			columns, values := m.Entries(i)
 			for k, v := range values {

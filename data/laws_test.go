@@ -34,7 +34,7 @@ var files = map[string]func(t *testing.T, dir string) map[string]any{
 		return map[string]any{"images": rows(t, dir, "pictures")}
 	},
 	"patches": func(*testing.T, string) map[string]any {
-		return map[string]any{"of": &data.Inner{Name: "swimmer", Source: &data.Swimmer{}}, "patches": 40, "scale": data.Scale{Method: "whiten"}}
+		return map[string]any{"of": &data.Inner{Name: "swimmer", Source: &data.Swimmer{}}, "patches": 40, "scale": data.Scale{&data.Whiten{}}}
 	},
 	"safetensors": func(t *testing.T, dir string) map[string]any {
 		return map[string]any{"file": "testdata/tensors.safetensors", "tensor": "acts", "columns": data.ColumnNames{"group": {"ids"}}}

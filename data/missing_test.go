@@ -29,7 +29,7 @@ const holed = "a,b,t,u,sex,label\n1,10,0.5,1,f,x\n,20,,2,m,y\n3,NA,1.5,?,,x\n5,3
 // Missing cells are 0 after any scaling. The statistics of the scaling are those of the observed entries, and the masks mark
 // the missing cells.
 func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Scale: Scale{Method: scaleStandardise},
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Scale: Scale{&Standardise{Centre: true}},
 		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target", "two"}))
 	if err != nil {
@@ -186,7 +186,7 @@ func TestAPackedSetHasItsColumns(t *testing.T) {
 
 // A value that is missing in all fitted samples cannot be scaled or learned.
 func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: "nan", Scale: Scale{Method: scaleMinmax}}
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: "nan", Scale: Scale{&MinMax{}}}
 	set, err := Load(t.Context(), s, nil, Both)
 	if err != nil {
 		t.Fatal(err)

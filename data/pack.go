@@ -104,7 +104,7 @@ func (m *Images) pack(w *bufio.Writer) {
 		case m.bytes != nil:
 			w.Write(m.bytes[from:to])
 		case m.Sparse(): // the number of entries of a row, their columns and their values
-			columns, values := m.Entries(i)
+			columns, values := m.entries.row(m.row(i))
 			writeNumbers(w, uint32(len(columns)), columns, values)
 		case m.wide != nil:
 			writeNumbers(w, m.wide[from:to])
@@ -255,10 +255,10 @@ func (p *packedImages) unpack(u *unpacker) (m *Images, err error) {
 	}
 	m.Parts, m.columns, m.missing = p.Parts, p.ValueNames, p.Missing
 	if s := p.Scaling; s != nil {
-		if len(s.Shift) != pixels || len(s.Factor) != pixels || s.Rest != nil && len(s.Rest) != pixels || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != pixels*pixels {
-			return nil, errPacked
+		if err := s.Valid(pixels); err != nil {
+			return nil, fmt.Errorf("%w: %w", errPacked, err)
 		}
-		m.scaling = s
+		m = m.Scaled(s)
 	}
 	for _, c := range p.Columns {
 		v, err := unpackColumn(c, p.N, u)

@@ -19,7 +19,7 @@ func packedSet(t testing.TB) (*Set, []byte) {
 		t.Fatal(err)
 	}
 	s := &Set{Name: "s", Shape: []int{2, 2}, Train: train.Subset([]int{2, 0}), HasTest: true, Classes: []string{"a", "b"}, Notes: []string{"n"},
-		Test: test.Scaled(&Scaling{Shift: []float32{0, 0, 0, 1}, Factor: []float32{2, 2, 2, 2}, Clip: true, Mix: make([]float32, 16), Unmix: make([]float32, 16)}), Files: []File{{Path: "f", SHA256: "s"}}, Scale: Scale{Method: scaleMinmax}, doubt: &Error{Dataset: "s", Problem: "p", Hint: "h"}}
+		Test: test.Scaled(&Scaling{Shift: []float32{0, 0, 0, 1}, Factor: []float32{2, 2, 2, 2}, Clip: true, Mix: make([]float32, 16), Unmix: make([]float32, 16)}), Files: []File{{Path: "f", SHA256: "s"}}, Scale: Scale{&MinMax{}}, doubt: &Error{Dataset: "s", Problem: "p", Hint: "h"}}
 	var b bytes.Buffer
 	if err := s.Pack(&b); err != nil {
 		t.Fatal(err)

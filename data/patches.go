@@ -26,7 +26,7 @@ type Patches struct {
 	Of    *Inner `toml:"of" required:"true" doc:"the data set whose images are cut: a name, or a table with further keys"`
 	Size  int    `toml:"size" want:"in [2,256]" doc:"side of a patch, in pixels"`
 	Count int    `toml:"patches" want:"in [1,1000000]" doc:"number of patches; as many of the test images, if there are any"`
-	Scale Scale  `toml:"scale" optional:"true" doc:"how the patches are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted patches, stored with the model), or a factor; by default as the other data set is"`
+	Scale Scale  `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the patches are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; by default as the other data set is"`
 	Seed  uint64 `toml:"seed" doc:"seed of the places; independent of the run's seed, so that all runs see the same patches"`
 }
 
@@ -61,7 +61,7 @@ func (p *Patches) HasTest() bool  { return p.Of != nil && HasTest(p.Of.Source) }
 func (*Patches) Unlabelled() bool { return true }
 
 func (p *Patches) FitsScale() bool {
-	return p.Scale.Fitted() || p.Scale == (Scale{}) && p.Of != nil && ScaleIsFitted(p.Of.Source)
+	return p.Scale.Fitted() || len(p.Scale) == 0 && p.Of != nil && ScaleIsFitted(p.Of.Source)
 }
 
 // shape returns the shape of a patch of images.
@@ -103,7 +103,7 @@ func (p *Patches) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error) 
 		return nil, err
 	}
 	out := &Set{Name: "patches", Shape: shape, Files: set.Files, HasTest: set.HasTest, Scale: set.Scale}
-	if p.Scale != (Scale{}) {
+	if len(p.Scale) > 0 {
 		out.Scale = p.Scale
 	}
 	if out.Train, err = p.cut(ctx, set.Train, shape, "train"); err != nil {

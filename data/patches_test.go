@@ -65,7 +65,7 @@ func TestPatchesAreCutOutOfTheImages(t *testing.T) {
 }
 
 func TestWhitenedSamplesAreUncorrelated(t *testing.T) {
-	set := load(t, &Patches{Of: &Inner{Source: &Swimmer{}}, Size: 4, Count: 3000, Scale: Scale{Method: scaleWhiten}})
+	set := load(t, &Patches{Of: &Inner{Source: &Swimmer{}}, Size: 4, Count: 3000, Scale: Scale{&Whiten{}}})
 	splits, err := set.Split(Selection{}, 1)
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestWhatCannotBeWhitenedIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err = (Scale{Method: scaleWhiten}).Fit(images); err == nil || !strings.Contains(err.Error(), problem) {
+		if _, err = (Scale{&Whiten{}}).Fit(images); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%v: got %v, want an error with %q", values, err, problem)
 		}
 	}

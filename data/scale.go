@@ -1,80 +1,105 @@
 package data
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"slices"
-	"strconv"
-	"strings"
-
-	"gonum.org/v1/gonum/mat"
 
 	"tessera/config/part"
-	names "tessera/config/part/table"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/vectors"
 )
 
-// Scale is the key scale: "bytes", "uint16", "minmax", "standardise", "whiten" or a factor. It determines how the values of a data set are scaled
-// before a model reads them. The zero value does not scale; values of type byte always become value/255.
-//
-//	"bytes"        x / 255, when a file is read: for files that store bytes as floats or integers
-//	"uint16"       x / 65535, when a file is read: for files that store the pixels of 16-bit images
-//	"minmax"       (x - min) / (max - min), clipped to [0,1] for samples that were not fitted
-//	"standardise"  (x - mean) / standard deviation (of the population)
-//	"whiten"       ZCA (x - mean), which has almost uncorrelated values of almost equal variance
-//	a factor f     f x
-//
-// Minimum, maximum, mean and deviation are computed over the fitted samples, for each value of a vector, or for each channel
-// of images over all pixels. If all samples have the same value, the divisor is 1. The matrix ZCA is computed from the
-// covariance of all values of the fitted samples.
-type Scale struct {
-	Method string  // name of the method: "", "bytes", "uint16", "minmax", "standardise" or "whiten"
-	Factor float64 // the factor if not 0; Method is then ""
+// Scaler is a kind of scaling of samples. Its fields with keys are its settings.
+type Scaler interface {
+	// Fit returns the scaling of samples, as it is kept with a model. Statistics are those of the samples m, which are the fitted ones. It
+	// leaves m and its own settings as they are. A scaling that is no affine map of each value is a [Step]: see [NewSteps].
+	Fit(m *Images) (*Scaling, error)
+	// Fits reports whether it uses statistics of the samples.
+	Fits() bool
 }
 
-// Values of [Scale.Method].
-const (
-	scaleBytes       = "bytes"
-	scaleUint16      = "uint16"
-	scaleMinmax      = "minmax"
-	scaleStandardise = "standardise"
-	scaleWhiten      = "whiten"
-)
-
-// scaleMethods lists the names of all methods.
-func scaleMethods() []string {
-	return []string{scaleBytes, scaleUint16, scaleMinmax, scaleStandardise, scaleWhiten}
+// Step is a fitted scaling of a sample by itself. Its exported fields are kept with the model, as JSON.
+type Step interface {
+	Scaler
+	// Apply scales one sample in place: the values in these columns of a row of a sparse matrix, whose other values are 0, or, if columns is
+	// nil, all values. NaN is a missing value and stays NaN. It takes any number.
+	Apply(columns []int32, values []float32)
+	// FittedTo reports whether it has been fitted to samples of this number of values.
+	FittedTo(values int) bool
 }
+
+// Inverse is a [Step] that can be undone, value by value.
+type Inverse interface {
+	Step
+	Undo(values []float32)
+}
+
+// Scalings contains every kind of scaling.
+var Scalings = part.New[Scaler]("scaling")
+
+// Scale is the key scale: the scalings of a data set, in order; none if it is empty. Values of type byte always become value/255.
+//
+// Steps come first; the last scaling may be an affine map of every value, such as "standardise". "bytes" and "uint16" are applied when a
+// file is read.
+type Scale []Scaler
+
+// divider is a scaling that is applied when the numbers of a file are read.
+type divider interface{ divisor() float32 }
 
 // divisor returns the number by which the numbers of a file are divided when they are read, 0 for none.
 func (s Scale) divisor() float32 {
-	switch s.Method {
-	case scaleBytes:
-		return 255
-	case scaleUint16:
-		return 65535
+	if len(s) > 0 {
+		if d, ok := s[0].(divider); ok {
+			return d.divisor()
+		}
 	}
 	return 0
 }
 
-// wanted lists what the key may be, for a message.
-func wantedScales() string { return `"` + strings.Join(scaleMethods(), `", "`) + `" or a factor` }
-
 // Fitted reports whether the scaling uses statistics of the fitted samples.
-func (s Scale) Fitted() bool { return s.Method != "" && s.divisor() == 0 }
+func (s Scale) Fitted() bool { return slices.ContainsFunc(s, Scaler.Fits) }
+
+// subtracts reports whether a mean or minimum is subtracted from the numbers of a file, before they are rounded to float32.
+func (s Scale) subtracts() bool { return len(s) == 1 && s[0].Fits() && !isStep(s[0]) }
+
+func isStep(s Scaler) bool {
+	_, ok := s.(Step)
+	return ok
+}
 
 // ScaleFitter is implemented by sources whose samples may be scaled by statistics of the fitted samples.
 type ScaleFitter interface {
 	FitsScale() bool
 }
 
-// OfValues returns an error for the methods "bytes" and "uint16", which are for numbers of files, and not for values that are computed.
-func (s Scale) OfValues() error {
-	if s.divisor() != 0 {
-		return part.KeyErrorf("scale", "got %q, which is for numbers of files: want %s, %s, %s or a factor", s.Method, scaleMinmax, scaleStandardise, scaleWhiten)
+// check returns an error for scalings in an order that is not possible, and for settings that are not.
+func (s Scale) check() error {
+	for i, one := range s {
+		_, divides := one.(divider)
+		switch {
+		case divides && i > 0:
+			return part.KeyErrorf("scale", "%s divides the numbers of a file when they are read: want it first", Scalings.NameOf(one))
+		case !divides && i < len(s)-1 && !isStep(one):
+			return part.KeyErrorf("scale", "%s is an affine map of each value, so that nothing follows it: want it last", Scalings.NameOf(one))
+		}
+		if c, ok := one.(interface{ Check() error }); ok {
+			if err := c.Check(); err != nil {
+				return part.KeyErrorf("scale", "%s: %v", Scalings.NameOf(one), err)
+			}
+		}
 	}
 	return nil
+}
+
+// OfValues returns an error for scalings that are not possible, and for "bytes" and "uint16", which are for numbers of files, and not for
+// values that are computed.
+func (s Scale) OfValues() error {
+	if s.divisor() != 0 {
+		return part.KeyErrorf("scale", "got %q, which is for numbers of files: want another scaling, or a factor", Scalings.NameOf(s[0]))
+	}
+	return s.check()
 }
 
 // ScaleIsFitted reports whether a source scales its samples by statistics of the fitted samples. Another [Selection] then
@@ -84,102 +109,168 @@ func ScaleIsFitted(source Source) bool {
 	return ok && s.FitsScale()
 }
 
-// FromTOML sets s from a TOML value: the name of a method, or a non-zero number.
-func (s *Scale) FromTOML(value any) error {
-	var factor float64
-	switch x := value.(type) {
-	case string:
-		if x != "" && !slices.Contains(scaleMethods(), x) {
-			if near, ok := names.Nearest(x, scaleMethods()); ok {
-				return fmt.Errorf("got %q; did you mean %q?", x, near)
-			}
-			return fmt.Errorf("got %q, want %s", x, wantedScales())
+// kept is a scaling in JSON.
+type kept struct {
+	Kind string          `json:"kind"`
+	Part json.RawMessage `json:"part"`
+}
+
+// MarshalJSON implements [json.Marshaler].
+func (s Scale) MarshalJSON() ([]byte, error) {
+	list := make([]kept, len(s))
+	for i, one := range s {
+		text, err := json.Marshal(one)
+		if err != nil {
+			return nil, err
 		}
-		*s = Scale{Method: x}
-		return nil
-	case int64:
-		factor = float64(x)
-	case float64:
-		factor = x
-	default:
-		return fmt.Errorf("got %s, want %s", valueText(value), wantedScales())
+		list[i] = kept{Scalings.NameOf(one), text}
 	}
-	if f := float32(factor); f == 0 || math.IsInf(float64(f), 0) || f != f || math.IsInf(float64(1/f), 0) {
-		return fmt.Errorf("got %s, want a factor that float32 can multiply and divide by", strconv.FormatFloat(factor, 'g', -1, 64))
+	return json.Marshal(list)
+}
+
+// UnmarshalJSON implements [json.Unmarshaler].
+func (s *Scale) UnmarshalJSON(text []byte) error {
+	var list []kept
+	if err := json.Unmarshal(text, &list); err != nil {
+		return err
 	}
-	*s = Scale{Factor: factor}
+	*s = nil
+	for _, one := range list {
+		e, ok := Scalings.Lookup(one.Kind)
+		if !ok {
+			return fmt.Errorf("the scaling %q is not registered: open it with a program that has it", one.Kind)
+		}
+		made := e.New()
+		if err := json.Unmarshal(one.Part, made); err != nil {
+			return err
+		}
+		*s = append(*s, made)
+	}
 	return nil
 }
 
-// TOML returns the value that [Scale.FromTOML] reads.
-func (s Scale) TOML() any {
-	if s.Factor != 0 {
-		return s.Factor
-	}
-	return s.Method
-}
-
-// Scaling is the scaling of a model's samples: y = (x - Shift) Factor, value by value, and then Mix y if there is a matrix. It is
-// stored with the model.
+// Scaling is the scaling of a model's samples: first its steps, then y = (x - Shift) Factor, value by value, and then Mix y if there is a
+// matrix. It is stored with the model.
 type Scaling struct {
+	Steps         Scale     `json:",omitempty"` // each is a [Step]
 	Shift, Factor []float32 // one number per value of a sample
 	Rest          []float32 `json:",omitempty"` // what is also subtracted, in float64; nil for 0. See [Scaling.IsExact].
 	Clip          bool      // y is clipped to [0,1]
 	Mix, Unmix    []float32 `json:",omitempty"` // symmetric matrix of a whitening, (values, values), and its inverse; nil for none
 }
 
-// Fit returns the scaling of samples by s, nil if s does not scale. It returns an error for a non-finite factor.
-func (s Scale) Fit(m *Images) (*Scaling, error) {
-	if s == (Scale{}) || s.divisor() != 0 {
-		return nil, nil
+// NewSteps returns the scaling by steps alone, of samples with a number of values.
+func NewSteps(values int, steps ...Step) *Scaling {
+	s := &Scaling{Shift: make([]float32, values), Factor: slices.Repeat([]float32{1}, values)}
+	for _, one := range steps {
+		s.Steps = append(s.Steps, one)
 	}
-	if s.Method == scaleWhiten {
-		return whitening(m)
-	}
-	scaling := &Scaling{Shift: make([]float32, m.pixels), Factor: make([]float32, m.pixels), Clip: s.Method == scaleMinmax}
-	groups, of, exact := 1, s.fixed, false
-	if s.Fitted() {
-		if groups = m.pixels; len(m.Shape) > 1 {
-			groups = 1
-			if len(m.Shape) == 3 {
-				groups = m.Shape[2]
-			}
-		}
-		if err := m.NoneObserved(); err != nil {
-			return nil, err
-		}
-		stats := m.statistics(groups)
-		of = func(g int) (shift, factor float64) { return stats[g].scaling(s.Method) }
-		exact = m.wide != nil && slices.ContainsFunc(stats, statistic.close)
-	}
-	for i := range m.pixels {
-		shift, factor := of(i % groups)
-		scaling.setShift(i, shift, exact)
-		scaling.Factor[i] = float32(factor)
-		if f := float64(scaling.Factor[i]); f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
-			return nil, fmt.Errorf("scale: value %d of the fitted samples would be multiplied by %g; scale it before it is saved", i, factor)
-		}
-	}
-	return scaling, nil
+	return s
 }
 
-// fixed returns shift and factor for a method without statistics.
-func (s Scale) fixed(int) (shift, factor float64) { return 0, s.Factor }
+// Fit returns the scaling of samples by s, nil if s does not scale. It returns an error for a non-finite factor.
+func (s Scale) Fit(m *Images) (all *Scaling, err error) {
+	if err := s.check(); err != nil {
+		return nil, err
+	}
+	for _, one := range s {
+		if _, divides := one.(divider); divides && !m.Sparse() {
+			continue
+		} else if divides {
+			return nil, fmt.Errorf("scale: %s is for arrays and tables, not for entries of a sparse matrix: want a factor", Scalings.NameOf(one))
+		}
+		next, err := one.Fit(m.Scaled(all))
+		if err != nil {
+			return nil, fmt.Errorf("scale: %s: %w", Scalings.NameOf(one), err)
+		}
+		if all != nil {
+			next.Steps = slices.Concat(all.Steps, next.Steps)
+		}
+		all = next
+	}
+	if all != nil && m.Zeros() && !all.keepsZeros() {
+		return nil, fmt.Errorf("scale: %s makes other values of the zeros, which are not stored: want a scaling that keeps them, such as { kind = \"standardise\", centre = false }, or a file with all values",
+			Scalings.NameOf(s[len(s)-1]))
+	}
+	return all, nil
+}
+
+// Valid returns an error for a scaling, read from a file, that is none of samples with a number of values.
+func (s *Scaling) Valid(values int) error {
+	for _, one := range s.Steps {
+		if step, ok := one.(Step); !ok || !step.FittedTo(values) {
+			return fmt.Errorf("the scaling %s is not fitted to samples of %d values", Scalings.NameOf(one), values)
+		}
+	}
+	if len(s.Shift) != values || len(s.Factor) != values || s.Rest != nil && len(s.Rest) != values || len(s.Mix) != len(s.Unmix) || s.Mix != nil && len(s.Mix) != values*values {
+		return fmt.Errorf("the scaling is not one of samples of %d values", values)
+	}
+	return nil
+}
+
+// keepsZeros reports whether a sample of zeros remains one.
+func (s *Scaling) keepsZeros() bool {
+	if s.Mix != nil || s.IsExact() {
+		return false
+	}
+	zero := make([]float32, len(s.Shift))
+	s.Apply(zero)
+	return !slices.ContainsFunc(zero, func(v float32) bool { return v != 0 })
+}
+
+// applyEntries scales the entries of a row whose other values are 0 before and after, in place.
+func (s *Scaling) applyEntries(columns []int32, values []float32) {
+	for _, one := range s.Steps {
+		one.(Step).Apply(columns, values)
+	}
+	for e, j := range columns {
+		values[e] = (values[e] - s.Shift[j]) * s.Factor[j]
+		if s.Clip {
+			values[e] = min(max(values[e], 0), 1)
+		}
+	}
+}
+
+// affine fits shifts and factors of the values of samples by their statistics: of each value of a vector, or of each channel of images over
+// all pixels.
+func (m *Images) affine(of func(s statistic) (shift, divisor float64)) (*Scaling, error) {
+	groups := m.pixels
+	if len(m.Shape) > 1 {
+		groups = 1
+		if len(m.Shape) == 3 {
+			groups = m.Shape[2]
+		}
+	}
+	if err := m.NoneObserved(); err != nil {
+		return nil, err
+	}
+	stats := m.statistics(groups)
+	exact := m.wide != nil && slices.ContainsFunc(stats, statistic.close)
+	s := NewSteps(m.pixels)
+	for i := range m.pixels {
+		shift, divisor := of(stats[i%groups])
+		if stats[i%groups].min == stats[i%groups].max {
+			divisor = 1
+		}
+		s.setShift(i, shift, exact)
+		if err := s.setFactor(i, 1/divisor); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// setFactor sets the factor of value i.
+func (s *Scaling) setFactor(i int, factor float64) error {
+	s.Factor[i] = float32(factor)
+	if f := float64(s.Factor[i]); f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
+		return fmt.Errorf("value %d of the fitted samples would be multiplied by %g; scale it before it is saved", i, factor)
+	}
+	return nil
+}
 
 // statistic contains statistics of one value, or of one channel, over all samples.
 type statistic struct{ n, min, max, mean, squares float64 }
-
-// scaling returns shift and factor for a method.
-func (s statistic) scaling(method string) (shift, factor float64) {
-	shift, divisor := s.mean, math.Sqrt(s.squares/s.n)
-	if method == scaleMinmax {
-		shift, divisor = s.min, s.max-s.min
-	}
-	if s.min == s.max {
-		divisor = 1
-	}
-	return shift, 1 / divisor
-}
 
 // statistics returns one statistic for each of the groups; value i belongs to group i mod groups. It makes two passes in
 // float64: the first for minimum, maximum and mean, the second for the sum of squared differences from the mean.
@@ -226,6 +317,11 @@ func (s *Scaling) Apply(samples []float32) {
 		return
 	}
 	n := len(s.Shift)
+	for rest := samples; len(s.Steps) > 0 && len(rest) >= n; rest = rest[n:] {
+		for _, one := range s.Steps {
+			one.(Step).Apply(nil, rest[:n])
+		}
+	}
 	if s.IsExact() {
 		s.Centre(samples, vectors.Wide(samples))
 		s.ApplyCentred(samples)
@@ -250,22 +346,57 @@ func (s *Scaling) Pull(derivatives []float32) {
 	}
 }
 
-// Undo restores samples that [Scaling.Apply] has scaled, up to rounding and clipping.
+// Undo restores samples that [Scaling.Apply] has scaled, up to rounding and clipping; as they were after the last step that has no inverse,
+// if there is one: see [Scaling.Lossy].
 func (s *Scaling) Undo(samples []float32) {
 	if s == nil {
 		return
 	}
 	n := len(s.Shift)
 	mixed(samples, s.Unmix, n)
-	for ; len(samples) >= n; samples = samples[n:] {
+	for rest := samples; len(rest) >= n; rest = rest[n:] {
 		for i := range n {
-			if samples[i] /= s.Factor[i]; s.IsExact() {
-				samples[i] = float32(float64(samples[i]) + s.ShiftOf(i))
+			if rest[i] /= s.Factor[i]; s.IsExact() {
+				rest[i] = float32(float64(rest[i]) + s.ShiftOf(i))
 			} else {
-				samples[i] += s.Shift[i]
+				rest[i] += s.Shift[i]
 			}
 		}
 	}
+	for _, one := range slices.Backward(s.Steps) {
+		step, ok := one.(Inverse)
+		if !ok {
+			return
+		}
+		step.Undo(samples)
+	}
+}
+
+// Lossy returns the name of the last step that [Scaling.Undo] cannot undo, "" if there is none.
+func (s *Scaling) Lossy() string {
+	for i := range s.steps() {
+		one := s.Steps[len(s.Steps)-1-i]
+		if _, ok := one.(Inverse); !ok {
+			return Scalings.NameOf(one)
+		}
+	}
+	return ""
+}
+
+// steps returns the number of steps.
+func (s *Scaling) steps() int {
+	if s == nil {
+		return 0
+	}
+	return len(s.Steps)
+}
+
+// Linear returns an error for a scaling with steps, which is no affine map of each value.
+func (s *Scaling) Linear() error {
+	if s.steps() == 0 {
+		return nil
+	}
+	return fmt.Errorf("the samples are scaled by %s, which is no affine map: this needs scale = a factor, \"minmax\", \"standardise\" or \"whiten\"", Scalings.NameOf(s.Steps[0]))
 }
 
 // Applied returns a scaled copy of samples; a nil scaling returns samples itself.
@@ -298,8 +429,10 @@ func (m *Images) Scaled(s *Scaling) *Images {
 		other.wide = nil // it is not needed
 	}
 	if other.vacant = nil; s == nil && m.Holed() { // what the scaling makes 0
-		other.vacant = m.scaling.Shift
+		other.vacant = make([]float32, m.pixels)
+		m.scaling.Undo(other.vacant)
 	}
+	other.zeros = m.entries != nil && m.entries.zeros && (s == nil || s.keepsZeros())
 	return &other
 }
 
@@ -310,97 +443,9 @@ func (m *Images) Scaling() *Scaling { return m.scaling }
 // A nil scaling means that the samples are not scaled.
 func (s *Set) Scaled(scaling *Scaling) *Set {
 	other := *s
-	other.Scale = Scale{}
+	other.Scale = nil
 	other.Train, other.Test = s.Train.Scaled(scaling), s.Test.Scaled(scaling)
 	return &other
-}
-
-const (
-	// whitenFloor is the share of the mean variance that is added to every variance before the division, so that directions in
-	// which the samples hardly vary are not amplified to noise.
-	whitenFloor = 0.01
-	// whitenMost is the largest number of values of a sample that can be whitened: the matrix has its square.
-	whitenMost = 4096
-)
-
-// whitening returns the scaling by zero-phase component analysis (ZCA). With the mean m and the covariance C = U diag(v) Uᵀ of
-// the fitted samples, and e = 0.01 mean(v),
-//
-//	y = U diag(1 / √(v + e)) Uᵀ (x - m)
-//
-// so that the values of y are almost uncorrelated and have almost equal variances, and y resembles x as closely as possible.
-// It returns an error for missing entries, fewer than two samples, and samples of more than 4,096 values.
-//
-// Source: A. J. Bell, T. J. Sejnowski, The "independent components" of natural scenes are edge filters, Vision Research 37(23),
-// 1997.
-func whitening(m *Images) (*Scaling, error) {
-	n := m.pixels
-	switch {
-	case m.Holed():
-		return nil, fmt.Errorf("scale: whiten needs all entries of the samples; take scale = %q", scaleStandardise)
-	case n > whitenMost:
-		return nil, fmt.Errorf("scale: whiten: got samples of %d values, want at most %d; take smaller images, or patches of them", n, whitenMost)
-	case m.n < 2:
-		return nil, fmt.Errorf("scale: whiten: got %d fitted samples, want at least 2", m.n)
-	}
-	mean, covariance := m.moments()
-	exact := m.wide != nil && slices.ContainsFunc(m.statistics(n), statistic.close)
-	var eigen mat.EigenSym
-	if !eigen.Factorize(mat.NewSymDense(n, covariance), true) {
-		return nil, fmt.Errorf("scale: whiten: the eigenvalues of the covariance do not converge; take scale = %q", scaleStandardise)
-	}
-	var u mat.Dense
-	eigen.VectorsTo(&u)
-	variances, total := eigen.Values(nil), 0.0
-	for i := range n {
-		total += covariance[i*n+i]
-	}
-	if !(total > 0) {
-		return nil, fmt.Errorf("scale: whiten: all fitted samples are equal")
-	}
-	roots := make([]float64, n)
-	for i, v := range variances {
-		roots[i] = math.Sqrt(max(v, 0) + whitenFloor*total/float64(n))
-	}
-	s := &Scaling{Shift: make([]float32, n), Factor: make([]float32, n), Unmix: product3(&u, roots)}
-	for i := range n {
-		s.setShift(i, mean[i], exact)
-		s.Factor[i], roots[i] = 1, 1/roots[i]
-	}
-	s.Mix = product3(&u, roots)
-	return s, nil
-}
-
-// product3 returns u diag(d) uᵀ.
-func product3(u *mat.Dense, d []float64) []float32 {
-	var left, all mat.Dense
-	left.Mul(u, mat.NewDiagDense(len(d), d))
-	all.Mul(&left, u.T())
-	out := make([]float32, len(d)*len(d))
-	for i, v := range all.RawMatrix().Data {
-		out[i] = float32(v)
-	}
-	return out
-}
-
-// moments returns the mean and the covariance (of the population) of all samples, in two passes in float64.
-func (m *Images) moments() (mean, covariance []float64) {
-	n := m.pixels
-	mean, covariance = make([]float64, n), make([]float64, n*n)
-	m.eachValue(func(i int, v float64) { mean[i] += v / float64(m.n) })
-	const block = 256
-	rows, row, wide := make([]float64, 0, block*n), make([]float32, n), make([]float64, n)
-	for i := range m.n {
-		m.wideRow(wide, row, i)
-		for j, v := range wide {
-			rows = append(rows, v-mean[j])
-		}
-		if len(rows) == cap(rows) || i == m.n-1 {
-			kernel.Float64().Gemm(true, false, n, n, len(rows)/n, 1/float64(m.n), rows, n, rows, n, 1, covariance, n)
-			rows = rows[:0]
-		}
-	}
-	return mean, covariance
 }
 
 // mixed multiplies each sample by a symmetric matrix, in place. A nil matrix changes nothing.

@@ -1,9 +1,12 @@
 package data
 
 import (
+	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -12,9 +15,10 @@ import (
 func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 	o := own(t)
 	for _, c := range []struct {
+		name  string
 		scale Scale
 		want  [][]float32
-	}{{Scale{Method: scaleStandardise}, o.Standardise}, {Scale{Method: scaleMinmax}, o.Minmax}} {
+	}{{"standardise", scaleNamed("standardise"), o.Standardise}, {"minmax", scaleNamed("minmax"), o.Minmax}} {
 		images, err := NewFloats([]int{5}, slices.Concat(o.Samples...), nil)
 		if err != nil {
 			t.Fatal(err)
@@ -23,14 +27,14 @@ func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		holds(t, c.scale.Method, splits.Fit, c.want, 2e-6)
+		holds(t, c.name, splits.Fit, c.want, 2e-6)
 		back := splits.Fit.Float32()
 		splits.Scaling.Undo(back)
 		again, err := NewFloats([]int{5}, back, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		holds(t, c.scale.Method+" undone", again, o.Samples, 5e-6)
+		holds(t, c.name+" undone", again, o.Samples, 5e-6)
 		first, err := (&Set{Name: "x", Shape: []int{5}, Train: images, Test: images, HasTest: true, Scale: c.scale}).Split(Selection{Limit: 4}, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -38,15 +42,21 @@ func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 		alone, err := c.scale.Fit(images.First(4))
 		if err != nil || !slices.Equal(first.Scaling.Shift, alone.Shift) || !slices.Equal(first.Scaling.Factor, alone.Factor) ||
 			slices.Equal(first.Scaling.Shift, splits.Scaling.Shift) {
-			t.Errorf("%s: the statistics are not those of the four fitted samples", c.scale.Method)
+			t.Errorf("%s: the statistics are not those of the four fitted samples", c.name)
 		}
-		if low, high := first.Test.Range(); c.scale.Method == scaleMinmax && (low != 0 || high != 1) {
+		if low, high := first.Test.Range(); c.name == "minmax" && (low != 0 || high != 1) {
 			t.Errorf("minmax of other samples than the fitted ones reaches from %g to %g", low, high)
 		}
 		if x := first.Test.Float32()[0]; x != first.Fit.Float32()[0] {
-			t.Errorf("%s: the test samples are scaled to %g, the fitted ones to %g", c.scale.Method, x, first.Fit.Float32()[0])
+			t.Errorf("%s: the test samples are scaled to %g, the fitted ones to %g", c.name, x, first.Fit.Float32()[0])
 		}
 	}
+}
+
+// scaleNamed returns a scaling with its defaults.
+func scaleNamed(name string) Scale {
+	e, _ := Scalings.Lookup(name)
+	return Scale{e.New()}
 }
 
 func TestScalesOfImagesAreOfChannels(t *testing.T) {
@@ -55,7 +65,7 @@ func TestScalesOfImagesAreOfChannels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scaling, err := Scale{Method: scaleMinmax}.Fit(images)
+	scaling, err := Scale{&MinMax{}}.Fit(images)
 	if err != nil || !slices.Equal(scaling.Shift, []float32{1, 10, 1, 10}) || !slices.Equal(scaling.Factor, []float32{1 / 3., 1 / 30., 1 / 3., 1 / 30.}) {
 		t.Errorf("minmax: %+v, %v", scaling, err)
 	}
@@ -63,10 +73,10 @@ func TestScalesOfImagesAreOfChannels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s, err := (Scale{Method: scaleBytes}).Fit(bytes); s != nil || err != nil {
+	if s, err := (Scale{&Bytes255{}}).Fit(bytes); s != nil || err != nil {
 		t.Errorf("bytes are scaled twice: %+v, %v", s, err)
 	}
-	half, err := Scale{Factor: 0.5}.Fit(bytes)
+	half, err := Scale{&Factor{By: 0.5}}.Fit(bytes)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -78,20 +88,15 @@ func TestScalesOfImagesAreOfChannels(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, method := range []string{scaleMinmax, scaleStandardise} {
-		if s, err := (Scale{Method: method}).Fit(constant); err != nil || s.Factor[0] != 1 || s.Shift[0] != 7 {
+	for _, method := range []string{"minmax", "standardise"} {
+		if s, err := scaleNamed(method).Fit(constant); err != nil || s.Factor[0] != 1 || s.Shift[0] != 7 {
 			t.Errorf("%s of a constant: %+v, %v", method, s, err)
 		}
 	}
-	for _, wrong := range []any{"twice", 0.0, int64(0), math.Inf(1), math.NaN(), 1e-300, true} {
-		if err := new(Scale).FromTOML(wrong); err == nil {
+	for _, wrong := range []Scale{{&Factor{}}, {&Factor{By: math.Inf(1)}}, {&Factor{By: math.NaN()}}, {&Factor{By: 1e-300}},
+		{&MinMax{}, &Log1p{}}, {&Log1p{}, &Bytes255{}}, {&RowNorm{Norm: "l3"}}, {&RowNorm{Norm: "l1", To: -1}}, {&TFIDF{}}, {&PPMI{}}} {
+		if _, err := wrong.Fit(constant); err == nil || wrong.OfValues() == nil {
 			t.Errorf("scale = %v is taken", wrong)
-		}
-	}
-	for _, s := range []Scale{{}, {Method: scaleMinmax}, {Method: scaleWhiten}, {Factor: 0.25}} {
-		var back Scale
-		if err := back.FromTOML(s.TOML()); err != nil || back != s {
-			t.Errorf("%+v becomes %v, %+v, %v", s, s.TOML(), back, err)
 		}
 	}
 }
@@ -116,11 +121,11 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 	if _, err := load(floats, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write scale = "bytes"`) {
 		t.Errorf("floats up to 255: %v", err)
 	}
-	set, err := load(floats, Files{Scale: Scale{Method: scaleBytes}})
+	set, err := load(floats, Files{Scale: Scale{&Bytes255{}}})
 	if splits, split := set.Split(Selection{}, 1); err != nil || split != nil || splits.Fit.Float32()[2] != 1 {
 		t.Errorf(`floats up to 255 with scale = "bytes": %v, %v`, err, split)
 	}
-	if _, err := load(floats, Files{Scale: Scale{Factor: 1}}); err != nil {
+	if _, err := load(floats, Files{Scale: Scale{&Factor{By: 1}}}); err != nil {
 		t.Errorf("floats up to 255 with scale = 1: %v", err)
 	}
 	if _, err := load(first, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write axes = "nchw"`) {
@@ -146,6 +151,84 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 		n, y, x, c := i/216, i/27%8, i/3%9, i%3
 		if got, want := set.Train.Bytes(n)[i%216], planes[((n*3+c)*8+y)*9+x]; got != want {
 			t.Fatalf("image %d, row %d, column %d, channel %d: got %d, want %d", n, y, x, c, got, want)
+		}
+	}
+}
+
+// The values of scikit-learn and NumPy are in testdata, with their script.
+func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
+	var all struct {
+		Fit, Other [][]float32
+		Cases      []struct {
+			Scale Scale
+			Want  [][]float32
+		}
+	}
+	text, err := os.ReadFile("testdata/scalings.json")
+	if err == nil {
+		err = json.Unmarshal(text, &all)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	dense := func(rows [][]float32) *Images {
+		m, err := NewFloats([]int{7}, slices.Concat(rows...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	sparse := func(rows [][]float32) *Images {
+		starts, columns, values := []int{0}, []int32(nil), []float32(nil)
+		for _, row := range rows {
+			for j, v := range row {
+				if v != 0 {
+					columns, values = append(columns, int32(j)), append(values, v)
+				}
+			}
+			starts = append(starts, len(values))
+		}
+		m, err := NewEntries(starts, columns, values, 7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.WithZeros()
+	}
+	for kind, of := range map[string]func(rows [][]float32) *Images{"dense": dense, "sparse": sparse} {
+		for _, c := range all.Cases {
+			text, _ := json.Marshal(c.Scale)
+			set := &Set{Name: "x", Shape: []int{7}, Train: of(all.Fit), Test: of(all.Other), HasTest: true, Scale: c.Scale}
+			splits, err := set.Split(Selection{}, 1)
+			if err != nil {
+				t.Fatalf("%s: %s: %v", kind, text, err)
+			}
+			holds(t, kind+" "+string(text), splits.Fit, c.Want[:len(all.Fit)], 2e-6)
+			holds(t, kind+" "+string(text), splits.Test, c.Want[len(all.Fit):], 2e-6)
+			if splits.Test.Zeros() != (kind == "sparse") {
+				t.Errorf("%s: %s: the zeros are stored", kind, text)
+			}
+			var packed bytes.Buffer
+			scaled := &Set{Name: "x", Shape: []int{7}, Train: splits.Fit, Scale: c.Scale}
+			if err := scaled.Pack(&packed); err != nil {
+				t.Fatal(err)
+			}
+			if back, err := Unpack(packed.Bytes()); err != nil || !slices.Equal(back.Train.Float32(), splits.Fit.Float32()) || back.Train.Zeros() != splits.Fit.Zeros() {
+				t.Errorf("%s: %s: packed and unpacked it is another set: %v", kind, text, err)
+			}
+		}
+		for _, s := range []Scale{scaleNamed("standardise"), scaleNamed("whiten"), {&RowNorm{Norm: "l1", To: 1}, &Standardise{Centre: true}}} {
+			if _, err := s.Fit(of(all.Fit)); kind == "sparse" && (err == nil || !strings.Contains(err.Error(), "makes other values of the zeros")) {
+				t.Errorf("%v: got %v, want an error that the zeros are not stored", s, err)
+			}
+		}
+	}
+	negative, err := NewFloats([]int{2}, []float32{1, -2, 3, 4}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"log1p", "tfidf", "ppmi"} {
+		if _, err := scaleNamed(name).Fit(negative); err == nil || !strings.Contains(err.Error(), "sample 0, value 1: got -2, want numbers") {
+			t.Errorf("%s of negative numbers: %v", name, err)
 		}
 	}
 }

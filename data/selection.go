@@ -122,7 +122,7 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 
 // scale scales the images as the set declares.
 func (s *Splits) scale(set *Set) (err error) {
-	if set.Scale == (Scale{}) || s.Fit.Len() == 0 {
+	if len(set.Scale) == 0 || s.Fit.Len() == 0 {
 		return nil
 	}
 	if s.Scaling, err = set.Scale.Fit(s.Fit); err != nil {

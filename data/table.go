@@ -195,7 +195,7 @@ func (o Opened) table(ctx context.Context, r reading) (t table, err error) {
 	if err != nil {
 		return t, err
 	}
-	if t.values, err = t.read(samples, r.Scale.Fitted()); err != nil {
+	if t.values, err = t.read(samples, r.Scale.subtracts()); err != nil {
 		return t, err
 	}
 	if err := t.readLabels(ctx, o, samples, r); err != nil {

@@ -33,7 +33,7 @@ type Topics struct {
 	Length   int     `toml:"length" want:"in [1,100000]" doc:"number of words in a text"`
 	Mixture  float64 `toml:"mixture" want:"> 0" doc:"parameter of the Dirichlet distribution of the topics in a text"`
 	Sparsity float64 `toml:"sparsity" want:"> 0" doc:"parameter of the Dirichlet distribution of the words in a topic"`
-	Scale    Scale   `toml:"scale" optional:"true" doc:"how the counts are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted texts, stored with the model), or a factor; by default they are not scaled"`
+	Scale    Scale   `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the counts are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; by default they are not scaled"`
 	Seed     uint64  `toml:"seed" doc:"seed of topics and texts; independent of the run's seed, so that all runs see the same texts"`
 }
 

@@ -100,6 +100,9 @@ func (c *Coder) Attacked(head string, scaling *data.Scaling) (attack.WhiteBox, e
 	if err != nil || scaling == nil {
 		return h, err
 	}
+	if err := scaling.Linear(); err != nil {
+		return nil, fmt.Errorf("an attack of head %q: %w", head, err)
+	}
 	return &scaledHead{Head: h, scaling: scaling}, nil
 }
 

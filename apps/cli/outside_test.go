@@ -65,7 +65,7 @@ func goes(args ...string) error {
 func TestAModuleOutsideHasItsOwnPartsInEveryCommand(t *testing.T) {
 	t.Parallel()
 	b := outside(t)
-	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code", "columns": "lognormal",
+	for kind, part := range map[string]string{"layers": "centre", "losses": "pair_spread", "hooks": "wobble", "datasets": "stripes", "augmentations": "darken", "metrics": "mean_code", "columns": "lognormal", "scalings": "square_root",
 		"constraints": "at_least", "optimizers": "row_scaled", "schedules": "root", "weights": "alternating", "inits": "signs", "baselines": "medians", "attacks": "noise", "criteria": "errors", "calibrations": "halved", "formats": "sizes"} {
 		b.contains("list "+kind, b.must(0, "list", kind).stdout, part)
 	}

@@ -122,7 +122,9 @@ func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, erro
 	if r.Baseline == nil {
 		columns = r.Layout.Columns
 	}
-	scaled(m, r.Scaling, columns)
+	if err := scaled(m, r.Scaling, columns); err != nil {
+		return nil, err
+	}
 	return m, r.calibrated(m)
 }
 

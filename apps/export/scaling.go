@@ -1,6 +1,8 @@
 package export
 
 import (
+	"fmt"
+	"math"
 	"slices"
 
 	"tessera/data"
@@ -10,10 +12,15 @@ import (
 )
 
 // scaled adds the scaling of a run's samples to a program, so that its input images, drawn columns of images, and its output are in
-// the scale of the data set. If s is nil, it does nothing.
-func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) {
+// the scale of the data set. If s is nil, it does nothing. A step of another module is an error.
+func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) error {
 	if s == nil {
-		return
+		return nil
+	}
+	for _, one := range s.Steps {
+		if stepOf(m, one, ir.Uniform(1, []int{1, len(s.Shift)})) == nil {
+			return fmt.Errorf("no format has the scaling %q: train on samples that are scaled before, or export the weights with --to npz", data.Scalings.NameOf(one))
+		}
 	}
 	inputs := []string{graph.Images}
 	for _, c := range columns {
@@ -37,11 +44,15 @@ func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) {
 			m.Taps[i].Value = undone(m, s, t.Value)
 		}
 	}
+	return nil
 }
 
 // applied returns (x - shift) factor, where the shift may have two parts, clipped to [0,1] if the scaling clips, times the matrix of a whitening.
 func applied(m *ir.Module, s *data.Scaling, x *ir.Value) *ir.Value {
 	rows := ir.Reshaped(x, []int{x.Shape[0], len(s.Shift)})
+	for _, one := range s.Steps {
+		rows = stepOf(m, one, rows)
+	}
 	y := ir.Point(ir.Sub, rows.Shape, rows, row(m, data.ShiftName, s.Shift))
 	if s.IsExact() {
 		y = ir.Point(ir.Sub, y.Shape, y, row(m, data.RestName, s.Rest))
@@ -71,7 +82,54 @@ func undone(m *ir.Module, s *data.Scaling, y *ir.Value) *ir.Value {
 	if s.IsExact() {
 		y = ir.Point(ir.Add, y.Shape, y, row(m, data.RestName, s.Rest))
 	}
-	return ir.Point(ir.Add, y.Shape, y, row(m, data.ShiftName, s.Shift))
+	y = ir.Point(ir.Add, y.Shape, y, row(m, data.ShiftName, s.Shift))
+	for i := len(s.Steps) - 1; i >= 0; i-- {
+		if _, ok := s.Steps[i].(*data.Log1p); !ok { // it has no inverse
+			break
+		}
+		y = ir.Point(ir.Sub, y.Shape, ir.Point(ir.Exp, y.Shape, y), ir.Uniform(1, y.Shape))
+	}
+	return y
+}
+
+// stepOf returns rows x after a step, nil for one that is not known. Values below the range of a step are those at its end.
+func stepOf(m *ir.Module, step data.Scaler, x *ir.Value) *ir.Value {
+	point := func(f ir.Function, args ...*ir.Value) *ir.Value { return ir.Point(f, x.Shape, args...) }
+	number := func(c float64) *ir.Value { return ir.Uniform(c, x.Shape) }
+	// divided returns rows times to / norm; rows whose norm is 0 do not change.
+	divided := func(y *ir.Value, norm string, to float64) *ir.Value {
+		one, size := []int{x.Shape[0], 1}, point(ir.Abs, y)
+		var n *ir.Value
+		switch norm {
+		case "l1":
+			n = ir.Reduce(ir.Sum, size, one, 1)
+		case "l2":
+			n = ir.Point(ir.Sqrt, one, ir.Reduce(ir.Sum, point(ir.Mul, y, y), one, 1))
+		case "max":
+			n = ir.Reduce(ir.Max, size, one, 1)
+		default:
+			return y
+		}
+		n = ir.Point(ir.Add, one, n, ir.Point(ir.Mul, one, ir.Point(ir.Eq, one, n, ir.Uniform(0, one)), ir.Uniform(to, one)))
+		return point(ir.Mul, point(ir.Div, y, ir.Broadcasted(n, x.Shape)), number(to))
+	}
+	positive := point(ir.Maximum, x, number(0))
+	switch s := step.(type) {
+	case *data.Log1p:
+		return point(ir.Log, point(ir.Add, point(ir.Maximum, x, number(-1+1.0/(1<<24))), number(1)))
+	case *data.RowNorm:
+		return divided(x, s.Norm, s.Target)
+	case *data.TFIDF:
+		if s.Sublinear { // log(max(x, tiny)) + 1 for x > 0
+			log := point(ir.Add, point(ir.Log, point(ir.Maximum, x, number(math.SmallestNonzeroFloat32*(1<<24)))), number(1))
+			positive = point(ir.Mul, log, point(ir.Gt, x, number(0)))
+		}
+		return divided(point(ir.Mul, positive, row(m, "data/idf", s.IDF)), s.Norm, 1)
+	case *data.PPMI:
+		share := point(ir.Maximum, divided(positive, "l1", 1), number(math.SmallestNonzeroFloat32*(1<<24)))
+		return point(ir.Maximum, point(ir.Sub, point(ir.Log, share), row(m, "data/columns", s.Columns)), number(0))
+	}
+	return nil
 }
 
 // row adds values to the parameters, and returns them with shape (1, values).

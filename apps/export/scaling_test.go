@@ -3,6 +3,7 @@ package export_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -23,12 +24,31 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	threads := team.New(1)
 	defer threads.Close()
-	for _, kind := range []string{"plain", "clipped", "whitened"} {
+	steps := map[string]data.Step{"log1p": &data.Log1p{}, "l1": &data.RowNorm{Norm: "l1", Target: 20}, "l2": &data.RowNorm{Norm: "l2", Target: 3}, "max": &data.RowNorm{Norm: "max", Target: 2},
+		"tfidf": &data.TFIDF{Norm: "l2"}, "sublinear": &data.TFIDF{Norm: "none", Sublinear: true}, "ppmi": &data.PPMI{}}
+	for _, kind := range slices.Concat([]string{"plain", "clipped", "whitened"}, slices.Sorted(maps.Keys(steps))) {
 		r := oneLayer(t, "dense", `units = 5, activation = "sigmoid"`)
 		n := volume.Of(r.Shape())
 		r.Scaling = &data.Scaling{Shift: uniform(1, n), Factor: uniform(2, n), Clip: kind == "clipped"}
 		for i := range r.Scaling.Factor {
 			r.Scaling.Factor[i] += 0.5
+		}
+		x := uniform(3, 4*n)
+		if step := steps[kind]; step != nil {
+			switch s := step.(type) {
+			case *data.TFIDF:
+				s.IDF = uniform(6, n)
+			case *data.PPMI:
+				s.Columns = uniform(6, n)
+				for i := range s.Columns {
+					s.Columns[i] -= 5
+				}
+			}
+			r.Scaling.Steps = data.Scale{step, &data.Log1p{}}
+			clear(x[n : 2*n])
+			for i := range x[2*n:] { // some zeros
+				x[2*n+i] = max(0, x[2*n+i])
+			}
 		}
 		if kind == "whitened" { // by symmetric matrices, which need not be inverse to each other
 			for i, m := range []*[]float32{&r.Scaling.Mix, &r.Scaling.Unmix} {
@@ -46,7 +66,6 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := uniform(3, 4*n)
 		got, err := o.run(path, "input", append([]int{4}, r.Shape()...), x)
 		if err != nil {
 			t.Fatal(err)

@@ -44,7 +44,7 @@ type Answers struct {
 	Value   string           `toml:"value" optional:"true" doc:"value of the run that replaces the samples: code, output, a head, or another value by its name; by default the samples are not replaced"`
 	Labels  string           `toml:"labels" optional:"true" doc:"head of the run whose predicted class, as in predict, replaces the label; by default the labels are not replaced"`
 	Columns data.ColumnNames `toml:"columns" optional:"true" doc:"further columns that are values of the run: { teacher = \"class\" }, the logits of a head"`
-	Scale   data.Scale       `toml:"scale" optional:"true" doc:"how the samples are scaled: minmax (to [0,1]), standardise, whiten (by statistics of the fitted samples, stored with the model), or a factor; by default they are not scaled"`
+	Scale   data.Scale       `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the samples are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; by default they are not scaled"`
 	Of      *data.Inner      `toml:"of" optional:"true" doc:"the data set whose samples the run reads; by default its own"`
 }
 
@@ -71,7 +71,7 @@ func (s *Answers) Check() error {
 // opened.
 func (s *Answers) FitsScale() bool {
 	switch {
-	case s.Scale != (data.Scale{}):
+	case len(s.Scale) > 0:
 		return s.Scale.Fitted()
 	case s.Value != "":
 		return false
@@ -286,7 +286,7 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 	if s.Value != "" {
 		out.Shape, out.Parts, out.Kinds = run.ShapeOf(s.Value), nil, nil
 	}
-	if s.Value != "" || s.Scale != (data.Scale{}) {
+	if s.Value != "" || len(s.Scale) > 0 {
 		out.Scale = s.Scale
 	}
 	if s.Labels != "" {

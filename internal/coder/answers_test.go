@@ -212,7 +212,7 @@ func TestWrongValuesOfARunAreErrors(t *testing.T) {
 // Values of a run that are scaled by statistics of the fitted samples are others with other fitted samples.
 func TestAScaleOfAnswersIsFitted(t *testing.T) {
 	for want, s := range map[bool]*tessera.Answers{
-		true:  {Run: "r", Value: "code", Scale: data.Scale{Method: "standardise"}},
+		true:  {Run: "r", Value: "code", Scale: data.Scale{&data.Standardise{Centre: true}}},
 		false: {Run: "r", Value: "code"},
 	} {
 		if got := data.ScaleIsFitted(s); got != want {

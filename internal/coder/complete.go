@@ -35,6 +35,9 @@ func (c *Coder) Complete(columns map[string][]float32) ([]float32, error) {
 	if !slices.Contains(c.Values(), losses.Output) {
 		return nil, fmt.Errorf("run %s: %w", c.path, ErrNoOutput)
 	}
+	if name := c.Scaling().Lossy(); name != "" {
+		return nil, fmt.Errorf("run %s: its samples are scaled by %q, which cannot be undone: its output is not in the unit of the missing values", c.path, name)
+	}
 	images := columns[losses.Images]
 	filled := slices.Clone(images)
 	given := maps.Clone(columns)

@@ -20,6 +20,7 @@ const (
 	samplesPrefix = "data/"
 	rangeKey      = "range"   // JSON; omitted for values in [0,1]
 	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
+	stepsKey      = "scaling" // JSON: the steps of the scaling; omitted if there are none
 	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
 
 	rowNamesKey    = "row_names"    // JSON: names of the fitted rows of a sparse matrix; omitted if the names are 0, 1, ...
@@ -61,6 +62,10 @@ func (s samples) add(f *checkpoint.File) {
 	})
 	if s.scaling != nil && s.scaling.Clip {
 		f.Metadata[clipKey] = "true"
+	}
+	if s.scaling != nil && len(s.scaling.Steps) > 0 {
+		text, _ := json.Marshal(s.scaling.Steps) // finite numbers
+		f.Metadata[stepsKey] = string(text)
 	}
 	if s.span != [2]float32{0, 1} {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
@@ -108,6 +113,14 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 	if tensors[data.ShiftName] != nil {
 		s.scaling = &data.Scaling{Shift: tensors[data.ShiftName], Factor: tensors[data.FactorName], Rest: tensors[data.RestName], Clip: f.Metadata[clipKey] == "true",
 			Mix: tensors[data.MixName], Unmix: tensors[data.UnmixName]}
+		if text, ok := f.Metadata[stepsKey]; ok {
+			if err := json.Unmarshal([]byte(text), &s.scaling.Steps); err != nil {
+				return s, checkpoint.Errorf(path, "%s: %v", stepsKey, err)
+			}
+		}
+		if err := s.scaling.Valid(values); err != nil {
+			return s, checkpoint.Mismatchf(path, "does not match its model: %v", err)
+		}
 	}
 	return s, nil
 }

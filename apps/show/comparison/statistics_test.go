@@ -169,7 +169,11 @@ func TestTheReferenceIsTheFirstWithSeveralSeedsOrChosen(t *testing.T) {
 func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {
 	fifth, tenth := data.Selection{Validation: data.Validation{Fraction: 0.2}}, data.Selection{Validation: data.Validation{Fraction: 0.1}}
 	csv := func(scale string, s data.Selection) *config.Dataset {
-		return &config.Dataset{Name: "csv", Source: &data.Files{Kind: "csv", Scale: data.Scale{Method: scale}}, Selection: s}
+		var scaling data.Scale
+		if e, ok := data.Scalings.Lookup(scale); ok {
+			scaling = data.Scale{e.New()}
+		}
+		return &config.Dataset{Name: "csv", Source: &data.Files{Kind: "csv", Scale: scaling}, Selection: s}
 	}
 	limited := fifth
 	limited.Limit = 10

@@ -34,7 +34,7 @@ func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := tessera.Declare(config.Model{
-		Dataset:   config.Dataset{Source: &data.Files{Kind: "npy", Images: path, Scale: data.Scale{Method: "standardise"}}},
+		Dataset:   config.Dataset{Source: &data.Files{Kind: "npy", Images: path, Scale: data.Scale{&data.Standardise{Centre: true}}}},
 		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "linear"}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}},
 		Train:     config.Train{Epochs: 40, Batch: 10}})

@@ -319,7 +319,11 @@ func (d *Decoder) value(n *Node, f Field, p spot) bool {
 		d.table(n, t.Elem(), p.key(f.Key))
 		v.Set(t)
 	case reflect.Slice:
-		d.list(n, f, p)
+		if text, isText := n.Text(); !f.single || n.IsArray() || n.IsTable() && n.path && n.Child("0") != nil {
+			d.list(n, f, p)
+		} else if !isText || text != "" {
+			d.items(&Node{Items: []*Node{n}}, f, p, func(int) string { return f.Key })
+		}
 	case reflect.Map:
 		d.tables(n, f, p)
 	default:
@@ -459,9 +463,15 @@ func (d *Decoder) list(n *Node, f Field, p spot) {
 		d.refuse(n, f, p, fmt.Sprintf("got %s, want an array", n.Describe()), bracketed(n, f))
 		return
 	}
+	d.items(n, f, p, func(i int) string { return fmt.Sprintf("%s[%d]", f.Key, i) })
+}
+
+// items decodes the elements of an array; key names one of them.
+func (d *Decoder) items(n *Node, f Field, p spot, key func(i int) string) {
+	element := f.Value.Type().Elem()
 	list := reflect.MakeSlice(f.Value.Type(), len(n.Items), len(n.Items))
 	for i, item := range n.Items {
-		one := f.renamed(fmt.Sprintf("%s[%d]", f.Key, i))
+		one := f.renamed(key(i))
 		one.Value = list.Index(i)
 		switch element.Kind() {
 		case reflect.Struct:
@@ -564,6 +574,9 @@ func (f Field) wanted() string {
 		return "" // FromTOML describes the valid values in its error
 	}
 	text := typeText(f.Value.Type())
+	if f.single {
+		text = typeText(f.Value.Type().Elem()) + ", or an array of these"
+	}
 	if f.Want != "" {
 		text += " " + f.Want
 	}

@@ -17,7 +17,8 @@
 //
 // A field tagged part:"kind" contains the part that the key "kind" names; the keys of the part belong to the table of
 // the struct. part:"kind,short" also accepts the name in place of the table. part:"kind,or=NAME" also accepts NAME,
-// which is not a part, and makes it the default. A slice of tables tagged none:"true" is written even if it is empty. A
+// which is not a part, and makes it the default. A slice of tables tagged none:"true" is written even if it is empty. A list of parts tagged
+// single:"true" may be its only element alone, and "" if it is empty. A
 // field tagged of:"KIND" is a key only if the kind of the outermost table, or of a part that several names share, is KIND
 // or another one of several. A field tagged optional:"true" is not written if it has the zero value. For a number tagged pair:"KEY", the error for an array of two numbers suggests
 // to write the second number under KEY.
@@ -140,6 +141,7 @@ type column struct {
 	instead        string // key that may replace a required key
 	bounds         bounds
 	none           bool  // an empty list differs from a missing one
+	single         bool  // a list that may be its only element, and "" if it is empty
 	optional       bool  // the zero value is not written
 	at             []int // index of the field in its struct
 }
@@ -192,7 +194,7 @@ func schemaOf(t reflect.Type) *schema {
 			}
 		case key != "" && f.IsExported():
 			s.columns = append(s.columns, column{Key: key, Want: f.Tag.Get("want"), Doc: f.Tag.Get("doc"), Required: f.Tag.Get("required") == "true", Tag: f.Tag,
-				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), instead: f.Tag.Get("instead"), none: f.Tag.Get("none") == "true",
+				oneof: strings.Fields(f.Tag.Get("oneof")), of: f.Tag.Get("of"), bare: f.Tag.Get("bare"), pair: f.Tag.Get("pair"), instead: f.Tag.Get("instead"), none: f.Tag.Get("none") == "true", single: f.Tag.Get("single") == "true",
 				optional: f.Tag.Get("optional") == "true", bounds: boundsOf(f.Tag.Get("want")), at: f.Index})
 		}
 	}

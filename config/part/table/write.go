@@ -101,6 +101,9 @@ func (w *Writer) field(f Field, at string) *Node {
 	case zero && w.Given && !(isNumber && f.Required): // a required number has no default, so that 0 is not written as one
 		return nil
 	}
+	if f.single {
+		return w.single(f, at)
+	}
 	if name, key, ok := strings.Cut(f.bare, "."); ok && !v.IsNil() && w.Language.NameOf(w.Origin, at, v.Interface()) == name {
 		if fields := Fields(v.Interface()); len(fields) == 1 && fields[0].Key == key {
 			return w.value(fields[0].Value, at)
@@ -110,6 +113,22 @@ func (w *Writer) field(f Field, at string) *Node {
 		return &Node{form: array}
 	}
 	return w.value(v, at)
+}
+
+// single returns a list, the only element of a list, or "" for an empty list.
+func (w *Writer) single(f Field, at string) *Node {
+	list, column := &Node{form: array}, *f.column
+	column.single = false
+	for i := range f.Value.Len() {
+		list.append(w.field(Field{&column, f.Value.Index(i)}, at))
+	}
+	switch len(list.Items) {
+	case 0:
+		return &Node{Leaf: ""}
+	case 1:
+		return list.Items[0]
+	}
+	return list
 }
 
 func (w *Writer) value(v reflect.Value, at string) *Node {
@@ -351,6 +370,9 @@ func (w *Writer) lean(n *Node, v reflect.Value, at string) *Node {
 		w.departuresOfPart(p, "kind", v, at)
 		return p.sorted()
 	case reflect.Slice:
+		if n.form != array { // the only element alone
+			return w.lean(n, v.Index(0), at)
+		}
 		list := &Node{form: array}
 		for i := range v.Len() {
 			list.append(w.lean(n.Items[i], v.Index(i), fmt.Sprintf("%s[%d]", at, i)))

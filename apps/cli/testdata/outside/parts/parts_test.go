@@ -48,6 +48,7 @@ func TestThePartsObeyTheLaws(t *testing.T) {
 	obeys(t, "noise", laws.Attack, func() attack.Attack { return &Noise{Tries: 5} })
 	obeys(t, "errors", laws.Criterion, func() posthoc.Criterion { return &Errors{} })
 	obeys(t, "halved", laws.Calibration, func() posthoc.Method { return &Halved{} })
+	obeys(t, "square_root", laws.Scaling, func() data.Scaler { return &SquareRoot{} })
 	obeys(t, "stripes", laws.Source, func() data.Source { return &Stripes{Count: 30} })
 	obeys(t, "medians", laws.Baseline, func() classical.Method { return &Medians{Components: 3, Iterations: 5} })
 }
