@@ -66,7 +66,6 @@ type Coder struct {
 	path    string
 	trained *train.Trained
 	inner   metrics.Coder // of scaled samples, without what was fitted to the heads
-	raw     bool          // what the folder of the run says about heads is not read
 	backend string        // name of the back end
 	team    *team.Team
 	shift   *data.Scaling // what has been subtracted from samples, see [Coder.Centred]; nil for nothing
@@ -77,6 +76,7 @@ type Coder struct {
 type state struct {
 	heads  atomic.Pointer[map[string]posthoc.Head] // what was fitted to the heads; the map does not change
 	mu     Turns                                   // locked during computations
+	raw    bool                                    // the first change of the heads discards what the folder of the run says about them
 	closed bool
 }
 
@@ -108,7 +108,7 @@ type Options struct {
 
 // New returns the coder of a trained model. Without a model (nil) its methods return an error.
 func New(t *train.Trained, o Options) *Coder {
-	c := &Coder{path: o.Path, trained: t, raw: o.Raw, backend: o.BackendName, team: o.Team, state: &state{}}
+	c := &Coder{path: o.Path, trained: t, backend: o.BackendName, team: o.Team, state: &state{raw: o.Raw}}
 	switch {
 	case t == nil:
 		c.trained, c.described = &train.Trained{Spec: &config.Model{}}, graph.NewCoder(nil, nil)

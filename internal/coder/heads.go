@@ -21,10 +21,11 @@ func (c *Coder) Heads() map[string]posthoc.Head {
 // and nobody sees the coder between two states. With fresh, what the folder contains is discarded, even if it is damaged.
 func (c *Coder) Refit(fresh bool, change func(heads map[string]posthoc.Head)) error {
 	return c.Do(func(metrics.Coder) error {
-		if err := c.trained.ChangePostHoc(fresh || c.raw, change); err != nil {
+		heads, err := c.trained.ChangePostHoc(fresh || c.raw, change)
+		if err != nil {
 			return err
 		}
-		heads := c.trained.PostHoc
+		c.raw = false
 		c.heads.Store(&heads)
 		return nil
 	})

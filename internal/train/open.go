@@ -152,12 +152,15 @@ func (r files) open() (*Trained, error) {
 	if r.disk {
 		t.folder = r.run
 	}
-	t.kept = func() ([]byte, string, error) {
-		at := r.join(r.run, folder.PostHoc)
-		text, err := r.read(at)
-		return text, at, err
-	}
+	t.kept = r.postHoc
 	return t, nil
+}
+
+// postHoc reads posthoc.json.
+func (r files) postHoc() (text []byte, path string, err error) {
+	path = r.join(r.run, folder.PostHoc)
+	text, err = r.read(path)
+	return text, path, err
 }
 
 // parameters reads the first parameter file of a run that exists.

@@ -33,13 +33,13 @@ const postHocFormat = "tessera posthoc 1"
 // parameters because the training has continued.
 func (t *Trained) ReadPostHoc() (err error) {
 	if t.kept != nil {
-		t.PostHoc, err = t.readPostHoc()
+		t.PostHoc, err = t.readPostHoc(t.kept)
 	}
 	return err
 }
 
-func (t *Trained) readPostHoc() (map[string]posthoc.Head, error) {
-	text, path, err := t.kept()
+func (t *Trained) readPostHoc(read func() (text []byte, path string, err error)) (map[string]posthoc.Head, error) {
+	text, path, err := read()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	} else if err != nil {
@@ -52,7 +52,12 @@ func (t *Trained) readPostHoc() (map[string]posthoc.Head, error) {
 	if kept.Format != postHocFormat {
 		return nil, checkpoint.Errorf(path, "got the format %q, want %q", kept.Format, postHocFormat)
 	}
-	if kept.Parameters != t.Digest {
+	if t.Digest == "" { // trained in this process: what was fitted before belongs to other parameters
+		_, b, err := folderOf(t.folder).parameters()
+		if err != nil || digestOf(b) != kept.Parameters {
+			return nil, err
+		}
+	} else if kept.Parameters != t.Digest {
 		return nil, checkpoint.Errorf(path, "was fitted to other parameters of this run: its training has continued since")
 	}
 	for _, name := range slices.Sorted(maps.Keys(kept.Heads)) {
@@ -72,51 +77,45 @@ func digestOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// ChangePostHoc changes the procedures fitted to the heads of the run, in its folder and in PostHoc. While it reads, changes and writes
-// posthoc.json, it holds the folder of the run, so that no change of another process is lost. With fresh, it changes PostHoc and
-// discards what the file contains, even if that is damaged. If change leaves no heads, the file is removed. The errors are those of change, [Trained.ReadPostHoc]
-// and [folder.Open], and [*folder.WriteError], and an error for a model that [Open] did not read.
-func (t *Trained) ChangePostHoc(fresh bool, change func(heads map[string]posthoc.Head)) (err error) {
+// ChangePostHoc changes the procedures fitted to the heads of the run in its folder, and returns them. While it reads, changes and writes
+// posthoc.json, it holds the folder, so that no change of another process is lost. With fresh, it discards what the file contains, even
+// if that is damaged. If change leaves no heads, the file is removed. PostHoc remains as it was read. The errors are those of
+// [Trained.ReadPostHoc] and [folder.Open], and [*folder.WriteError], and an error for a model that has no folder.
+func (t *Trained) ChangePostHoc(fresh bool, change func(heads map[string]posthoc.Head)) (heads map[string]posthoc.Head, err error) {
 	if t.folder == "" {
-		return fmt.Errorf("%s: the model was not read from the folder of a run, which keeps calibrations and thresholds: open that folder", t.Path)
+		return nil, fmt.Errorf("%s: the model was not read from the folder of a run, which keeps calibrations and thresholds: open that folder", t.Path)
 	}
 	f, err := folder.Open(t.folder, folder.OS{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	now := t.PostHoc
+	of := folderOf(t.folder)
 	if !fresh {
-		if now, err = t.readPostHoc(); err != nil {
-			return err
+		if heads, err = t.readPostHoc(of.postHoc); err != nil {
+			return nil, err
 		}
 	}
-	heads := map[string]posthoc.Head{}
-	maps.Copy(heads, now)
+	if heads == nil {
+		heads = map[string]posthoc.Head{}
+	}
 	if change(heads); len(heads) == 0 {
-		if err := f.Remove(folder.PostHoc); err != nil {
-			return err
-		}
-		t.PostHoc = nil
-		return nil
+		return nil, f.Remove(folder.PostHoc)
 	}
-	_, b, err := folderOf(t.folder).parameters()
+	_, b, err := of.parameters()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if t.Digest == "" { // trained in this process
-		t.Digest = digestOf(b)
+	digest := digestOf(b)
+	if t.Digest != "" && t.Digest != digest {
+		return nil, checkpoint.Mismatchf(t.folder, "its training has continued since the run was opened; open it again")
 	}
-	if digestOf(b) != t.Digest {
-		return checkpoint.Mismatchf(t.folder, "its training has continued since the run was opened; open it again")
-	}
-	text, err := sealed.Document(postHocFile{postHocFormat, t.Digest, heads, sealed.Open})
+	text, err := sealed.Document(postHocFile{postHocFormat, digest, heads, sealed.Open})
 	if err != nil {
-		return fmt.Errorf("train: %w", err)
+		return nil, fmt.Errorf("train: %w", err)
 	}
 	if err := f.Write(folder.File{Name: folder.PostHoc, Data: text}); err != nil {
-		return err
+		return nil, err
 	}
-	t.PostHoc = heads
-	return nil
+	return heads, nil
 }

@@ -78,7 +78,7 @@ func Calibrate(ctx context.Context, r *tessera.Run, head, method string) (*Calib
 		}
 		done.On = append(done.On, on)
 	}
-	return done, r.Refit(r.Result != nil, func(heads map[string]posthoc.Head) { heads[head] = posthoc.Head{Calibration: c} })
+	return done, r.Refit(false, func(heads map[string]posthoc.Head) { heads[head] = posthoc.Head{Calibration: c} })
 }
 
 // with returns a copy of heads with another calibration and other thresholds of the named head.
@@ -203,7 +203,7 @@ func Remove(r *tessera.Run) error {
 
 // RemoveThresholds removes the thresholds of all heads of a run; calibrations remain.
 func RemoveThresholds(r *tessera.Run) error {
-	return r.Refit(r.Result != nil, func(heads map[string]posthoc.Head) {
+	return r.Refit(false, func(heads map[string]posthoc.Head) {
 		for name, h := range heads {
 			if h.Thresholds = nil; h.Calibration == nil {
 				delete(heads, name)

@@ -81,5 +81,5 @@ func Thresholds(ctx context.Context, r *tessera.Run, o ThresholdOptions) (*Decid
 		}
 		done.On = append(done.On, on)
 	}
-	return done, r.Refit(r.Result != nil, func(heads map[string]posthoc.Head) { heads[head] = fitted[head] })
+	return done, r.Refit(false, func(heads map[string]posthoc.Head) { heads[head] = fitted[head] })
 }
