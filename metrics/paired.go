@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"tessera/internal/numeral"
 )
 
 // Paired is the mean of paired differences with its 95 % confidence interval.
@@ -68,7 +70,7 @@ func (p Paired) MarshalJSON() ([]byte, error) {
 // Finding returns the mean with its sign if the difference is shown, else the verdict.
 func (p Paired) Finding() string {
 	if p.Shown() {
-		return fmt.Sprintf("%+.*g", p.digits(), p.Mean)
+		return p.signed()
 	}
 	return string(p.Verdict())
 }
@@ -77,12 +79,21 @@ func (p Paired) Finding() string {
 func (p Paired) digits() int {
 	const most = 6
 	for n := 2; n < most; n++ {
-		low, mean, high := fmt.Sprintf("%.*g", n, p.Low), fmt.Sprintf("%.*g", n, p.Mean), fmt.Sprintf("%.*g", n, p.High)
+		low, mean, high := numeral.Digits(p.Low, n), numeral.Digits(p.Mean, n), numeral.Digits(p.High, n)
 		if p.constant() || low != mean && mean != high {
 			return n
 		}
 	}
 	return most
+}
+
+// signed returns the mean with its sign.
+func (p Paired) signed() string {
+	text := numeral.Digits(p.Mean, p.digits())
+	if p.Mean > 0 {
+		text = "+" + text
+	}
+	return text
 }
 
 // Interval returns the confidence interval as text, "[0.001, 0.0016]", or, for equal differences, which have none, what was
@@ -94,11 +105,11 @@ func (p Paired) Interval() string {
 	case p.Certain:
 		return "(the same under every seed)"
 	case p.constant() && p.Split:
-		return fmt.Sprintf("(%+.*g on each of %d splits)", p.digits(), p.Mean, p.Pairs)
+		return fmt.Sprintf("(%s on each of %d splits)", p.signed(), p.Pairs)
 	case p.constant():
-		return fmt.Sprintf("(%+.*g under each of %d seeds)", p.digits(), p.Mean, p.Pairs)
+		return fmt.Sprintf("(%s under each of %d seeds)", p.signed(), p.Pairs)
 	}
-	return fmt.Sprintf("[%.*g, %.*g]", p.digits(), p.Low, p.digits(), p.High)
+	return "[" + numeral.Digits(p.Low, p.digits()) + ", " + numeral.Digits(p.High, p.digits()) + "]"
 }
 
 // String returns the finding with its interval: "+0.0013 [0.001, 0.0016]", "no difference shown [-0.001, 0.0016]", "not after
@@ -118,9 +129,9 @@ func (p Paired) Significance() string {
 	case !p.tested():
 		return ""
 	case p.Holm != p.P:
-		return fmt.Sprintf("p = %.2g, %.2g by Holm", p.P, p.Holm)
+		return "p " + numeral.P(p.P) + ", " + strings.TrimPrefix(numeral.P(p.Holm), "= ") + " by Holm"
 	}
-	return fmt.Sprintf("p = %.2g", p.P)
+	return "p " + numeral.P(p.P)
 }
 
 // tested reports whether the difference is a test of a hypothesis.

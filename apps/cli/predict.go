@@ -13,6 +13,7 @@ import (
 	"tessera"
 	"tessera/data"
 	"tessera/internal/atomicfile"
+	"tessera/internal/numeral"
 	"tessera/metrics"
 )
 
@@ -178,7 +179,7 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 			d := v - float64(pairs.Values[i])
 			squares += d * d
 		}
-		cmd.say("%s: root mean squared error %.6g, of %d entries", f.In, math.Sqrt(squares/float64(len(values))), len(values))
+		cmd.say("%s: root mean squared error %s, of %s", f.In, numeral.Float(math.Sqrt(squares/float64(len(values)))), numeral.Of(len(values), "entry"))
 	}
 	return f.write(cmd, func(out io.Writer) error {
 		w := csv.NewWriter(out)

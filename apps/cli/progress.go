@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/term"
+
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
 	"tessera/internal/numeral"
@@ -133,7 +134,7 @@ func (p *progress) measured() (valError, sparsity, negative string) {
 		valError += "  " + key + " " + numeral.Float(value)
 	}
 	if hoyer, ok := p.epoch.Measured.Number("code_hoyer"); ok {
-		sparsity = fmt.Sprintf("  code_hoyer %.3f  dead %s", hoyer, doc.Text(show.Value(p.epoch.Measured, "dead_units")))
+		sparsity = "  code_hoyer " + numeral.Fixed(hoyer, 3) + "  dead " + doc.Text(show.Value(p.epoch.Measured, "dead_units"))
 	}
 	if _, ok := p.epoch.Measured.Number("negative_weights"); ok {
 		negative = "  negative " + doc.Text(show.Value(p.epoch.Measured, "negative_weights"))
@@ -178,7 +179,7 @@ func pace(r train.Progress) string {
 	if r.Vectors {
 		unit = "samples"
 	}
-	return fmt.Sprintf("  %.0f %s/s", r.ImagesPerSecond, unit)
+	return "  " + numeral.Float(r.ImagesPerSecond) + " " + unit + "/s"
 }
 
 // within returns the progress as one line that is narrower than width. It omits the least important pieces until the line

@@ -8,6 +8,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/classical/generate"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/train/folder"
 	"tessera/losses"
 )
@@ -145,7 +146,7 @@ func (f *traverseCommand) traverse(cmd *Call, r *tessera.Run) ([]float32, error)
 	var rows []figures.ImageRow
 	for i, unit := range of.Units {
 		n := len(of.Images) / len(of.Units)
-		rows = append(rows, figures.ImageRow{Caption: fmt.Sprintf("unit %d: %.3g to %.3g, effect %.2g", unit, of.Ranges[i][0], of.Ranges[i][1], of.Effect[i]),
+		rows = append(rows, figures.ImageRow{Caption: fmt.Sprintf("unit %d: %s to %s, effect %s", unit, numeral.Digits(float64(of.Ranges[i][0]), 3), numeral.Digits(float64(of.Ranges[i][1]), 3), numeral.Digits(of.Effect[i], 2)),
 			Shape: r.Shape(), Images: figures.Levels(of.Images[i*n:(i+1)*n], low, high), Columns: f.Steps, Tone: figures.Unit})
 	}
 	figure, err := figures.ImageRows(rows...)

@@ -80,12 +80,12 @@ func Spread(mean, deviation float64) string {
 // Interval writes the ends of an interval: "[0.001, 0.0016]".
 func Interval(low, high float64) string { return "[" + Float(low) + ", " + Float(high) + "]" }
 
-// P writes a p-value with two digits, "< 0.0001" below that.
+// P writes a p-value with two digits as it follows the letter p: "= 0.035", "< 0.0001" below that.
 func P(p float64) string {
 	if p < 1e-4 {
 		return "< 0.0001"
 	}
-	return Digits(p, 2)
+	return "= " + Digits(p, 2)
 }
 
 // Seconds writes a duration in one unit, with three digits below two minutes: "4.2 ms", "75 s", "12 min", "2.5 h", "4.2 days".

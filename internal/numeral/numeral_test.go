@@ -14,7 +14,7 @@ func TestTexts(t *testing.T) {
 		{Of(1, "image"), "1 image"}, {Of(0, "image"), "0 images"}, {Of(10000, "image"), "10,000 images"},
 		{Percent(0.9324), "93.2 %"}, {Percent(1), "100 %"}, {Percent(nan), "-"},
 		{Spread(0.07884, 0.00612), "0.07884 ± 0.0061"}, {Spread(3, 0), "3"}, {Spread(3, nan), "3"}, {Interval(-1, 2), "[-1, 2]"},
-		{P(0.034567), "0.035"}, {P(0), "< 0.0001"}, {P(1), "1"},
+		{P(0.034567), "= 0.035"}, {P(0), "< 0.0001"}, {P(1), "= 1"},
 		{Seconds(0), "0 s"}, {Seconds(4.2e-6), "4.2 µs"}, {Seconds(0.0042), "4.2 ms"}, {Seconds(4.24), "4.2 s"}, {Seconds(75), "75 s"}, {Seconds(719), "12 min"},
 		{Seconds(9000), "2.5 h"}, {Seconds(4 * 86400), "4 days"}, {Seconds(1e12), "over 100 years"},
 		{Bytes(512), "512 B"}, {Bytes(3_200_000), "3.2 MB"}, {Bytes(999_999), "1 MB"}, {Operations(2.5e9), "2.5 GFLOP"}, {Shape([]int{28, 28}), "28x28"}, {Shape(nil), ""},

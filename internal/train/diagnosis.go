@@ -8,6 +8,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/losses"
 )
 
@@ -54,7 +55,7 @@ func (t *trainee) collapsed(m Metrics) error {
 	var held []string
 	for i, l := range t.spec.Losses {
 		if weight, value, ok := t.unweighted(m, i); ok {
-			text := fmt.Sprintf("the weight of loss[%d] (%s) is %.3g and the term %.4g", i, t.spec.TermName(i), weight, value)
+			text := fmt.Sprintf("the weight of loss[%d] (%s) is %s and the term %s", i, t.spec.TermName(i), numeral.Digits(weight, 3), numeral.Float(value))
 			if rule, is := l.Weight.(*losses.Multiplier); is {
 				text += fmt.Sprintf(", its limit %g", rule.Limit)
 			}

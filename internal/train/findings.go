@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/config"
+	"tessera/internal/numeral"
 	"tessera/internal/train/evaluation"
 	"tessera/internal/volume"
 	"tessera/layers"
@@ -54,9 +55,9 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 		list = append(list, Finding{fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less", units-int(useful), units),
 			moreUseful(m, run, shape, r)})
 	case known && kept < max(unexplained, min(0.5, 1.1*chance)):
-		problem := fmt.Sprintf("hardly anything is explained: the reconstructions keep %.1f %% of the variance; of noise, %d units of random directions keep about %.1f %%", 100*kept, units, 100*chance)
+		problem := fmt.Sprintf("hardly anything is explained: the reconstructions keep %s of the variance; of noise, %d units of random directions keep about %s", numeral.Percent(kept), units, numeral.Percent(chance))
 		if kept < 0 {
-			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %.2g", kept)
+			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %s", numeral.Digits(kept, 2))
 		}
 		remedy := "check whether the " + r.Counted() + " have any structure"
 		if key := m.Training().Key; key != "" {
@@ -87,7 +88,7 @@ func allDead(m *config.Model, units int) Finding {
 
 // collapsedPosterior returns the finding that the codes of a variational model equal the prior.
 func collapsedPosterior(m *config.Model, divergence float64, pixels int) Finding {
-	f := Finding{Problem: fmt.Sprintf("the codes have collapsed to the prior: their divergence is %.2g nats, so that they say next to nothing about their samples", divergence),
+	f := Finding{Problem: fmt.Sprintf("the codes have collapsed to the prior: their divergence is %s nats, so that they say next to nothing about their samples", numeral.Digits(divergence, 2)),
 		Remedy: `let the weight of the divergence rise from 0: weight = { kind = "linear", from = 0.0, to = 1.0, epochs = 10 }`}
 	for i, l := range m.Losses {
 		if l.Kind == "bce" && l.On == "output" {
@@ -122,7 +123,7 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 	case worse && rate >= usual:
 		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
 	case known && kept > explained:
-		return fmt.Sprintf("fewer units, if at all: %.1f %% of the variance is explained, so these are units to spare", 100*kept)
+		return fmt.Sprintf("fewer units, if at all: %s of the variance is explained, so these are units to spare", numeral.Percent(kept))
 	}
 	relu := ""
 	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {

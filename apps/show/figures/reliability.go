@@ -2,11 +2,11 @@ package figures
 
 import (
 	"errors"
-	"fmt"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"tessera/internal/numeral"
 	"tessera/posthoc"
 )
 
@@ -37,7 +37,7 @@ func Reliability(list ...Reliable) (*Figure, error) {
 		for _, b := range r.Bins {
 			total += b.Samples
 		}
-		one := line{name: fmt.Sprintf("%s, ece %.3f", r.Label, r.ECE), color: series(color), dashes: seriesDashes(color), glyph: disc}
+		one := line{name: r.Label + ", ece " + numeral.Float(r.ECE), color: series(color), dashes: seriesDashes(color), glyph: disc}
 		if r.Raw {
 			one.dashes, one.glyph = []vg.Length{3, 2}, ring
 		} else {

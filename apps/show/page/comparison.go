@@ -54,7 +54,7 @@ func (c *Comparison) pairs() (list []doc.Block) {
 		p := newPainter(first.Atoms().Shape).forVectors(first.Atoms().Values, m.Atoms().Values)
 		each := &doc.Gallery{Style: "pairs"}
 		for _, pair := range m.Pairs[:min(mostPairs, len(m.Pairs))] {
-			each.Pictures = append(each.Pictures, doc.Picture{Caption: fmt.Sprintf("%d and %d: %.3f", pair.First, pair.Second, pair.Cosine), About: "atom",
+			each.Pictures = append(each.Pictures, doc.Picture{Caption: fmt.Sprintf("%d and %d: %s", pair.First, pair.Second, numeral.Fixed(pair.Cosine, 3)), About: "atom",
 				PNG: []string{p.draw(figures.Signed, atom(first.Atoms(), pair.First)), p.draw(figures.Signed, atom(m.Atoms(), pair.Second))}})
 		}
 		list = append(list, &doc.Group{Title: "Atoms in pairs: " + m.Label, Blocks: []doc.Block{doc.Remark("%s", words), each}})

@@ -3,6 +3,7 @@ package page
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -27,8 +28,13 @@ type Curve struct {
 // Point is a number that is written to JSON with few digits; a missing number is null.
 type Point float64
 
-// MarshalJSON writes few digits.
-func (p Point) MarshalJSON() ([]byte, error) { return json.Marshal(round(float64(p))) }
+// MarshalJSON writes few digits, null for what is not finite.
+func (p Point) MarshalJSON() ([]byte, error) {
+	if v := float64(p); !math.IsNaN(v) && !math.IsInf(v, 0) {
+		return json.Marshal(round(v))
+	}
+	return []byte("null"), nil
+}
 
 // ChartsOf reads the metrics.jsonl of a run for the charts of a page; a run without finished epochs has no panels. For a
 // damaged file the error is a [*checkpoint.Error].

@@ -27,13 +27,13 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	}
 	k := v.run.Units()
 	if l0, ok := r.Number("l0"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.1f of %d", l0*float64(k), k), "units make up one " + v.noun() + ", on average",
+		list = append(list, Verdict{numeral.Fixed(l0*float64(k), 1) + " of " + numeral.Count(k), "units make up one " + v.noun() + ", on average",
 			"Mean number of units that contribute more than 1 % of the largest contribution. Fewer is sparser."})
 	}
 	if useful, ok := r.Number("useful_units"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", useful, k), "units are useful over all " + v.noun() + "s", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
+		list = append(list, Verdict{numeral.Float(useful) + " of " + numeral.Count(k), "units are useful over all " + v.noun() + "s", "Least number of units that carry the reconstruction: holding all others at their mean raises the error by at most 1 %."})
 	} else if dead, ok := r.Number("dead_units"); ok {
-		list = append(list, Verdict{fmt.Sprintf("%.0f of %d", dead, k), "units are dead", "Units that no " + v.noun() + " activates."})
+		list = append(list, Verdict{numeral.Float(dead) + " of " + numeral.Count(k), "units are dead", "Units that no " + v.noun() + " activates."})
 	}
 	if lost, ok := r.Number("additivity_lost"); ok && len(v.codes32) > 0 && slices.Max(v.codes32) != 0 && !negative(v.codes32) && !negative(v.atoms.Values) { // else atoms cancel by design
 		list = append(list, Verdict{numeral.Percent(1 - lost), "of what atoms add remains",
