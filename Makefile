@@ -23,7 +23,7 @@ PYTHON ?= /usr/bin/python3
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
+.PHONY: arm64 run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -74,6 +74,11 @@ portable: ## the numeric tests without assembly, and with OpenBLAS if Debian's b
 	@if [ -n "$(BLAS)" ]; then echo "TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./internal/engine/kernel $(NUMERIC)"; \
 	TESSERA_BLAS=$(BLAS) $(GO) test -short -skip '$(FILES)' ./internal/engine/kernel $(NUMERIC); \
 	else echo "skipped: no OpenBLAS found; make portable BLAS=PATH names one"; fi
+
+# Packages whose tests run as programs for arm64. The tag leaves out the loading of libraries, for which the emulator would need those of arm64.
+EMULATED ?= ./internal/engine/... ./graph/... ./layers ./internal/train ./internal/machine
+arm64: ## the tests of kernels, engine, graph, layers and training as programs for arm64, emulated; takes an hour; needs Debian's qemu-user
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) test -tags static -p 1 -timeout 2h -exec qemu-aarch64 $(ARGUMENTS) $(EMULATED)
 
 same-bytes: ## compare the results of shipped models and sweeps at the commit BASE and now; ONLY=GLOB restricts them; TESSERA_DATA is the data folder
 	$(GO) -C internal/tools run -trimpath ./samebytes --base "$(BASE)" --only "$(ONLY)" --cache "$(abspath $(CACHE))"

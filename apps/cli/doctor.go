@@ -9,6 +9,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
+	"tessera/internal/numeral"
 )
 
 func init() {
@@ -33,7 +34,14 @@ func (f *doctorCommand) Do(cmd *Call) error {
 	}
 	add("cpu", machine.CPU())
 	add("features", strings.Join(machine.Features(), " "))
-	add("threads", fmt.Sprintf("%d (%d CPUs, GOMAXPROCS %d)", runtime.GOMAXPROCS(0), runtime.NumCPU(), runtime.GOMAXPROCS(0)))
+	add("threads", threadsText())
+	if caches := machine.Processor().Caches; len(caches) > 0 {
+		var levels []string
+		for i, size := range caches {
+			levels = append(levels, fmt.Sprintf("level %d: %s", i+1, numeral.Bytes(int64(size))))
+		}
+		add("data caches", strings.Join(levels, ", "))
+	}
 	addKernels(add)
 	add("data in", strings.Join(data.SearchDirs(f.Data), ", "))
 	if err := cmd.Show(&doc.Document{Blocks: []doc.Block{t, dataTable(data.SearchDirs(f.Data))}}, f.JSON); err != nil {
@@ -43,6 +51,15 @@ func (f *doctorCommand) Do(cmd *Call) error {
 		return usageError{err}
 	}
 	return nil
+}
+
+// threadsText says how many threads work by default, and why not more.
+func threadsText() string {
+	text := fmt.Sprintf("%d (%d CPUs, GOMAXPROCS %d", machine.Threads(), runtime.NumCPU(), runtime.GOMAXPROCS(0))
+	if fast := machine.Processor().Fast; fast > 0 {
+		text += fmt.Sprintf(", %d fast cores", fast)
+	}
+	return text + ")"
 }
 
 // addKernels adds the selected kernels, and why faster ones are not used.

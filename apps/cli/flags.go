@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
@@ -133,7 +133,7 @@ func (backendName) Choices() []string { return tessera.Backends() }
 
 // allThreads returns the defaults.
 func allThreads() threadFlags {
-	return threadFlags{runtime.GOMAXPROCS(0), backendName(tessera.Backends()[0])}
+	return threadFlags{machine.Threads(), backendName(tessera.Backends()[0])}
 }
 
 // options returns the options for opening a run whose data sets are searched in a folder.

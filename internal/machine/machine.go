@@ -2,8 +2,7 @@
 package machine
 
 import (
-	"bufio"
-	"os"
+	"cmp"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -13,20 +12,7 @@ import (
 )
 
 // CPU returns the name of the processor if the system reports it, otherwise the architecture.
-func CPU() string {
-	f, err := os.Open("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
-	}
-	defer f.Close()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		key, value, _ := strings.Cut(lines.Text(), ":")
-		if name := strings.TrimSpace(value); strings.TrimSpace(key) == "model name" && name != "" {
-			return name
-		}
-	}
-	return runtime.GOARCH
-}
+func CPU() string { return cmp.Or(systemCPU(), runtime.GOARCH) }
 
 // Features lists the instruction sets of the processor that affect arithmetic.
 func Features() []string {

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"tessera/internal/machine"
 )
 
 // Team is a fixed number of goroutines that work on one job together: the caller and Threads()-1 workers. Between jobs
@@ -24,10 +26,10 @@ type Team struct {
 	failure failure
 }
 
-// New starts a team. threads < 1 means one thread per CPU. A team of one thread has no workers.
+// New starts a team. threads < 1 means [machine.Threads]. A team of one thread has no workers.
 func New(threads int) *Team {
 	if threads < 1 {
-		threads = runtime.GOMAXPROCS(0)
+		threads = machine.Threads()
 	}
 	t := &Team{threads: threads}
 	t.gate.init(threads)

@@ -1,0 +1,7 @@
+//go:build !linux && !darwin
+
+package machine
+
+func cores() Cores { return Cores{} }
+
+func systemCPU() string { return "" }
