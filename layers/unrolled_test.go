@@ -10,7 +10,8 @@ import (
 )
 
 func init() {
-	settings["unrolled"] = []map[string]any{{"units": 4, "steps": 3}, {"units": 3, "steps": 1}, {"units": 2, "steps": 2, "init": &layers.HeNormal{}}}
+	settings["unrolled"] = []map[string]any{{"units": 4, "steps": 3}, {"units": 3, "steps": 1}, {"units": 2, "steps": 2, "init": &layers.HeNormal{}},
+		{"units": 4, "steps": 3, "method": "splitting", "init": &layers.HeNormal{}}, {"units": 3, "steps": 1, "method": "splitting", "rho": 0.5}}
 }
 
 // descended returns the code of an image x, computed by plain loops; w[i][j] is pixel i of atom j.
@@ -121,5 +122,63 @@ func TestUnrolledStepsDescend(t *testing.T) {
 			t.Errorf("step %d raises the error from %v to %v", steps, last, sum)
 		}
 		last = sum
+	}
+}
+
+// Splitting steps with equal thresholds settle at the code of least penalised error, whatever the relaxation, where the
+// gradient of the error is 0 for active units and not negative for others.
+func TestSplittingStepsSettleAtTheBestCode(t *testing.T) {
+	const batch, pixels, units = 4, 9, 6
+	x, w := drawnNormal(batch*pixels, "x"), drawnNormal(pixels*units, "w")
+	for i := range w { // atoms that overlap
+		w[i] = 0.3*math.Abs(w[i]) + 1
+	}
+	for i := range x {
+		x[i] = math.Abs(x[i])
+	}
+	for name, threshold := range map[string]float64{"no threshold": 0, "a threshold": 0.01} {
+		l := &layers.Unrolled{Units: units, Steps: 300, Method: "splitting", Rho: 0.01, Init: &layers.HeNormal{}}
+		g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{pixels}, false), false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer g.Close()
+		copy(g.Leaf("weight").Values, w)
+		g.Leaf("log_rho").Values[0] = math.Log(0.01)
+		for i := 1; i <= l.Steps; i++ {
+			for j := range units {
+				g.Leaf(fmt.Sprintf("threshold_%d", i)).Values[j] = threshold
+			}
+			g.Leaf(fmt.Sprintf("relaxation_%d", i)).Values[0] = 1 + 0.6*float64(i%2)
+		}
+		if err := g.Run(); err != nil {
+			t.Fatal(err)
+		}
+		mean := 0.0
+		for _, v := range w {
+			mean += v * v / units
+		}
+		active := 0
+		for b := range batch {
+			for j := range units {
+				y, slope := g.Output()[b*units:(b+1)*units], threshold*mean
+				for i := range pixels {
+					rest := -x[b*pixels+i]
+					for l, v := range y {
+						rest += w[i*units+l] * v
+					}
+					slope += rest * w[i*units+j]
+				}
+				if y[j] > 0 {
+					active++
+				}
+				if y[j] < 0 || slope < -1e-6 || y[j] > 0 && slope > 1e-6 {
+					t.Errorf("%s: image %d, unit %d: the code is %v, the slope %v", name, b, j, y[j], slope)
+				}
+			}
+		}
+		if active < batch || active == batch*units {
+			t.Errorf("%s: %d of %d values are active: the test says little", name, active, batch*units)
+		}
 	}
 }

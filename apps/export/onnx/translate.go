@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/wire"
 )
@@ -280,8 +281,34 @@ func (w *writer) made(v *ir.Value) ref {
 	if form, ok := forms[reflect.TypeOf(spec)]; ok && spec != nil {
 		return ref{form(w, v, spec), w.dims(v)}
 	}
+	if w.parametric(v) {
+		return ref{w.evaluated(v), w.dims(v)}
+	}
 	w.fail(v, fmt.Sprintf("%s has no ONNX form", nameOf(v.Op, spec)))
 	return ref{}
+}
+
+// parametric reports whether a value depends on parameters only.
+func (w *writer) parametric(v *ir.Value) bool {
+	return !slices.ContainsFunc(ir.Sorted([]*ir.Value{v}), func(a *ir.Value) bool {
+		l, ok := a.Op.(ir.Leaf)
+		return ok && l.Kind == ir.InputLeaf
+	})
+}
+
+// evaluated computes a value that depends on parameters only, and adds it as a constant.
+func (w *writer) evaluated(v *ir.Value) string {
+	plan, err := engine.Compile[float32](&ir.Module{Inputs: w.module.Inputs, Parameters: w.module.Parameters, Dtype: w.module.Dtype,
+		Taps: []ir.Tap{{Name: "value", Value: v}}}, nil)
+	if err == nil {
+		defer plan.Close()
+		err = plan.Run()
+	}
+	if err != nil {
+		w.fail(v, err.Error())
+		return ""
+	}
+	return w.constant(floats(fmt.Sprintf("constant %d", len(w.graph.Initializers)), v.Shape, plan.Tap(0)))
 }
 
 // nameOf returns the name of an op for errors.
