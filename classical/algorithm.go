@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -117,6 +118,16 @@ func (b *Base) wrap(err error) error {
 func (b *Base) Load(samples Images) ([]float32, error) {
 	x := load(samples)
 	return x, b.accepts(x)
+}
+
+// rows returns all samples as rows, or an error for values that the method does not accept. The zeros of a sparse matrix are not held.
+func (b *Base) rows(samples Images) (fit.Rows, error) {
+	s := sparseOf(samples)
+	if s == nil {
+		x, err := b.Load(samples)
+		return fit.Dense(x, b.pixels), err
+	}
+	return fit.Read(s.n, s.p, s.rows), s.accepted(b)
 }
 
 // Random returns a stream of random numbers that depends on the seed of the fit and on the name.

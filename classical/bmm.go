@@ -60,7 +60,7 @@ func (b *bernoulli) begin(m *em) error {
 		b.p[i] = min(max(m.origin[i%b.pixels], b.floor), 1-b.floor)
 	}
 	clear(m.origin) // the values themselves are the statistics
-	return unitInterval(m.x, m.pixels)
+	return unitInterval(m.x)
 }
 
 func (b *bernoulli) features() int { return b.pixels }

@@ -38,14 +38,13 @@ func (s *ConvexNMF) Describe() Fitting {
 
 func (s *ConvexNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
-		m.carried, m.dense = true, true
+		m.carried = true
 		rule := &convexRule{halsRule: halsRule{f: &m.factors}}
-		m.first = func() (err error) {
-			if m.codes, _, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed); err == nil {
-				rule.weights = slices.Clone(m.codes)
-				rule.mix()
-			}
-			return err
+		m.first = func() error {
+			m.codes, _ = m.clusterStart()
+			rule.weights = slices.Clone(m.codes)
+			rule.mix()
+			return nil
 		}
 		m.rule = rule
 	})

@@ -42,7 +42,7 @@ type em struct {
 
 	origin []float64 // mean of each pixel
 	n      int
-	x      []float32
+	x      fit.Rows
 	sums   [][]float64 // sufficient statistics of each lane
 }
 
@@ -79,7 +79,7 @@ const originName = "origin" // pair of tensors of the origin
 
 func (m *em) Start(images Images) (err error) {
 	m.n = images.Len()
-	if m.x, err = m.Load(images); err != nil {
+	if m.x, err = m.Base.rows(images); err != nil {
 		return err
 	}
 	m.sums = make([][]float64, fit.Lanes(m.n))
@@ -90,11 +90,11 @@ func (m *em) Start(images Images) (err error) {
 		return nil
 	}
 	m.origin = make([]float64, m.pixels)
-	for i := range m.n {
-		for j, v := range m.x[i*m.pixels : (i+1)*m.pixels] {
+	m.x.Each(0, m.n, func(_ int, row []float32) {
+		for j, v := range row {
 			m.origin[j] += float64(v)
 		}
-	}
+	})
 	for j := range m.origin {
 		m.origin[j] /= float64(m.n)
 	}
@@ -110,15 +110,17 @@ func (m *em) Start(images Images) (err error) {
 }
 
 // tooLarge returns an error for values whose squares overflow: the fits that start a model compute in float32.
-func (m *em) tooLarge() error {
+func (m *em) tooLarge() (err error) {
 	most := math.Sqrt(math.MaxFloat32/float64(m.n)/float64(m.pixels)) / 2 // the distance from the mean is less than twice that
-	for i, v := range m.x {
-		if !(math.Abs(float64(v)) < most) {
-			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want less than %.3g", i/m.pixels, i%m.pixels, v, most),
-				Hint: `write scale = "standardise" in the dataset table`}
+	m.x.Each(0, m.n, func(i int, row []float32) {
+		for j, v := range row {
+			if err == nil && !(math.Abs(float64(v)) < most) {
+				err = &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want less than %.3g", i, j, v, most),
+					Hint: `write scale = "standardise" in the dataset table`}
+			}
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 // settle rounds new parameters and computes the values that are derived from them.
@@ -146,24 +148,27 @@ func (m *em) settle() error {
 }
 
 // rows writes images [from, to) of x minus the origin into dst, which grows if it is too short.
-func (m *em) rows(dst []float64, x []float32, from, to int) []float64 {
+func (m *em) rows(dst []float64, x fit.Rows, from, to int) []float64 {
 	dst = slices.Grow(dst[:0], (to-from)*m.pixels)[:(to-from)*m.pixels]
-	for i := from; i < to; i++ {
+	x.Each(from, to, func(i int, image []float32) {
 		row := dst[(i-from)*m.pixels:][:len(m.origin)]
-		image := x[i*m.pixels:][:len(m.origin)]
+		image = image[:len(m.origin)]
 		for j, o := range m.origin {
 			row[j] = float64(image[j]) - o
 		}
-	}
+	})
 	return dst
 }
 
 // eachBlock calls f with the rows of each block of images.
-func (m *em) eachBlock(x []float32, n int, f func(lane, from, to int, rows []float64)) {
-	buffers := make([][]float64, fit.Lanes(n))
-	fit.ForLanes(n, func(lane, from, to int) {
-		buffers[lane] = m.rows(buffers[lane], x, from, to)
-		f(lane, from, to, buffers[lane])
+func (m *em) eachBlock(x fit.Rows, f func(lane, from, to int, rows []float64)) {
+	buffers := make([][]float64, fit.Lanes(x.N))
+	fit.ForLanes(x.N, func(lane, from, end int) {
+		for to := from; from < end; from = to {
+			to = min(from+x.Step(), end)
+			buffers[lane] = m.rows(buffers[lane], x, from, to)
+			f(lane, from, to, buffers[lane])
+		}
 	})
 }
 
@@ -186,7 +191,7 @@ func (m *em) Improve(context.Context) (float64, error) {
 	for _, s := range m.sums {
 		clear(s)
 	}
-	m.eachBlock(m.x, m.n, func(lane, from, to int, rows []float64) {
+	m.eachBlock(m.x, func(lane, from, to int, rows []float64) {
 		likelihoods[lane] += m.hidden.expect(m.sums[lane], rows, to-from)
 	})
 	bound := 0.0
@@ -206,7 +211,7 @@ func (m *em) Improve(context.Context) (float64, error) {
 func (m *em) Infer(images []float32) ([]float32, error) {
 	n := len(images) / m.pixels
 	codes := make([]float32, n*m.units)
-	m.eachBlock(images, n, func(_, from, to int, rows []float64) {
+	m.eachBlock(fit.Dense(images, m.pixels), func(_, from, to int, rows []float64) {
 		block := make([]float64, (to-from)*m.units)
 		m.hidden.infer(block, nil, rows, to-from)
 		for i, v := range block {
@@ -229,7 +234,7 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 	}
 	n := len(images) / m.pixels
 	densities := make([]float64, n)
-	m.eachBlock(images, n, func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
+	m.eachBlock(fit.Dense(images, m.pixels), func(_, from, to int, rows []float64) { m.hidden.infer(nil, densities[from:to], rows, to-from) })
 	return densities, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fit"
 	"tessera/internal/random"
 	"tessera/metrics"
 )
@@ -232,7 +233,7 @@ func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 	m := newModel(t, &FactorAnalysis{Components: k, Equal: true, Floor: 1e-9, Iterations: 300, Tolerance: 0}, []int{d}, 1).(*em)
 	fitAll(t, m, Matrix{x, d})
 	gram := make([]float64, d*d)
-	rows := m.rows(nil, x, 0, n)
+	rows := m.rows(nil, fit.Dense(x, d), 0, n)
 	for i := range n {
 		for a := range d {
 			for b := range d {

@@ -85,12 +85,12 @@ func (f *latent) start(m *em, images Images) error {
 		return err
 	}
 	variances := make([]float64, f.d)
-	for i := range m.n {
-		for j, v := range m.x[i*f.d : (i+1)*f.d] {
+	m.x.Each(0, m.n, func(_ int, row []float32) {
+		for j, v := range row {
 			v := float64(v) - m.origin[j]
 			variances[j] += v * v / float64(m.n)
 		}
-	}
+	})
 	mean := 0.0
 	for _, v := range variances {
 		mean += v / float64(f.d)

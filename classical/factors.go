@@ -33,7 +33,7 @@ type factors struct {
 	squares float64   // sum of the squares of X
 	sparse  *sparse   // X in place of x if it is a sparse matrix; else nil
 	dense   bool      // the rule needs x
-	refuses error     // the rule does not fit a sparse matrix
+	blocks  bool      // the rule reads a sparse matrix in blocks, with its zeros
 	missing *missing  // missing entries of X, which are filled with those of H W; nil if there are none
 	stored  *stored
 	raises  bool    // small values are raised to the floor
@@ -53,6 +53,7 @@ type blockWork struct {
 	a     []float32 // k x block: W X'
 	b     []float32 // scratch, k x block
 	image []float32 // images, block x p; only for some rules
+	rows  []float32 // rows of a sparse matrix with their zeros
 	sweep *sweeper
 }
 
@@ -60,9 +61,6 @@ type blockWork struct {
 func (f *factors) load(images Images) (err error) {
 	f.n = images.Len()
 	if f.sparse = sparseOf(images); f.sparse != nil {
-		if f.refuses != nil {
-			return f.refuses
-		}
 		if !f.dense {
 			return f.loadSparse()
 		}
@@ -94,31 +92,35 @@ func (f *factors) load(images Images) (err error) {
 // loadSparse stores a sparse matrix.
 func (f *factors) loadSparse() error {
 	s := f.sparse
-	bad := make([]error, fit.Lanes(f.n))
 	f.stored = &stored{digests: make([]uint64, f.n)}
-	fit.ForLanes(f.n, func(lane, from, to int) {
+	fit.ForLanes(f.n, func(_, from, to int) {
 		row, buf := make([]float32, f.pixels), make([]byte, 4*f.pixels)
 		for i := from; i < to; i++ {
-			s.images.Batch(row, []int{i})
+			s.rows(row, i, i+1)
 			f.stored.digests[i] = digest(buf, row)
-			if _, values := s.images.Entries(i); bad[lane] == nil && f.accepts(values) != nil {
-				bad[lane] = f.accepts(row) // names the place
-			}
 		}
 	})
-	if err := errors.Join(bad...); err != nil {
+	if err := s.accepted(&f.Base); err != nil {
 		return err
 	}
 	f.set(s.sum(math.Abs) / float64(f.n) / float64(f.pixels))
 	s.by = f.power()
 	f.squares = s.sum(func(v float64) float64 { return v * v })
+	f.low = f.lowEntries()
 	f.allocate()
 	return nil
 }
 
 // mean returns the mean of X.
 func (f *factors) mean() float64 {
-	if f.sparse != nil {
+	switch {
+	case f.sparse != nil && f.raises:
+		total := sumLanesOf(f.n, f.rows().Step(), func(from, to int) (sum float64) {
+			f.rows().Each(from, to, func(_ int, row []float32) { sum += float64(kernel.Float32().Sum(row)) })
+			return sum
+		})
+		return total / float64(f.n) / float64(f.pixels)
+	case f.sparse != nil:
 		return f.sparse.sum(func(v float64) float64 { return v }) / float64(f.n) / float64(f.pixels)
 	}
 	return mean(f.x)
@@ -126,7 +128,10 @@ func (f *factors) mean() float64 {
 
 // product returns A X' (k x n) for a matrix A (k x p).
 func (f *factors) product(a []float32) []float32 {
-	if f.sparse != nil {
+	switch {
+	case f.sparse != nil && f.raises:
+		return f.blockProduct(a, f.units)
+	case f.sparse != nil:
 		return f.sparse.product(a, f.units)
 	}
 	dst := make([]float32, f.units*f.n)
@@ -136,7 +141,10 @@ func (f *factors) product(a []float32) []float32 {
 
 // mixture returns A X (k x p) for a matrix A (k x n).
 func (f *factors) mixture(a []float32) []float32 {
-	if f.sparse != nil {
+	switch {
+	case f.sparse != nil && f.raises:
+		return f.blockMixture(a, f.units)
+	case f.sparse != nil:
 		return f.sparse.mixture(a, f.units)
 	}
 	dst := make([]float32, f.units*f.pixels)
@@ -144,8 +152,32 @@ func (f *factors) mixture(a []float32) []float32 {
 	return dst
 }
 
+// blockProduct returns A X' (k x n) for rows that are read, and raised.
+func (f *factors) blockProduct(a []float32, k int) []float32 {
+	rows, dst := f.rows(), make([]float32, k*f.n)
+	team.For(f.n, rows.Step(), func(from, to int) {
+		var space []float32
+		kernel.Float32().Gemm(false, true, k, to-from, f.pixels, 1, a, f.pixels, rows.Block(&space, from, to), f.pixels, 0, dst[from:], f.n)
+	})
+	return dst
+}
+
+// blockMixture returns A X (k x p) for rows that are read, and raised.
+func (f *factors) blockMixture(a []float32, k int) []float32 {
+	rows, sums, dst := f.rows(), fit.NewLaneSums(f.n, k*f.pixels), make([]float32, k*f.pixels)
+	fit.ForLanes(f.n, func(lane, from, end int) {
+		var space []float32
+		for step := rows.Step(); from < end; from += step {
+			to := min(from+step, end)
+			kernel.Float32().Gemm(false, false, k, f.pixels, to-from, 1, a[from:], f.n, rows.Block(&space, from, to), f.pixels, 1, sums.Sums[lane], f.pixels)
+		}
+	})
+	sums.Total(dst)
+	return dst
+}
+
 func (f *factors) sumSquares() {
-	f.squares = sumLanes(f.n, func(i int) float64 { return float64(kernel.Float32().SumSquares(f.image(i))) })
+	f.squares = sumLanes(f.n, func(i int) float64 { return float64(kernel.Float32().SumSquares(f.rows().Row(i))) })
 }
 
 // lowShare returns the share of the positive values that were raised.
@@ -155,6 +187,24 @@ func lowShare(values, raised []float32) float64 {
 		if v > 0 {
 			if positive++; raised[i] > v {
 				low++
+			}
+		}
+	}
+	return float64(low) / float64(max(positive, 1))
+}
+
+// lowEntries is lowShare for the entries of a sparse matrix.
+func (f *factors) lowEntries() float64 {
+	low, positive := 0, 0
+	for i := 0; i < f.n && f.raises; i++ {
+		_, values := f.sparse.images.Entries(i)
+		values = multiplied(values, f.sparse.by, false)
+		for e, v := range f.raise(values) {
+			if values[e] > 0 {
+				positive++
+				if v > values[e] {
+					low++
+				}
 			}
 		}
 	}
@@ -189,7 +239,7 @@ func (f *factors) allocate() {
 	k := f.units
 	f.gram, f.codesGram, f.target = make([]float32, k*k), make([]float32, k*k), make([]float32, k*f.pixels)
 	f.grams = fit.NewLaneSums(f.n, k*k)
-	if f.sparse == nil {
+	if f.sparse == nil || f.blocks {
 		f.targets = fit.NewLaneSums(f.n, k*f.pixels)
 	}
 	f.work = make([]*blockWork, fit.Lanes(f.n))
@@ -199,8 +249,20 @@ func (f *factors) allocate() {
 	}
 }
 
-// image returns the pixels of fitted image i.
-func (f *factors) image(i int) []float32 { return f.x[i*f.pixels : (i+1)*f.pixels] }
+// rows returns X as rows. Those of a sparse matrix are raised as they are read.
+func (f *factors) rows() fit.Rows {
+	if f.sparse == nil {
+		return fit.Dense(f.x, f.pixels)
+	}
+	return fit.Read(f.n, f.pixels, func(dst []float32, from, to int) {
+		f.sparse.rows(dst, from, to)
+		if f.raises {
+			multiplied(dst, 1/f.sparse.rest, true)
+			copy(dst, f.raise(dst))
+			multiplied(dst, f.sparse.rest, true)
+		}
+	})
+}
 
 // pass calls update, which may be nil, for every block and then computes the sums that the update of the atoms needs: H'X and
 // H'H. Both depend only on the codes, so a restored fit computes the same sums as an uninterrupted one.
@@ -243,7 +305,7 @@ func (f *factors) correlate(w *blockWork, from, to int) {
 // decodeBlock returns H W for the images of a block, in the lane's scratch memory.
 func (f *factors) decodeBlock(w *blockWork, from, to int) []float32 {
 	if w.image == nil {
-		w.image = make([]float32, min(fit.BlockSize, f.n)*f.pixels)
+		w.image = make([]float32, min(f.rows().Step(), f.n)*f.pixels)
 	}
 	kernel.Float32().Gemm(true, false, to-from, f.pixels, f.units, 1, f.codes[from:], f.n, f.atoms, f.pixels, 0, w.image, f.pixels)
 	return w.image[:(to-from)*f.pixels]
@@ -313,7 +375,7 @@ func (f *factors) residual() float64 {
 	fit.ForLanes(f.n, func(lane, from, to int) {
 		y := f.decodeBlock(f.work[lane], from, to)
 		for i := from; i < to; i++ {
-			sums[lane] += float64(kernel.Float32().SquaredDistance(f.image(i), y[(i-from)*f.pixels:(i-from+1)*f.pixels]))
+			sums[lane] += float64(kernel.Float32().SquaredDistance(f.x[i*f.pixels:(i+1)*f.pixels], y[(i-from)*f.pixels:(i-from+1)*f.pixels]))
 		}
 	})
 	return sum(sums)
@@ -686,7 +748,16 @@ func (f *factors) nndsvd() error {
 
 // timesGram returns the product of rows with X X' if there are fewer samples than values, and else with X'X.
 func (f *factors) timesGram() func(y, q []float64, m int) {
-	if f.sparse != nil {
+	switch {
+	case f.sparse != nil && f.raises:
+		return func(y, q []float64, m int) {
+			first, second := f.blockProduct, f.blockMixture
+			if f.n < f.pixels {
+				first, second = second, first
+			}
+			copy(y, vectors.Wide(second(first(vectors.Narrow(q), m), m)))
+		}
+	case f.sparse != nil:
 		return f.sparse.timesGram(nil)
 	}
 	n, p, size := f.n, f.pixels, min(f.n, f.pixels)

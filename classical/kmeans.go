@@ -66,11 +66,11 @@ type kmeans struct {
 }
 
 func (m *kmeans) Start(images Images) error {
-	x, err := m.Load(images)
+	rows, err := m.Base.rows(images)
 	if err != nil {
 		return err
 	}
-	m.KMeans = fit.NewKMeans(x, m.atoms, m.pixels)
+	m.KMeans = fit.NewKMeans(rows, m.atoms)
 	fresh := m.atoms == nil
 	if fresh {
 		m.seedCentres()

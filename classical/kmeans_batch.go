@@ -47,7 +47,7 @@ func (m *kmeansBatch) Start(images Images) error {
 	if err := m.accepts(x); err != nil {
 		return err
 	}
-	m.KMeans = fit.NewKMeans(x, nil, m.pixels)
+	m.KMeans = fit.NewKMeans(fit.Dense(x, m.pixels), nil)
 	m.seedCentres()
 	m.objective = math.MaxFloat64
 	return nil
@@ -64,7 +64,7 @@ func (m *kmeansBatch) Improve(ctx context.Context) (float64, error) {
 // learn moves the centres by a batch of images.
 func (m *kmeansBatch) learn(x []float32) error {
 	p, ops := m.pixels, kernel.Float32()
-	m.KMeans = fit.NewKMeans(x, m.atoms, p)
+	m.KMeans = fit.NewKMeans(fit.Dense(x, p), m.atoms)
 	m.Assign()
 	for _, d := range m.Distances {
 		m.errors += float64(d)

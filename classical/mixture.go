@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 )
@@ -127,7 +128,7 @@ func (m *mixture) assigned(e *em, images Images) ([]int, error) {
 	k := fitted.(*kmeans)
 	if m.init == "random" {
 		for _, i := range random.Stream(m.seed, "init/means", 0).Perm(e.n)[:m.components] {
-			k.atoms = append(k.atoms, e.x[i*e.pixels:(i+1)*e.pixels]...)
+			k.atoms = append(k.atoms, e.x.Row(i)...)
 		}
 		err = k.Start(images)
 	} else {
@@ -286,14 +287,16 @@ func (m *mixture) expression(p *ir.Module, x *ir.Value) *ir.Value {
 }
 
 // unitInterval returns an error for values outside [0,1].
-func unitInterval(x []float32, pixels int) error {
-	for i, v := range x {
-		if !(v >= 0 && v <= 1) {
-			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want a number in [0,1]", i/pixels, i%pixels, v),
-				Hint: `write scale = "minmax" in the dataset table`}
+func unitInterval(x fit.Rows) (err error) {
+	x.Each(0, x.N, func(i int, row []float32) {
+		for j, v := range row {
+			if err == nil && !(v >= 0 && v <= 1) {
+				err = &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want a number in [0,1]", i, j, v),
+					Hint: `write scale = "minmax" in the dataset table`}
+			}
 		}
-	}
-	return nil
+	})
+	return err
 }
 
 // exps replaces values x <= most by e^(x - most), with a relative error of 1e-15, and returns the sum. Results below the

@@ -176,13 +176,18 @@ var ErrOtherImages = errors.New("the images are not those that the saved fit beg
 // acceptValues returns an error for the first value that is not finite, or that is negative unless signed is true. It accepts
 // NaN if holes is true.
 func acceptValues(x []float32, pixels int, signed, holes bool) error {
+	return acceptFrom(0, x, pixels, signed, holes)
+}
+
+// acceptFrom is acceptValues for rows from a number on.
+func acceptFrom(first int, x []float32, pixels int, signed, holes bool) error {
 	least, want := float32(0), "a number >= 0"
 	if signed {
 		least, want = -math.MaxFloat32, "a finite number"
 	}
 	for i, v := range x {
 		if !(v >= least && v <= math.MaxFloat32) && !(holes && v != v) {
-			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want %s", i/pixels, i%pixels, v, want)}
+			return &data.Error{Problem: fmt.Sprintf("sample %d, value %d: got %v, want %s", first+i/pixels, i%pixels, v, want)}
 		}
 	}
 	return nil

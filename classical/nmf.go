@@ -153,8 +153,7 @@ func (s *NMF) build(m *factorisation) {
 		m.rule = &klRule{f: &m.factors}
 	default:
 		m.rule = &betaRule{f: &m.factors, exponent: s.exponent(), penalties: penalties}
-		m.refuses = part.KeyErrorf("loss", `got %q, solver = %q, penalties %v: this rule needs every value, but absent entries are zero and not stored; want "kl" without penalties, or "euclidean"`,
-			s.Loss, s.Solver, penalties != none)
+		m.blocks = true
 		if s.exponent() <= 0 {
 			if m.raises = true; s.Floor != usualFloor {
 				m.floor = s.Floor
@@ -545,9 +544,9 @@ func (r *betaRule) prepare() float64 {
 	r.atomsDown, r.downs = make([]float32, f.units*f.pixels), fit.NewLaneSums(f.n, f.units*f.pixels)
 	r.images = make([][]float32, fit.Lanes(f.n))
 	for i := range r.images {
-		r.images[i] = make([]float32, min(fit.BlockSize, f.n)*f.pixels)
+		r.images[i] = make([]float32, min(f.rows().Step(), f.n)*f.pixels)
 	}
-	r.ownPart = sumLanes(f.n, func(i int) float64 { return ownDivergence(f.image(i), r.exponent) })
+	r.ownPart = sumLanes(f.n, func(i int) float64 { return ownDivergence(f.rows().Row(i), r.exponent) })
 	return r.pass(false)
 }
 
@@ -597,9 +596,10 @@ func (r *betaRule) pass(improve bool) float64 {
 	f.targets.Reset()
 	r.downs.Reset()
 	sums := make([]float64, fit.Lanes(f.n))
-	fit.ForLanes(f.n, func(lane, from, to int) {
+	rows := f.rows()
+	r.eachBlock(rows, func(lane, from, to int) {
 		w, b, p := f.work[lane], to-from, f.pixels
-		x, down := f.x[from*p:to*p], r.images[lane][:(to-from)*p]
+		x, down := rows.Block(&w.rows, from, to), r.images[lane][:(to-from)*p]
 		if improve {
 			codes, up := gatherColumns(f.codes, f.n, f.units, from, to), f.decodeBlock(w, from, to)
 			r.split(x, up, down)
@@ -619,6 +619,15 @@ func (r *betaRule) pass(improve bool) float64 {
 		mean *= 2
 	}
 	return mean
+}
+
+// eachBlock calls do for the blocks of every lane.
+func (r *betaRule) eachBlock(rows fit.Rows, do func(lane, from, to int)) {
+	fit.ForLanes(rows.N, func(lane, from, end int) {
+		for step := rows.Step(); from < end; from += step {
+			do(lane, from, min(from+step, end))
+		}
+	})
 }
 
 // scaleCodes updates codes (k x n) for images with X Y^(b-2) in up and Y^(b-1) in down.

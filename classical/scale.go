@@ -128,12 +128,13 @@ func (m *factorisation) begin() error {
 	x, rest := m.x, m.rest()
 	if m.sparse != nil {
 		m.sparse.by *= float32(rest)
+		m.sparse.rest = float32(rest)
 	}
 	m.x = multiplied(x, float32(rest), false)
 	err := m.first()
 	m.x = x
 	if m.sparse != nil {
-		m.sparse.by = m.power()
+		m.sparse.by, m.sparse.rest = m.power(), 1
 	}
 	if err != nil {
 		return err

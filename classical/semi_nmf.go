@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 )
 
@@ -39,11 +40,10 @@ func (s *SemiNMF) Describe() Fitting {
 
 func (s *SemiNMF) New(shape []int, seed uint64) (Model, error) {
 	return newFactorisation(s, shape, seed, "", func(m *factorisation) {
-		m.first = func() (err error) {
-			m.codes, m.atoms, err = clusterStart(m.x, m.n, m.pixels, m.units, m.seed)
-			return err
+		m.first = func() error {
+			m.codes, m.atoms = m.clusterStart()
+			return nil
 		}
-		m.dense = true
 		m.rule = &semiRule{halsRule{f: &m.factors}}
 	})
 }
@@ -55,12 +55,12 @@ func fitsClusters(components, images, pixels int) error {
 
 // clusterStart runs a short k-means. It returns codes (k x n) that are 1.2 at an image's centre and 0.2 elsewhere, and the
 // centres (k x p).
-func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float32, err error) {
+func (f *factors) clusterStart() (codes, centres []float32) {
 	const rounds = 20
-	m := &kmeans{Base: Base{pixels: p, units: k, seed: seed, fit: Fitting{Signed: true}}}
-	if err := m.Start(Matrix{x, p}); err != nil {
-		return nil, nil, err
-	}
+	n, k := f.n, f.units
+	m := &kmeans{Base: Base{units: k, seed: f.seed}, KMeans: fit.NewKMeans(f.rows(), nil)}
+	m.seedCentres()
+	m.Assign()
 	for range rounds {
 		m.Move()
 		m.Assign()
@@ -72,7 +72,7 @@ func clusterStart(x []float32, n, p, k int, seed uint64) (codes, centres []float
 	for i, c := range m.Nearest {
 		codes[int(c)*n+i] += 1
 	}
-	return codes, m.atoms, nil
+	return codes, m.atoms
 }
 
 type semiRule struct{ halsRule }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
@@ -26,6 +27,7 @@ type SparseImages interface {
 type sparse struct {
 	images SparseImages
 	by     float32 // factor of all entries
+	rest   float32 // part of it that multiplies values after small ones are raised
 	n, p   int
 
 	atoms []float32 // transposed atoms, p x k, of the last [sparse.take]
@@ -34,7 +36,53 @@ type sparse struct {
 // sparseOf returns the samples as a sparse matrix, nil if they are not one.
 func sparseOf(images Images) *sparse {
 	if s, ok := images.(SparseImages); ok && s.Zeros() {
-		return &sparse{images: s, by: 1, n: s.Len(), p: s.Pixels()}
+		if of, ok := images.(*data.Images); ok && of.Scaling() != nil {
+			s = once(s)
+		}
+		return &sparse{images: s, by: 1, rest: 1, n: s.Len(), p: s.Pixels()}
+	}
+	return nil
+}
+
+// scaledOnce are samples whose scaled values have been computed.
+type scaledOnce struct {
+	SparseImages
+	columns [][]int32
+	values  [][]float32
+}
+
+func (s *scaledOnce) Entries(i int) ([]int32, []float32) { return s.columns[i], s.values[i] }
+
+// once returns the same samples, whose entries every call of Entries would scale.
+func once(s SparseImages) SparseImages {
+	all := &scaledOnce{s, make([][]int32, s.Len()), make([][]float32, s.Len())}
+	for i := range all.values {
+		all.columns[i], all.values[i] = s.Entries(i)
+	}
+	return all
+}
+
+// rows writes rows [from, to) with their zeros.
+func (s *sparse) rows(dst []float32, from, to int) {
+	clear(dst)
+	for i := from; i < to; i++ {
+		columns, values := s.images.Entries(i)
+		row := dst[(i-from)*s.p : (i-from+1)*s.p]
+		for e, j := range columns {
+			row[j] = values[e] * s.by
+		}
+	}
+}
+
+// accepted returns an error for the first value that a method does not accept.
+func (s *sparse) accepted(b *Base) error {
+	for i := range s.n {
+		if _, values := s.images.Entries(i); b.accepts(values) == nil {
+			continue
+		}
+		row := make([]float32, s.p) // names the place
+		s.rows(row, i, i+1)
+		return acceptFrom(i, row, s.p, b.fit.Signed, false)
 	}
 	return nil
 }

@@ -181,7 +181,7 @@ func TestNeighboursAndClustersEqualScikitLearns(t *testing.T) {
 		t.Fatal(err)
 	}
 	rows := vectors.Narrow(m.codes.Rows)
-	k := fit.NewKMeans(rows, slices.Clone(rows[:3*m.codes.Width]), m.codes.Width)
+	k := fit.NewKMeans(fit.Dense(rows, m.codes.Width), slices.Clone(rows[:3*m.codes.Width]))
 	if err := k.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -12,20 +12,18 @@ import (
 
 // KMeans is Lloyd's algorithm for k-means. A result is the same on any number of processors.
 type KMeans struct {
-	Rows      []float32 // n x width
+	Rows
 	Centres   []float32 // k x width
 	Nearest   []int32   // index of the nearest centre of each row
 	Distances []float32 // squared distance of each row to its nearest centre
 
-	width int
 	among Search    // the centres to which Nearest and Distances refer
 	sums  *LaneSums // sum of the rows of each centre, minus the origin
 }
 
 // NewKMeans returns k-means of rows from given centres, which [KMeans.Move] changes, or nil for those that [KMeans.Seed] draws.
-func NewKMeans(rows, centres []float32, width int) *KMeans {
-	n := len(rows) / width
-	return &KMeans{Rows: rows, Centres: centres, Nearest: make([]int32, n), Distances: make([]float32, n), width: width}
+func NewKMeans(rows Rows, centres []float32) *KMeans {
+	return &KMeans{Rows: rows, Centres: centres, Nearest: make([]int32, rows.N), Distances: make([]float32, rows.N)}
 }
 
 // maxIterations is the maximum number of iterations of [Clusters] from one start.
@@ -36,7 +34,7 @@ const maxIterations = 300
 func Clusters(ctx context.Context, rows []float32, width, k, starts int, generator func(start int) *rand.Rand) (nearest []int, err error) {
 	least := math.Inf(1)
 	for start := range starts {
-		m := NewKMeans(rows, nil, width)
+		m := NewKMeans(Dense(rows, width), nil)
 		m.Seed(k, 1, generator(start))
 		if err := m.Run(ctx); err != nil {
 			return nil, err
@@ -66,17 +64,17 @@ func (m *KMeans) Run(ctx context.Context) error {
 	return nil
 }
 
-// Row returns row i.
-func (m *KMeans) Row(i int) []float32 { return m.Rows[i*m.width : (i+1)*m.width] }
-
 // Assign finds the nearest centre of every row, and its distance.
 func (m *KMeans) Assign() {
-	m.among = NewSearch(m.Centres, m.width)
-	team.For(len(m.Nearest), BlockSize, func(from, to int) {
-		m.among.Nearest(m.Rows[from*m.width:to*m.width], m.Nearest[from:to])
+	p := m.Width
+	m.among = NewSearch(m.Centres, p)
+	team.For(m.N, m.Step(), func(from, to int) {
+		var space []float32
+		rows := m.Block(&space, from, to)
+		m.among.Nearest(rows, m.Nearest[from:to])
 		for i := from; i < to; i++ {
-			c := int(m.Nearest[i]) * m.width
-			m.Distances[i] = kernel.Float32().SquaredDistance(m.Row(i), m.Centres[c:c+m.width])
+			c := int(m.Nearest[i]) * p
+			m.Distances[i] = kernel.Float32().SquaredDistance(rows[(i-from)*p:(i-from+1)*p], m.Centres[c:c+p])
 		}
 	})
 }
@@ -118,19 +116,19 @@ func (s *Search) Nearest(rows []float32, nearest []int32) {
 
 // Move moves every centre to the mean of its rows. A centre without rows moves to the row that is farthest from its centre.
 func (m *KMeans) Move() {
-	ops, n, p := kernel.Float32(), len(m.Nearest), m.width
+	ops, n, p := kernel.Float32(), m.N, m.Width
 	if m.sums == nil {
 		m.sums = NewLaneSums(n, len(m.Centres))
 	}
 	m.sums.Reset()
 	origin := m.among.Origin
 	ForLanes(n, func(lane, from, to int) {
-		row := make([]float32, p)
-		for i := from; i < to; i++ {
+		left := make([]float32, p)
+		m.Each(from, to, func(i int, row []float32) {
 			sum := m.sums.Sums[lane][int(m.Nearest[i])*p : (int(m.Nearest[i])+1)*p]
-			ops.Sub(row, m.Row(i), origin)
-			ops.Add(sum, sum, row)
-		}
+			ops.Sub(left, row, origin)
+			ops.Add(sum, sum, left)
+		})
 	})
 	total := make([]float32, len(m.Centres))
 	m.sums.Total(total)
@@ -172,7 +170,7 @@ func (m *KMeans) Sum() (sum float64) {
 // Seed draws k centres by k-means++: each is the best of several trials, rows that are drawn with a probability proportional to their
 // squared distance from the nearest previous centre.
 func (m *KMeans) Seed(k, trials int, rng *rand.Rand) {
-	m.Centres = make([]float32, 0, k*m.width)
+	m.Centres = make([]float32, 0, k*m.Width)
 	for i := range m.Distances {
 		m.Distances[i] = math.MaxFloat32
 	}
@@ -189,17 +187,20 @@ func (m *KMeans) Seed(k, trials int, rng *rand.Rand) {
 // Best returns the candidate with the smallest resulting sum of squared distances, the first of equal ones, and updates the distances
 // for it.
 func (m *KMeans) Best(candidates []int) int {
-	n := len(m.Distances)
+	n, rows := m.N, make([][]float32, len(candidates))
+	for c, candidate := range candidates {
+		rows[c] = m.Row(candidate)
+	}
 	sums := make([][]float64, Lanes(n))
 	ForLanes(n, func(lane, from, to int) {
 		if sums[lane] == nil {
 			sums[lane] = make([]float64, len(candidates))
 		}
-		for i := from; i < to; i++ {
-			for c, candidate := range candidates {
-				sums[lane][c] += float64(min(m.Distances[i], kernel.Float32().SquaredDistance(m.Row(i), m.Row(candidate))))
+		m.Each(from, to, func(i int, row []float32) {
+			for c, candidate := range rows {
+				sums[lane][c] += float64(min(m.Distances[i], kernel.Float32().SquaredDistance(row, candidate)))
 			}
-		}
+		})
 	})
 	best, least := 0, math.Inf(1)
 	for c := range candidates {
@@ -211,11 +212,10 @@ func (m *KMeans) Best(candidates []int) int {
 			best, least = c, total
 		}
 	}
-	centre := m.Row(candidates[best])
-	team.For(n, BlockSize, func(from, to int) {
-		for i := from; i < to; i++ {
-			m.Distances[i] = min(m.Distances[i], kernel.Float32().SquaredDistance(m.Row(i), centre))
-		}
+	team.For(n, m.Step(), func(from, to int) {
+		m.Each(from, to, func(i int, row []float32) {
+			m.Distances[i] = min(m.Distances[i], kernel.Float32().SquaredDistance(row, rows[best]))
+		})
 	})
 	return candidates[best]
 }
