@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
 	"tessera/internal/random"
@@ -116,6 +117,10 @@ func (b *Base) wrap(err error) error {
 // Load returns all samples as floats (n x values), with NaN for missing entries, or an error for values that the method does not
 // accept.
 func (b *Base) Load(samples Images) ([]float32, error) {
+	if d, ok := samples.(interface{ OnDisk() bool }); ok && d.OnDisk() {
+		return nil, &data.Error{Problem: "the samples do not fit into the memory of the data set, and the method needs all of them at once",
+			Hint: "nmf and kmeans with batch > 0, dictionary, and networks read them in parts; or want a larger memory in the dataset table"}
+	}
 	x := load(samples)
 	return x, b.accepts(x)
 }

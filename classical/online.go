@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
 
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
@@ -23,7 +25,13 @@ type passes struct {
 
 // shuffle draws the order of the next pass of a fit, which depends on the seed and the number of the pass.
 func (p *passes) shuffle(b *Base) {
-	p.order = random.Stream(b.seed, "shuffle", uint64(b.iteration)).Perm(p.images.Len())
+	r := random.Stream(b.seed, "shuffle", uint64(b.iteration))
+	if s, ok := p.images.(interface{ Shuffle([]int, *rand.Rand) }); ok {
+		p.order = slices.Grow(p.order[:0], p.images.Len())[:p.images.Len()]
+		s.Shuffle(p.order, r)
+		return
+	}
+	p.order = r.Perm(p.images.Len())
 }
 
 // run performs one pass and returns the mean objective per image and pixel. learn adds the objectives of a batch to errors. If

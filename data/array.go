@@ -28,6 +28,7 @@ type array struct {
 	scaled bool      // floats are in [0,1], whatever the declared scale
 	wide   []float64 // the floats as they are in the file, if the reader needs them; otherwise nil
 	file   File      // the file, if there is no other array in it
+	disk   *disk     // rows that are not in memory, in place of the others
 	spans  *spans    // of numbers that float32 may not represent exactly; nil for others
 }
 
@@ -65,7 +66,11 @@ func openArray(ctx context.Context, path string, _ *Files) (o Opened, err error)
 		return o, err
 	}
 	read := func(exact bool) (array, error) { return readArray(ctx, path, exact) }
-	return Opened{parts: []tablePart{{path: path, dims: h.dims, kind: h.kind, read: read}}}, nil
+	p := tablePart{path: path, dims: h.dims, kind: h.kind, read: read}
+	if !h.fortran && !isPacked(path) {
+		p.extents = []extent{{path: path, at: int64(h.length), last: true, arrayHeader: h}}
+	}
+	return Opened{parts: []tablePart{p}}, nil
 }
 
 // readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
@@ -219,7 +224,7 @@ func (h arrayHeader) valueSize() (int, error) {
 	switch h.kind {
 	case "u1", "i1", "b1":
 		return 1, nil
-	case "u2", "i2", "f2":
+	case "u2", "i2", "f2", "b2":
 		return 2, nil
 	case "u4", "i4", "f4":
 		return 4, nil
@@ -307,6 +312,9 @@ func (a array) images(missing bool) (*Images, error) {
 	shape := dropOneChannel(a.dims[1:])
 	if a.bytes != nil {
 		return NewBytes(shape, a.bytes, nil)
+	}
+	if a.disk != nil {
+		return a.onDisk(shape)
 	}
 	a.numbers(false)
 	images, err := NewFloats(shape, a.floats, nil)
@@ -396,7 +404,7 @@ func (f *Files) interpret(a array) (images *Images, doubt *Error, err error) {
 	if len(dims) == 4 && f.Axes == channelsFirst {
 		a = a.channelsLast()
 	}
-	integers := a.ints != nil
+	integers := a.ints != nil || a.disk != nil && a.disk.isWhole()
 	if images, err = f.plain(a); err != nil {
 		return nil, nil, err
 	}
@@ -440,7 +448,7 @@ func (f *Files) doubt(dims []int, images *Images, integers bool) *Error {
 				channelsFirst, channelsLast, dims[1], dims[2], dims[3]),
 		}
 	}
-	if len(images.Shape) < 2 || images.floats == nil || len(f.Scale) > 0 {
+	if len(images.Shape) < 2 || images.floats == nil && images.disk == nil || images.isBytes() || len(f.Scale) > 0 {
 		return nil
 	}
 	low, high := images.Range()
@@ -462,7 +470,7 @@ func (f *Files) doubt(dims []int, images *Images, integers bool) *Error {
 // channelsLast converts an array of axes (n, channels, height, width) to (n, height, width, channels).
 func (a array) channelsLast() array {
 	n, channels, pixels := a.dims[0], a.dims[1], a.dims[2]*a.dims[3]
-	return array{dims: []int{n, a.dims[2], a.dims[3], channels}, ints: moveChannels(a.ints, n, channels, pixels), texts: a.texts, spans: a.spans,
+	return array{dims: []int{n, a.dims[2], a.dims[3], channels}, disk: a.disk, ints: moveChannels(a.ints, n, channels, pixels), texts: a.texts, spans: a.spans,
 		bytes: moveChannels(a.bytes, n, channels, pixels), floats: moveChannels(a.floats, n, channels, pixels),
 		wide: moveChannels(a.wide, n, channels, pixels)}
 }

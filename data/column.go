@@ -193,6 +193,9 @@ func (m *Images) stock() int {
 	if m.entries != nil {
 		return m.entries.rows()
 	}
+	if m.disk != nil {
+		return m.disk.n
+	}
 	return max(len(m.bytes), len(m.floats)) / m.pixels
 }
 
@@ -222,7 +225,7 @@ func (m *Images) Column(name string) (c Column, ok bool) {
 	switch name {
 	case ImagesColumn:
 		c = Column{Name: name, Shape: m.Shape, Type: Float32}
-		if m.bytes != nil && m.scaling == nil {
+		if m.isBytes() && m.scaling == nil {
 			c.Type = Bytes
 		}
 		return c, true

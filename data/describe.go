@@ -33,7 +33,7 @@ func (s *Set) Describe() (list []Described, others int) {
 	if m.Sparse() {
 		named = nil
 	}
-	all := m.describe(ImagesColumn, map[bool]string{true: "bytes / 255", false: "numbers"}[m.bytes != nil])
+	all := m.describe(ImagesColumn, map[bool]string{true: "bytes / 255", false: "numbers"}[m.isBytes()])
 	all.Name = ""
 	if named != nil || m.Sparse() {
 		all.First = ""

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -79,6 +80,17 @@ func (s *spans) add(i int, v float64) {
 	case rounded == 0:
 		s.zeroed++
 	}
+}
+
+// merge adds the numbers of other spans.
+func (s *spans) merge(other *spans) {
+	if s == nil || other == nil {
+		return
+	}
+	for i := range s.low {
+		s.low[i], s.high[i], s.inexact[i] = min(s.low[i], other.low[i]), max(s.high[i], other.high[i]), s.inexact[i] || other.inexact[i]
+	}
+	s.over, s.zeroed = cmp.Or(s.over, other.over), s.zeroed+other.zeroed
 }
 
 // coarsest is the smallest accepted ratio between the range of a value and the distance between neighbouring float32 numbers in it.
@@ -276,9 +288,8 @@ func (s *Scaling) Coarse() (list []int) {
 
 // wideRow writes the values of sample i to dst: before scaling as they are in the file, in float64. row is memory for a sample.
 func (m *Images) wideRow(dst []float64, row []float32, i int) {
-	if m.wide != nil && m.scaling == nil {
-		at := m.row(i)
-		copy(dst, m.wide[at*m.pixels:(at+1)*m.pixels])
+	if m.isWide() && m.scaling == nil {
+		copy(dst, m.wideOf(m.row(i)))
 		return
 	}
 	m.copyRow(row, i)

@@ -137,6 +137,16 @@ func isGzip(f io.ReaderAt) bool {
 	return err == nil && magic == [2]byte{0x1f, 0x8b}
 }
 
+// isPacked reports whether a file is gzipped.
+func isPacked(path string) bool {
+	f, _, err := openFile(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	return isGzip(f)
+}
+
 // Limits for gzip files. A file whose header declares more than countFrom bytes, and more than countRatio times the size of the file,
 // is inflated twice. The first pass only counts bytes, so that memory is allocated only for bytes that exist.
 const (

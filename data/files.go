@@ -21,7 +21,7 @@ import (
 type Files struct {
 	Kind string // name of the data set in [Registry], such as "csv"
 
-	File       string `toml:"file" required:"true" instead:"images" optional:"true" doc:"file, or folder, of the training samples"`
+	File       string `toml:"file" required:"true" instead:"images" optional:"true" doc:"file, or folder, of the training samples; a name with * or ? stands for all files of arrays or tables that it matches, in the order of their names"`
 	Images     string `toml:"images" optional:"true" of:"cells arrays array folder" doc:"another spelling of file"`
 	Labels     string `toml:"labels" of:"cells arrays array" doc:"name of the labels in it, whole numbers or names of classes; by default labels, label or class, if there is one. For npy and idx, their file"`
 	Test       string `toml:"test" of:"cells arrays array folder" doc:"file, or folder, of the test samples; without it the set has no test split"`
@@ -31,6 +31,7 @@ type Files struct {
 	Width   int    `toml:"width" of:"cells arrays array" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
 	Axes    string `toml:"axes" of:"arrays array" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
 	Scale   Scale  `toml:"scale" single:"true" bare:"factor.by" doc:"how values are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; statistics are those of the fitted samples, stored with the model; by default they are not scaled"`
+	Memory  Budget `toml:"memory" of:"arrays array" optional:"true" doc:"budget for the samples, such as \"2GB\": samples that do not fit are read from their files, .npy or .safetensors, while a model is trained; by default all samples are in memory"`
 	Names   string `toml:"names" of:"cells" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 	Missing string `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error"`
 	Decimal string `toml:"decimal" of:"cells" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point"`

@@ -50,8 +50,8 @@ type written struct {
 	path   string
 	name   string // name of the array
 	dims   []int
-	values []float32
-	rows   Rows // names, labels, classes and columns
+	pieces func(do func(values []float32) error) error // passes the values to do, some rows at a time
+	rows   Rows                                        // names, labels, classes and columns
 }
 
 // to writes the data atomically to a file, gzipped if its name ends in .gz.

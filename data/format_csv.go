@@ -18,6 +18,7 @@ import (
 
 	declared "tessera/config/part/table"
 	"tessera/internal/numeral"
+	"tessera/internal/volume"
 )
 
 // csvFile is a text file of columns: a line of column names, then one line per sample.
@@ -25,7 +26,8 @@ type csvFile struct {
 	header []string
 	rest   []byte
 	comma  rune
-	rows   func() RowReader // reads another format of columns, in place of rest; nil for a text
+	rows   func() RowReader // reads another format of columns, or several files, in place of rest; nil for a text
+	texts  bool             // rows reads texts
 }
 
 // RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
@@ -371,7 +373,7 @@ func (f *csvFile) describe(c csvColumns) string {
 
 // table reads the samples.
 func (f *csvFile) table(r reading) (t table, err error) {
-	if f.rows != nil { // numbers that are no texts
+	if f.rows != nil && !f.texts { // numbers that are no texts
 		r.Decimal = ""
 	}
 	c, err := f.columns(r)
@@ -582,7 +584,7 @@ func (t *table) statistics(column int) columnStatistics {
 // the values, by default their numbers. A value has as many digits as a float32 requires, and more only if
 // it is no float32.
 func (out written) csv(w io.Writer) error {
-	table, labels, size := csv.NewWriter(w), out.rows.labelTexts(), len(out.values)/out.dims[0]
+	table, labels, size := csv.NewWriter(w), out.rows.labelTexts(), volume.Of(out.dims[1:])
 	var header []string
 	if out.rows.Names != nil {
 		header = append(header, nameColumn)
@@ -594,27 +596,32 @@ func (out written) csv(w io.Writer) error {
 	if err := table.Write(header); err != nil {
 		return err
 	}
-	for row := range out.dims[0] {
-		cells := header[:0]
-		if out.rows.Names != nil {
-			cells = append(cells, out.rows.Names[row])
-		}
-		if labels != nil {
-			cells = append(cells, labels[row])
-		}
-		for i, v := range out.values[row*size : (row+1)*size] {
-			wide := float64(v)
-			if out.rows.Wide != nil {
-				wide = out.rows.Wide[row*size+i]
+	row := 0
+	err := out.pieces(func(values []float32) error {
+		for values := range slices.Chunk(values, size) {
+			cells := header[:0]
+			if out.rows.Names != nil {
+				cells = append(cells, out.rows.Names[row])
 			}
-			cells = append(cells, numberText(wide))
+			if labels != nil {
+				cells = append(cells, labels[row])
+			}
+			for i, v := range values {
+				wide := float64(v)
+				if out.rows.Wide != nil {
+					wide = out.rows.Wide[row*size+i]
+				}
+				cells = append(cells, numberText(wide))
+			}
+			if err := table.Write(cells); err != nil {
+				return err
+			}
+			row++
 		}
-		if err := table.Write(cells); err != nil {
-			return err
-		}
-	}
+		return nil
+	})
 	table.Flush()
-	return table.Error()
+	return cmp.Or(err, table.Error())
 }
 
 // numberText returns a value as text.

@@ -48,13 +48,10 @@ func parseIDXHeader(b []byte) (h arrayHeader, err error) {
 	return h, nil
 }
 
-// idx writes bytes.
-func (out written) idx(w io.Writer) error { return writeIDX(w, out.dims, toBytes(out.values)) }
-
-// writeIDX writes bytes in the IDX layout.
-func writeIDX(w io.Writer, dims []int, values []byte) error {
-	header := []byte{0, 0, idxUint8, byte(len(dims))}
-	for _, d := range dims {
+// idx writes bytes in the IDX layout.
+func (out written) idx(w io.Writer) error {
+	header := []byte{0, 0, idxUint8, byte(len(out.dims))}
+	for _, d := range out.dims {
 		if uint64(d) > math.MaxUint32 {
 			return fmt.Errorf("an IDX file cannot hold %d rows", d)
 		}
@@ -63,6 +60,8 @@ func writeIDX(w io.Writer, dims []int, values []byte) error {
 	if _, err := w.Write(header); err != nil {
 		return err
 	}
-	_, err := w.Write(values)
-	return err
+	return out.pieces(func(values []float32) error {
+		_, err := w.Write(toBytes(values))
+		return err
+	})
 }

@@ -164,13 +164,22 @@ func npyHeaderOf(descr string, dims []int) []byte {
 }
 
 // npy writes the values as an NPY file.
-func (out written) npy(w io.Writer) error { return writeNPY(w, out.dims, out.values) }
+func (out written) npy(w io.Writer) error {
+	if _, err := w.Write(npyHeaderOf("<f4", out.dims)); err != nil {
+		return err
+	}
+	return out.pieces(func(values []float32) error { return writeNPYValues(w, values) })
+}
 
 // writeNPY writes float32 values, row-major, as NPY version 1.
 func writeNPY(w io.Writer, dims []int, values []float32) error {
 	if _, err := w.Write(npyHeaderOf("<f4", dims)); err != nil {
 		return err
 	}
+	return writeNPYValues(w, values)
+}
+
+func writeNPYValues(w io.Writer, values []float32) error {
 	return inPieces(w, len(values), 4, func(b []byte, i int) []byte {
 		return binary.LittleEndian.AppendUint32(b, math.Float32bits(values[i]))
 	})

@@ -41,6 +41,10 @@ func openSafetensors(_ context.Context, path string, _ *Files) (o Opened, err er
 			}
 			return a, err
 		}
+		if p.kind != "" {
+			h := arrayHeader{kind: p.kind, order: binary.LittleEndian, dims: p.dims}
+			p.extents = []extent{{path: path, at: int64(header.Length + t.Offsets[0]), arrayHeader: h}}
+		}
 		o.parts = append(o.parts, p)
 	}
 	if len(o.parts) == 0 {

@@ -44,6 +44,7 @@ type Images struct {
 	zeros   bool     // entries of a sparse matrix that are not stored are 0, also after the scaling
 
 	entries *Entries // entries of a sparse matrix, in place of bytes and floats; nil for other images
+	disk    *disk    // rows of files that do not fit into memory, in place of bytes and floats; nil for other images
 }
 
 // NewBytes returns images from their pixels as bytes, image after image: n x shape values. Labels may be nil. The slices are
@@ -110,8 +111,11 @@ func (m *Images) Float32() []float32 {
 // Range returns the smallest and the largest value of images: 0 and 1 for bytes, the actual values for floats and for scaled
 // bytes.
 func (m *Images) Range() (low, high float32) {
-	if m.n == 0 || m.bytes != nil && m.scaling == nil {
+	if m.n == 0 || m.isBytes() && m.scaling == nil {
 		return 0, 1
+	}
+	if m.disk != nil && (m.scaling == nil || m.scaling.isAffine()) {
+		return m.diskRange()
 	}
 	if m.entries != nil && (m.scaling == nil || m.Zeros()) {
 		return m.sparseRange()
@@ -183,6 +187,10 @@ func (m *Images) First(n int) *Images {
 		e := *m.entries
 		e.starts = e.starts[:n+1]
 		subset.entries = &e
+	case m.disk != nil:
+		d := *m.disk
+		d.n = n
+		subset.disk = &d
 	case m.bytes != nil:
 		subset.bytes = m.bytes[:n*m.pixels]
 	default:
@@ -240,11 +248,13 @@ func (m *Images) copyRow(dst []float32, i int) {
 		return
 	}
 	switch {
-	case m.wide != nil && m.scaling.IsExact():
-		m.scaling.Centre(dst, m.wide[row*m.pixels:(row+1)*m.pixels])
+	case m.isWide() && m.scaling.IsExact():
+		m.scaling.Centre(dst, m.wideOf(row))
 		m.scaling.ApplyCentred(dst)
 		m.fillRow(dst, row)
 		return
+	case m.disk != nil:
+		m.disk.copyRow(dst, row)
 	case m.floats != nil:
 		copy(dst, m.floats[row*m.pixels:(row+1)*m.pixels])
 	default:
@@ -321,8 +331,13 @@ func (m *Images) placeOf(i int) string {
 // FirstBelow returns the first value of the scaled images that is less than least, and its location as text; "" if there is
 // none.
 func (m *Images) FirstBelow(least float32) (place string, value float32) {
-	if least <= 0 && m.bytes != nil && m.scaling == nil {
+	if least <= 0 && m.isBytes() && m.scaling == nil {
 		return "", 0
+	}
+	if m.disk != nil {
+		if low, _ := m.Range(); low >= least {
+			return "", 0
+		}
 	}
 	if m.entries != nil && (m.scaling == nil || m.Zeros()) && least <= 0 {
 		for i := range m.n {

@@ -61,6 +61,9 @@ func (s *Set) Pack(to io.Writer) error {
 	if err := s.check(); err != nil {
 		return err
 	}
+	if s.Train.OnDisk() || s.Test.OnDisk() {
+		return fmt.Errorf("data: %s: samples that do not fit into its memory are not sent to workers: give the workers the files (--data)", s.Name)
+	}
 	h := packedHeader{Name: s.Name, Shape: s.Shape, HasTest: s.HasTest, Parts: s.Parts, Kinds: s.Kinds, Classes: s.Classes, Files: s.Files,
 		Scale: s.Scale, Notes: s.Notes, Train: s.Train.header(), Test: s.Test.header(), AreTheSame: s.Train != nil && s.Train == s.Test}
 	if s.doubt != nil {

@@ -241,29 +241,59 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 	if size == 0 || len(values)%size != 0 {
 		return fmt.Errorf("%d values are not a whole number of images of shape %v", len(values), shape)
 	}
-	kind, err := FormatOf(path)
-	if err != nil {
-		return err
-	}
-	n := len(values) / size
-	if about.Names != nil && len(about.Names) != n || about.Images != nil && about.Len() != n {
-		return errors.New("names or labels are of another number of rows")
-	}
-	if about.Columns != nil && len(about.Columns) != size {
-		return fmt.Errorf("got %d names of values, want %d", len(about.Columns), size)
-	}
 	if about.Wide != nil && len(about.Wide) != len(values) {
 		return fmt.Errorf("got %d values in float64, want %d", len(about.Wide), len(values))
 	}
-	out := written{path: path, name: name, dims: append([]int{n}, shape...), values: values, rows: about}
-	f := formatNamed(path)
-	switch {
-	case len(shape) < 2 && (f == nil || f.bytes):
-		return fmt.Errorf("%s: vectors of %d values are not images: write them to a name that ends in .npy, .npz or .csv", path, size)
-	case f != nil:
-		return f.to(out)
+	kind, err := FormatOf(path)
+	if err == nil {
+		err = about.isOf(len(values)/size, size)
 	}
-	return writePictures(path, kind, out.dims, values)
+	if f := formatNamed(path); err == nil && f == nil && len(shape) > 1 {
+		return writePictures(path, kind, append([]int{len(values) / size}, shape...), values)
+	}
+	if err != nil {
+		return err
+	}
+	return WritePieces(path, name, shape, len(values)/size, func(do func([]float32) error) error { return do(values) }, about)
+}
+
+// WritePieces is like [WriteRows] for n samples or codes that are computed while they are written: pieces passes their values to do, some rows at a
+// time. It writes files of arrays or columns.
+func WritePieces(path, name string, shape []int, n int, pieces func(do func(values []float32) error) error, about Rows) error {
+	size, err := product(shape)
+	if err == nil {
+		err = about.isOf(n, size)
+	}
+	if err != nil {
+		return err
+	}
+	f := formatNamed(path)
+	if f == nil || len(shape) < 2 && f.bytes {
+		return fmt.Errorf("%s: vectors of %d values are not images: write them to a name that ends in .npy, .npz or .csv", path, size)
+	}
+	got := 0
+	counted := func(do func([]float32) error) error {
+		err := pieces(func(values []float32) error {
+			got += len(values)
+			return do(values)
+		})
+		if err == nil && got != n*size {
+			err = fmt.Errorf("got %d values, want %d", got, n*size)
+		}
+		return err
+	}
+	return f.to(written{path: path, name: name, dims: append([]int{n}, shape...), pieces: counted, rows: about})
+}
+
+// isOf returns an error if the rows are not about n samples of size values.
+func (r Rows) isOf(n, size int) error {
+	if r.Names != nil && len(r.Names) != n || r.Images != nil && r.Len() != n {
+		return errors.New("names or labels are of another number of rows")
+	}
+	if r.Columns != nil && len(r.Columns) != size {
+		return fmt.Errorf("got %d names of values, want %d", len(r.Columns), size)
+	}
+	return nil
 }
 
 // fits returns an error if got, the shape of the n images of a file, differs from want; a nil want accepts any shape.

@@ -245,7 +245,7 @@ func (m *Images) affine(of func(s statistic) (shift, divisor float64)) (*Scaling
 		return nil, err
 	}
 	stats := m.statistics(groups)
-	exact := m.wide != nil && slices.ContainsFunc(stats, statistic.close)
+	exact := m.isWide() && slices.ContainsFunc(stats, statistic.close)
 	s := NewSteps(m.pixels)
 	for i := range m.pixels {
 		shift, divisor := of(stats[i%groups])

@@ -47,7 +47,7 @@ func (*Whiten) Fit(m *Images) (*Scaling, error) {
 		return nil, fmt.Errorf("got %d fitted samples, want at least 2", m.n)
 	}
 	mean, covariance := m.moments()
-	exact := m.wide != nil && slices.ContainsFunc(m.statistics(n), statistic.close)
+	exact := m.isWide() && slices.ContainsFunc(m.statistics(n), statistic.close)
 	var eigen mat.EigenSym
 	if !eigen.Factorize(mat.NewSymDense(n, covariance), true) {
 		return nil, fmt.Errorf("the eigenvalues of the covariance do not converge; take scale = %q", "standardise")

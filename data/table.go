@@ -47,6 +47,8 @@ type tablePart struct {
 	kind string // type of its values in NPY's notation: "f4"
 	path string // its file, if there is no other array in it
 	read func(exact bool) (array, error)
+
+	extents []extent // where the values are, in row order; nil if they must be read at once
 }
 
 // Opened is a file of samples of which only the header was read: arrays, a table, images or a sparse matrix.
@@ -60,6 +62,7 @@ type Opened struct {
 	images   *listing  // the images of a folder
 	file     File      // the file with its checksum, if it was read completely
 	loose    bool      // it belongs to no data set
+	shards   []Opened  // the files of which it consists; nil if it is one file
 }
 
 // Array is an array of numbers, row by row.
@@ -94,12 +97,26 @@ func (o Opened) close() {
 	if o.contents != nil {
 		_ = o.contents.Close() // nothing was written
 	}
+	for _, shard := range o.shards {
+		shard.close()
+	}
 }
 
 // checksum returns the file with its checksum.
 func (o Opened) checksum(ctx context.Context) (File, error) {
 	if o.file.Path != "" {
 		return o.file, nil
+	}
+	if o.shards != nil {
+		var files []File
+		for _, shard := range o.shards {
+			file, err := shard.checksum(ctx)
+			if err != nil {
+				return file, badFile("", shard.path, err)
+			}
+			files = append(files, file)
+		}
+		return combined(o.path, files), nil
 	}
 	return streamFile(ctx, o.path, math.MaxInt64-1, func([]byte, int64) {})
 }
@@ -114,6 +131,9 @@ var (
 // open opens the file or folder of the samples.
 func (r reading) open(ctx context.Context) (o Opened, err error) {
 	info, err := os.Stat(r.File)
+	if errors.Is(err, os.ErrNotExist) && isGlob(r.File) {
+		return r.openShards(ctx)
+	}
 	if err != nil {
 		return o, err
 	}
@@ -162,9 +182,7 @@ func (r reading) table(ctx context.Context) (t table, err error) {
 		file, err = o.checksum(ctx)
 		t.files = append(t.files, file)
 	}
-	if o.contents != nil {
-		err = cmp.Or(err, o.contents.unchanged())
-	}
+	err = cmp.Or(err, o.unchanged())
 	if err == nil {
 		err = t.complete(r.shape)
 	}
@@ -195,7 +213,7 @@ func (o Opened) table(ctx context.Context, r reading) (t table, err error) {
 	if err != nil {
 		return t, err
 	}
-	if t.values, err = t.read(samples, r.Scale.subtracts()); err != nil {
+	if err := t.readValues(ctx, samples, r); err != nil {
 		return t, err
 	}
 	if err := t.readLabels(ctx, o, samples, r); err != nil {
@@ -206,6 +224,70 @@ func (o Opened) table(ctx context.Context, r reading) (t table, err error) {
 	}
 	t.names, err = t.textsOf(ctx, o, samples, nameNames)
 	return t, err
+}
+
+// readValues reads the values of the samples, or keeps them on disk if they do not fit into the budget.
+func (t *table) readValues(ctx context.Context, samples *tablePart, r reading) (err error) {
+	budget := r.exceeded(samples)
+	if budget == 0 || r.loose && !r.readsInParts(samples) {
+		t.values, err = t.read(samples, r.Scale.subtracts())
+		return err
+	}
+	if !r.readsInParts(samples) {
+		return &Error{Path: r.File, Problem: fmt.Sprintf("its values do not fit into memory = %q, and cannot be read in parts", r.Memory),
+			Hint: "save them as .npy (row-major, not compressed) or .safetensors without missing entries, or want a larger budget"}
+	}
+	d, err := r.newDisk(samples.extents, budget)
+	if err != nil {
+		return err
+	}
+	t.values = array{dims: samples.dims, disk: d}
+	all := t.values
+	if d.channels > 0 {
+		all = all.channelsLast()
+	}
+	m, err := all.onDisk(dropOneChannel(all.dims[1:]))
+	if err != nil {
+		return err
+	}
+	files, spans, err := d.scan(ctx, m)
+	if t.values.spans = spans; err == nil {
+		t.files = append(t.files, combined(r.File, files))
+	}
+	return err
+}
+
+// looseBudget is the budget for a file that belongs to no data set.
+const looseBudget = 1 << 30
+
+// exceeded returns the budget for the samples of a split if their values in memory would exceed it, otherwise 0.
+func (r reading) exceeded(samples *tablePart) int64 {
+	budget := int64(r.Memory)
+	if r.HasTest() && !r.loose {
+		budget /= 2
+	}
+	if r.loose && budget == 0 {
+		budget = looseBudget
+	}
+	size := 4
+	switch kind := samples.kind; {
+	case kind == "u1":
+		size = 1
+	case kind == "f8" || typeOf(kind) == Whole:
+		size = 4
+		if r.Scale.subtracts() {
+			size += 8
+		}
+	}
+	if _, length, err := arrayBytes(samples.dims, size); budget == 0 || err != nil || length <= budget {
+		return 0
+	}
+	return budget
+}
+
+// readsInParts reports whether the values of the samples need not be in memory.
+func (r reading) readsInParts(samples *tablePart) bool {
+	return samples.extents != nil && r.Missing == "" && len(samples.dims) >= 2 && len(samples.dims) <= 4
 }
 
 // read reads the values of an array, and records its file if it has one of its own.
@@ -300,6 +382,14 @@ func (o Opened) part(ctx context.Context, name string, usual []string) (*tablePa
 		return namedPart(o.parts, name, usual)
 	case name == "" || o.loose:
 		return nil, nil
+	}
+	if _, err := os.Stat(name); errors.Is(err, os.ErrNotExist) && isGlob(name) {
+		r := reading{Files: Files{Kind: "npy", File: name}}
+		other, err := r.openShards(ctx)
+		if err != nil {
+			return nil, badFile("", name, err)
+		}
+		return &other.parts[0], nil
 	}
 	other, err := openArray(ctx, name, nil)
 	if err != nil {

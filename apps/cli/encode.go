@@ -18,6 +18,7 @@ import (
 	"tessera/data"
 	"tessera/internal/train/folder"
 	"tessera/internal/vectors"
+	"tessera/internal/volume"
 	"tessera/losses"
 )
 
@@ -74,30 +75,53 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.Value) {
 		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, known))
 	}
-	values, err := encoded(cmd, r, f.Value, rows, columns)
-	if err != nil {
-		return err
-	}
-	if f.Value == losses.Output {
-		values = restored(r, values, rows)
-		f.warnCoarse(cmd, r, format, rows)
-	}
 	name, shape := f.Value, r.ShapeOf(f.Value)
 	if name == losses.Code {
 		name, shape = "codes", []int{r.Units()}
 	} else if format == "csv" || len(shape) == 0 { // one column for each number
-		shape = []int{len(values) / max(1, rows.Len())}
+		shape = []int{volume.Of(shape)}
 	}
-	return f.write(cmd, name, shape, values, rows)
+	if f.Value == losses.Output && r.Scaling().IsExact() { // which is written with all digits
+		var values []float32
+		err := encoded(cmd, r, f.Value, rows, columns, func(some []float32) error {
+			values = append(values, some...)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		values = restored(r, values, rows)
+		f.warnCoarse(cmd, r, format, rows)
+		return f.write(cmd, name, shape, values, rows)
+	}
+	var failed error // of the model, not of the file
+	err = data.WritePieces(f.Out, name, shape, rows.Len(), func(do func([]float32) error) error {
+		var broken error
+		err := encoded(cmd, r, f.Value, rows, columns, func(some []float32) error {
+			broken = do(some)
+			return broken
+		})
+		if broken == nil {
+			failed = err
+		}
+		return err
+	}, *rows)
+	switch {
+	case failed != nil:
+		return failed
+	case err != nil:
+		return writing(f.Out, err)
+	}
+	return cmd.wrote(f.Out)
 }
 
-// encoded returns a value of the model for the samples of a file. Rows of a sparse matrix are encoded in blocks, so that their
-// other entries are never all in memory.
-func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []data.Column) (values []float32, err error) {
+// encoded passes a value of the model for the samples of a file to do, in blocks, so that neither all entries of a sparse matrix nor all
+// results are ever in memory.
+func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []data.Column, do func(values []float32) error) error {
 	const together, most = 256, 1 << 21 // samples that a baseline encodes together; values of a block
 	block := rows.Len()
-	if rows.Sparse() && !slices.ContainsFunc(columns, func(c data.Column) bool { return c.Drawn }) {
-		block = max(1, most/rows.Pixels()/together) * together
+	if !slices.ContainsFunc(columns, func(c data.Column) bool { return c.Drawn }) {
+		block = max(1, most/max(rows.Pixels(), volume.Of(r.ShapeOf(name)))/together) * together
 	}
 	for from := 0; from < rows.Len() || from == 0; from += max(block, 1) {
 		part := *rows
@@ -110,15 +134,17 @@ func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []
 		}
 		all, err := given(cmd, r, &part, columns)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		some, err := r.Centred().ValueOf(name, all)
-		if err != nil {
-			return nil, err
+		if err == nil {
+			err = do(some)
 		}
-		values = append(values, some...)
+		if err != nil {
+			return err
+		}
 	}
-	return values, nil
+	return nil
 }
 
 // given returns the values of the columns for the samples of a file, for the coder [tessera.Coder.Centred]. It prints a note that names the columns drawn at random.
@@ -258,7 +284,7 @@ func readSamples(cmd *Call, r *tessera.Run, path string, columns ...data.Column)
 	warn(cmd, rows.Notes...)
 	low, high := r.Range()
 	var values []float32
-	if rows.Sparse() {
+	if rows.Sparse() || rows.OnDisk() {
 		least, most := rows.Scaled(nil).Range()
 		values = []float32{least, most}
 	} else {

@@ -191,7 +191,7 @@ func (s *Sweep) trial(ctx context.Context, declared config.Trial) (*Trial, error
 	if err != nil {
 		return nil, err
 	}
-	if s.rows[images] == nil && !images.Sparse() { // of a sparse matrix few rows are measured
+	if s.rows[images] == nil && !images.Sparse() && !images.OnDisk() { // of a sparse matrix few rows are measured
 		s.rows[images] = images.Float32()
 	}
 	if t.ID, err = s.Standalone(t).Identity(); err != nil {

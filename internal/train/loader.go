@@ -108,12 +108,7 @@ func (l *loader) Take() (*batch, error) {
 
 // shuffle sets the order of the images for the pass.
 func (l *loader) shuffle() {
-	for i := range l.order {
-		l.order[i] = i
-	}
-	random.Stream(l.seed, "shuffle", uint64(l.epoch*l.passes+l.position/len(l.order))).Shuffle(len(l.order), func(i, j int) {
-		l.order[i], l.order[j] = l.order[j], l.order[i]
-	})
+	l.images.Shuffle(l.order, random.Stream(l.seed, "shuffle", uint64(l.epoch*l.passes+l.position/len(l.order))))
 }
 
 // choose selects the images of the next batch; after the last epoch there are none.

@@ -59,7 +59,7 @@ func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, n
 		if err != nil {
 			return nil, err
 		}
-		if !images.Sparse() { // few rows of a sparse matrix are measured
+		if !images.Sparse() && !images.OnDisk() { // few rows of a sparse matrix are measured
 			one.rows = map[*data.Images][]float32{images: images.Float32()}
 		}
 	}

@@ -48,7 +48,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 
 // Measure measures a trained model on a sample, with the seed and the KL target of the model. It returns a [*data.Error] if a
 // chosen metric needs labels that the images lack, and the errors of [metrics.Evaluate]. Of a sparse matrix it measures at
-// most 2^21 entries, including missing ones, in evenly spaced rows.
+// most 2^21 entries, including missing ones, in evenly spaced rows; of samples on disk, at most 10,000 and 2^23 values.
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (r *metrics.Result, err error) {
 	if m == nil || s == nil || s.Images == nil {
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
@@ -56,6 +56,9 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	rows, images := s.Rows, s.Images
 	if images.Sparse() && rows == nil {
 		images = Spread(images, max(1, mostDense/images.Pixels()))
+	}
+	if images.OnDisk() && rows == nil {
+		images = Spread(images, min(MostFitted, max(1, mostOnDisk/images.Pixels())))
 	}
 	if rows == nil {
 		rows = images.Float32()
@@ -106,6 +109,9 @@ func judging(m *config.Model, chosen metrics.Selection) (metrics.Selection, erro
 	}
 	return chosen.Add(first), err
 }
+
+// mostOnDisk is the maximum number of values that are measured of samples that do not fit into memory.
+const mostOnDisk = 1 << 23
 
 // mostDense is the maximum number of values, including missing ones, that are measured of a sparse matrix.
 const mostDense = 1 << 21

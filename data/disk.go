@@ -1,0 +1,425 @@
+package data
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"sync"
+
+	"tessera/internal/engine/kernel"
+	"tessera/internal/vectors"
+)
+
+// extent is the place of the values of an array in a file that is not compressed.
+type extent struct {
+	path string
+	at   int64 // offset of the first value
+	last bool  // they end with the file
+	arrayHeader
+}
+
+// disk contains the rows of arrays that do not fit into the budget of a data set, one array after the other. It reads blocks of
+// successive rows, of which it keeps those that were used last. A row has the values that it would have in memory.
+type disk struct {
+	extents  []extent
+	files    []*os.File
+	opened   []os.FileInfo
+	starts   []int // first row of each extent, then the number of rows
+	blocks   []int // first block of each extent
+	n        int   // number of rows, fewer than there are after [Images.First]
+	pixels   int
+	size     int     // bytes of a row
+	rows     int     // rows of a block
+	divisor  float32 // which values are divided by; 0 for none
+	channels int     // of images whose channels come first; otherwise 0
+	exact    bool    // numbers are also read in float64
+
+	low, high []float64 // smallest and largest number of each value of a row, before an exact scaling in float64
+	held      *heldBlocks
+}
+
+// heldBlocks contains the blocks that are in memory.
+type heldBlocks struct {
+	mu    sync.Mutex
+	most  int // number of blocks that may be held
+	clock uint64
+	all   map[int]*heldBlock
+	spare [][]byte
+}
+
+type heldBlock struct {
+	read  sync.Once
+	bytes []byte
+	err   error
+	users int    // goroutines that read it now
+	used  uint64 // time of the last use
+}
+
+const (
+	mostBlock  = 1 << 20 // bytes of a block, if the budget has room for leastHeld
+	leastHeld  = 64      // blocks
+	blockSpare = 8       // one block more for this many blocks in the buffer, so that a block is dropped only after its last row
+)
+
+// newDisk returns the rows of extents of equal type and shape for a budget. r contains the keys that change values.
+func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
+	width, err := extents[0].valueSize()
+	if err != nil {
+		return nil, err
+	}
+	d := &disk{extents: extents, divisor: r.Scale.divisor(), starts: []int{0}}
+	if d.pixels, err = product(extents[0].dims[1:]); err != nil {
+		return nil, err
+	}
+	if len(extents[0].dims) == 4 && r.Axes == channelsFirst {
+		d.channels = extents[0].dims[1]
+	}
+	if kind := extents[0].kind; kind == "u1" {
+		d.divisor = 0 // bytes are value / 255 anyway
+	} else {
+		d.exact = r.Scale.subtracts() && (kind == "f8" || d.isWhole())
+	}
+	d.size = width * d.pixels
+	for _, e := range extents {
+		d.starts = append(d.starts, d.starts[len(d.starts)-1]+e.dims[0])
+	}
+	d.n = d.starts[len(extents)]
+	room := budget/2 - 3*8*int64(d.n) // for the order of the samples and the list of those that are fitted; the other half is the garbage collector's
+	block := max(int64(d.size), min(mostBlock, room/leastHeld))
+	if room/block < blockSpare+1 {
+		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want a larger budget"}
+	}
+	d.rows = int(block) / d.size
+	d.held = &heldBlocks{most: int(room / int64(d.rows*d.size)), all: map[int]*heldBlock{}}
+	blocks := 0
+	for _, e := range extents {
+		f, err := os.Open(e.path)
+		if err != nil {
+			return nil, badFile("", e.path, err)
+		}
+		info, err := f.Stat()
+		if err != nil {
+			return nil, badFile("", e.path, err)
+		}
+		if want, got := int64(e.dims[0])*int64(d.size), info.Size()-e.at; got < want || e.last && got != want {
+			return nil, badFile("", e.path, errSize(want, got))
+		}
+		d.files, d.opened, d.blocks = append(d.files, f), append(d.opened, info), append(d.blocks, blocks)
+		blocks += (e.dims[0] + d.rows - 1) / d.rows
+	}
+	return d, nil
+}
+
+// place returns the extent of a row and its number in it.
+func (d *disk) place(row int) (extent, local int) {
+	k, found := slices.BinarySearch(d.starts, row)
+	if !found {
+		k--
+	}
+	for k+1 < len(d.starts) && d.starts[k+1] == row { // arrays without rows
+		k++
+	}
+	return k, row - d.starts[k]
+}
+
+// block returns the number of the block of a row.
+func (d *disk) block(row int) int {
+	k, local := d.place(row)
+	return d.blocks[k] + local/d.rows
+}
+
+// acquire returns the bytes of a row, which the caller releases, and their type. A file that cannot be read any more panics with an
+// [*Error].
+func (d *disk) acquire(row int) (held *heldBlock, b []byte, of arrayHeader) {
+	k, local := d.place(row)
+	h, number := d.held, d.blocks[k]+local/d.rows
+	h.mu.Lock()
+	held = h.all[number]
+	if held == nil {
+		held = &heldBlock{}
+		h.makeRoom()
+		if last := len(h.spare) - 1; last >= 0 {
+			held.bytes, h.spare = h.spare[last], h.spare[:last]
+		}
+		h.all[number] = held
+	}
+	h.clock++
+	held.users++
+	held.used = h.clock
+	h.mu.Unlock()
+	held.read.Do(func() { held.bytes, held.err = d.read(held.bytes, k, local/d.rows*d.rows) })
+	if held.err != nil {
+		panic(badFile("", d.extents[k].path, held.err))
+	}
+	at := local % d.rows * d.size
+	return held, held.bytes[at : at+d.size], d.extents[k].arrayHeader
+}
+
+func (d *disk) release(held *heldBlock) {
+	d.held.mu.Lock()
+	held.users--
+	d.held.mu.Unlock()
+}
+
+// makeRoom drops the block that was not used for the longest time if there are too many.
+func (h *heldBlocks) makeRoom() {
+	for len(h.all) >= h.most {
+		oldest := -1
+		for k, b := range h.all {
+			if b.users == 0 && (oldest < 0 || b.used < h.all[oldest].used) {
+				oldest = k
+			}
+		}
+		if oldest < 0 {
+			return
+		}
+		if b := h.all[oldest].bytes; b != nil {
+			h.spare = append(h.spare, b)
+		}
+		delete(h.all, oldest)
+	}
+}
+
+// read reads the block of an extent that begins with a row, into memory that may be nil.
+func (d *disk) read(b []byte, k, from int) ([]byte, error) {
+	e := d.extents[k]
+	if info, err := d.files[k].Stat(); err != nil || info.Size() != d.opened[k].Size() || !info.ModTime().Equal(d.opened[k].ModTime()) {
+		return nil, errors.Join(err, errors.New("has changed while it was read"))
+	}
+	if b == nil {
+		b = make([]byte, d.rows*d.size)
+	}
+	b = b[:min(d.rows, e.dims[0]-from)*d.size]
+	_, err := d.files[k].ReadAt(b, e.at+int64(from)*int64(d.size))
+	return b[:len(b):cap(b)], err
+}
+
+// copyRow writes the values of a row.
+func (d *disk) copyRow(dst []float32, row int) {
+	held, b, of := d.acquire(row)
+	d.decode(dst, b, of)
+	d.release(held)
+}
+
+// decode converts the bytes of rows as an array in memory is converted.
+func (d *disk) decode(dst []float32, b []byte, of arrayHeader) {
+	switch {
+	case of.kind == "u1":
+		kernel.Float32().FromBytes(dst, b)
+	case of.kind == "b2":
+		for i := range dst {
+			dst[i] = fromBrain(of.order.Uint16(b[2*i:]))
+		}
+	case of.kind == "f2" && of.order == binary.LittleEndian:
+		for i := range dst {
+			dst[i] = fromHalf(binary.LittleEndian.Uint16(b[2*i:]))
+		}
+	case of.kind == "f4" && of.order == binary.LittleEndian:
+		for i := range dst {
+			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
+		}
+	case of.kind[0] == 'f':
+		a := array{floats: dst[:0]}
+		a.appendFloats(of, b, len(b)/len(dst))
+	default:
+		for i, n := range integers(b, len(b)/len(dst), of.order, len(dst), of.kind[0] == 'i') {
+			dst[i] = float32(n)
+		}
+	}
+	if d.divisor != 0 {
+		for i := range dst {
+			dst[i] /= d.divisor
+		}
+	}
+	if d.channels > 0 {
+		for from := 0; from < len(dst); from += d.pixels {
+			copy(dst[from:], moveChannels(dst[from:from+d.pixels], 1, d.channels, d.pixels/d.channels))
+		}
+	}
+}
+
+// wide returns the values of a row as they are in the file, in float64.
+func (d *disk) wide(b []byte, of arrayHeader) (values []float64) {
+	values = make([]float64, d.pixels)
+	if of.kind == "f8" {
+		for i := range values {
+			values[i] = math.Float64frombits(of.order.Uint64(b[8*i:]))
+		}
+	} else {
+		for i, n := range integers(b, len(b)/d.pixels, of.order, d.pixels, of.kind[0] == 'i') {
+			values[i] = float64(n)
+		}
+	}
+	if d.channels > 0 {
+		values = moveChannels(values, 1, d.channels, d.pixels/d.channels)
+	}
+	return values
+}
+
+// scan reads all files once, for their checksums, the ranges of the values and the first number that is not finite, whose place it
+// names by m.
+func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err error) {
+	low, high := slices.Repeat([]float32{float32(math.Inf(1))}, d.pixels), slices.Repeat([]float32{float32(math.Inf(-1))}, d.pixels)
+	kind := d.extents[0].kind
+	if kind == "f8" || d.isWhole() {
+		s = newSpans(d.pixels)
+	}
+	row, values := 0, make([]float32, d.pixels)
+	var problem error
+	see := func(b []byte, of arrayHeader) {
+		d.decode(values, b, of)
+		sum := float32(0)
+		for i, v := range values {
+			low[i], high[i] = min(low[i], v), max(high[i], v)
+			sum += v - v
+		}
+		if s != nil {
+			for i, v := range d.wide(b, of) {
+				s.add(i, v)
+			}
+		}
+		if i := slices.IndexFunc(values, func(v float32) bool { return v-v != 0 }); sum != 0 && i >= 0 && problem == nil {
+			if problem = s.overflow(); problem == nil {
+				problem = fmt.Errorf("%s: got %v, want a finite number%s", m.Place(row, i), values[i], hintOf(values[i]))
+			}
+		}
+		row++
+	}
+	for k, e := range d.extents {
+		skip, left, rest := e.at, int64(e.dims[0])*int64(d.size), []byte(nil)
+		file, err := streamFile(ctx, e.path, math.MaxInt64-1, func(piece []byte, _ int64) {
+			n := min(skip, int64(len(piece)))
+			piece, skip = piece[n:], skip-n
+			piece = piece[:min(left, int64(len(piece)))]
+			left -= int64(len(piece))
+			if n := min(len(piece), d.size-len(rest)); len(rest) > 0 {
+				rest, piece = append(rest, piece[:n]...), piece[n:]
+				if len(rest) == d.size {
+					see(rest, e.arrayHeader)
+					rest = rest[:0]
+				}
+			}
+			for ; len(piece) >= d.size; piece = piece[d.size:] {
+				see(piece[:d.size], e.arrayHeader)
+			}
+			rest = append(rest, piece...)
+		})
+		if err == nil && left > 0 {
+			err = io.ErrUnexpectedEOF
+		}
+		if err = errors.Join(err, problem); err != nil {
+			return nil, nil, badFile("", d.extents[k].path, err)
+		}
+		files = append(files, file)
+	}
+	if d.low, d.high = vectors.Wide(low), vectors.Wide(high); d.exact {
+		d.low, d.high = s.low, s.high
+	}
+	return files, s, nil
+}
+
+// isWhole reports whether the values are whole numbers, but not bytes.
+func (d *disk) isWhole() bool {
+	kind := d.extents[0].kind
+	return kind == "b1" || kind[0] == 'i' || kind[0] == 'u' && kind != "u1"
+}
+
+// onDisk returns rows on disk as images; see [array.images].
+func (a array) onDisk(shape []int) (*Images, error) {
+	pixels, err := product(shape)
+	return &Images{Shape: slices.Clone(shape), pixels: pixels, n: a.dims[0], disk: a.disk}, err
+}
+
+// isWide reports whether values can be read in float64 as they are in the file.
+func (m *Images) isWide() bool { return m.wide != nil || m.disk != nil && m.disk.exact }
+
+// wideOf returns such values of a row.
+func (m *Images) wideOf(row int) []float64 {
+	if m.disk != nil {
+		held, b, of := m.disk.acquire(row)
+		defer m.disk.release(held)
+		return m.disk.wide(b, of)
+	}
+	return m.wide[row*m.pixels : (row+1)*m.pixels]
+}
+
+// isBytes reports whether values are bytes, which represent value/255.
+func (m *Images) isBytes() bool {
+	return m.bytes != nil || m.disk != nil && m.disk.extents[0].kind == "u1"
+}
+
+// OnDisk reports whether the values are read from files when they are needed, because they do not fit into the budget.
+func (m *Images) OnDisk() bool { return m != nil && m.disk != nil }
+
+// isAffine reports whether every value is multiplied by a factor, after a number is subtracted.
+func (s *Scaling) isAffine() bool { return len(s.Steps) == 0 && s.Mix == nil }
+
+// diskRange returns the range of all values of the files, scaled. It may exceed that of the samples of a subset.
+func (m *Images) diskRange() (low, high float32) {
+	ends := make([]float32, 0, 2*m.pixels)
+	for _, end := range [][]float64{m.disk.low, m.disk.high} {
+		row := vectors.Narrow(end)
+		if m.scaling.IsExact() {
+			m.scaling.Centre(row, end)
+			m.scaling.ApplyCentred(row)
+		} else {
+			m.scaling.Apply(row)
+		}
+		ends = append(ends, row...)
+	}
+	return slices.Min(ends), slices.Max(ends)
+}
+
+// Shuffle draws an order of the samples: any order of samples in memory. Samples on disk are read in blocks in a random order. A
+// buffer holds as many blocks as the budget allows; each next sample is a random one of a random block in the buffer, and a block
+// without further samples is replaced by the next. Every sample occurs once.
+func (m *Images) Shuffle(order []int, r *rand.Rand) {
+	for i := range order {
+		order[i] = i
+	}
+	if m.disk == nil {
+		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+		return
+	}
+	var starts []int // of the samples that lie in one block
+	for i, last := 0, -1; i < m.n; i++ {
+		if block := m.disk.block(m.row(i)); block != last {
+			starts, last = append(starts, i), block
+		}
+	}
+	blocks := r.Perm(len(starts))
+	starts = append(starts, m.n)
+	next := func(list []int) []int {
+		list = list[:0]
+		if len(blocks) > 0 {
+			for i := starts[blocks[0]]; i < starts[blocks[0]+1]; i++ {
+				list = append(list, i)
+			}
+			blocks = blocks[1:]
+		}
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list
+	}
+	buffer := make([][]int, min(len(blocks), max(1, m.disk.held.most*blockSpare/(blockSpare+1))))
+	for k := range buffer {
+		buffer[k] = next(nil)
+	}
+	for i := range order {
+		k := r.IntN(len(buffer))
+		last := len(buffer[k]) - 1
+		order[i], buffer[k] = buffer[k][last], buffer[k][:last]
+		if last > 0 {
+			continue
+		}
+		if buffer[k] = next(buffer[k]); len(buffer[k]) == 0 {
+			buffer[k] = buffer[len(buffer)-1]
+			buffer = buffer[:len(buffer)-1]
+		}
+	}
+}
