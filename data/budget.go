@@ -14,7 +14,7 @@ type Budget int64
 var budgetUnits = []struct {
 	name string
 	size float64
-}{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}}
+}{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
 
 // leastBudget is the smallest budget.
 const leastBudget = 1 << 16
@@ -38,10 +38,10 @@ func (b *Budget) FromTOML(value any) error {
 		}
 	}
 	n, ok := parseNumber(number, ".")
-	if size := n * unit; !ok || !(size >= leastBudget && size < math.MaxInt64/2) {
+	if size := n * unit; !ok || !(size >= 1 && size < math.MaxInt64/2) {
 		return wrong
 	}
-	*b = Budget(n * unit)
+	*b = Budget(math.Round(n * unit))
 	return nil
 }
 
@@ -58,12 +58,9 @@ func (b Budget) String() string {
 	text := ""
 	for _, u := range budgetUnits {
 		n := float64(b) / u.size
-		if short := strconv.FormatFloat(n, 'f', -1, 64) + strings.Replace(u.name, "I", "i", 1); n >= 1 && Budget(n*u.size) == b && (text == "" || len(short) < len(text)) {
+		if short := strconv.FormatFloat(n, 'f', -1, 64) + strings.Replace(u.name, "I", "i", 1); n >= 1 && Budget(math.Round(n*u.size)) == b && (text == "" || len(short) < len(text)) {
 			text = short
 		}
-	}
-	if text == "" {
-		text = strconv.FormatFloat(float64(b)/1e3, 'f', -1, 64) + "KB"
 	}
 	return text
 }

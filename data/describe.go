@@ -115,6 +115,10 @@ func (m *Images) span(column string) (low, high float64, missing int) {
 		}
 		return low, high, missing
 	}
+	if m.disk != nil { // which has none that are missing
+		least, most := m.Range()
+		return float64(least), float64(most), 0
+	}
 	seen := 0
 	m.eachValue(func(_ int, v float64) { seen++; add(v) })
 	return low, high, m.n*m.pixels - seen

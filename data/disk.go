@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/numeral"
 	"tessera/internal/vectors"
 )
 
@@ -92,8 +93,8 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	d.n = d.starts[len(extents)]
 	room := budget/2 - 3*8*int64(d.n) // for the order of the samples and the list of those that are fitted; the other half is the garbage collector's
 	block := max(int64(d.size), min(mostBlock, room/leastHeld))
-	if room/block < blockSpare+1 {
-		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want a larger budget"}
+	if least := 2 * (budget/2 - room + (blockSpare+1)*int64(d.size)); budget < least {
+		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want at least " + numeral.Bytes(least)}
 	}
 	d.rows = int(block) / d.size
 	d.held = &heldBlocks{most: int(room / int64(d.rows*d.size)), all: map[int]*heldBlock{}}
@@ -114,6 +115,40 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 		blocks += (e.dims[0] + d.rows - 1) / d.rows
 	}
 	return d, nil
+}
+
+// describeMemory says whether the training samples fit into the budget, and else how they are read.
+func (r reading) describeMemory(ctx context.Context) (string, error) {
+	o, err := r.open(ctx)
+	defer o.close()
+	if err != nil {
+		return "", badFile(r.Kind, r.File, err)
+	}
+	samples, err := samplesOf(o.parts, r)
+	if err != nil || len(samples.dims) < 2 {
+		return "", badFile(r.Kind, r.File, err)
+	}
+	budget := r.exceeded(samples)
+	text := numeral.Of(max(1, len(samples.extents)), "array")
+	if budget == 0 {
+		return text + fmt.Sprintf(" of values that fit into memory = %q", r.Memory), nil
+	}
+	if !r.readsInParts(samples) {
+		return text, r.notInParts()
+	}
+	d, err := r.newDisk(samples.extents, budget)
+	if err != nil {
+		return text, err
+	}
+	blocks := d.blocks[len(d.blocks)-1] + (d.starts[len(d.starts)-1]-d.starts[len(d.starts)-2]+d.rows-1)/d.rows
+	return text + fmt.Sprintf(" of values that do not fit into memory = %q: read in %s of %s, of which %s are in memory; samples are shuffled among these", r.Memory,
+		numeral.Of(blocks, "block"), numeral.Bytes(int64(d.rows*d.size)), numeral.Count(min(blocks, d.held.most))), nil
+}
+
+// notInParts returns the error for values that do not fit into the budget.
+func (r reading) notInParts() error {
+	return &Error{Path: r.File, Problem: fmt.Sprintf("its values do not fit into memory = %q, and cannot be read in parts", r.Memory),
+		Hint: "save them as .npy (row-major, not compressed) or .safetensors without missing entries, or want a larger budget"}
 }
 
 // place returns the extent of a row and its number in it.

@@ -243,7 +243,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: written as %v, read as %d, %v", text, b.TOML(), again, err)
 		}
 	}
-	for _, wrong := range []any{"2", "GB", "-1GB", "1KB", "1e30TB", int64(5), "0x10GB", "infGB", "nanGB"} {
+	for _, wrong := range []any{"2", "GB", "-1GB", "0.1B", "1e30TB", int64(5), "0x10GB", "infGB", "nanGB"} {
 		var b Budget
 		if err := b.FromTOML(wrong); err == nil {
 			t.Errorf("%v: got %d, want an error", wrong, b)

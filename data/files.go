@@ -135,6 +135,7 @@ func (f *Files) Check() error {
 	wrong(f.Height > 0 && f.Width == 0, "height", "is given without width")
 	wrong(f.Width > 0 && f.Height == 0, "width", "is given without height")
 	wrong(!slices.Contains([]string{"", channelsLast, channelsFirst}, f.Axes), "axes", "got %q, want %q or %q", f.Axes, channelsLast, channelsFirst)
+	wrong(f.Memory != 0 && f.Memory < leastBudget, "memory", "got %s, want at least %s", f.Memory, Budget(leastBudget))
 	wrong(f.TestLabels != "" && !f.HasTest(), "test_labels", "is given without test samples")
 	wrong(len(f.TestColumns) > 0 && !f.HasTest(), "test_columns", "is given without test samples")
 	wrong(f.Labels != "" && f.Columns[LabelsColumn] != nil, "columns", "labels are named twice: leave out the key labels or the column")
@@ -285,6 +286,8 @@ func (f *Files) Describe(ctx context.Context) (text string, err error) {
 		})
 	case f.is(FolderFiles):
 		text, err = f.describeFolders(ctx)
+	case f.Memory > 0:
+		text, err = r.describeMemory(ctx)
 	case f.is(EntryFiles):
 		if header := headerOf(r.File); len(header) >= 3 {
 			text = inLine(fmt.Sprintf("rows %s, columns %s, values %s", cmp.Or(r.Row, header[0]), cmp.Or(r.Column, header[1]), cmp.Or(r.Value, header[2])))

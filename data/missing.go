@@ -188,7 +188,7 @@ func (m *Images) Raw() []float32 {
 // hiding returns the set with hidden entries: each with the probability Hide of the selection, or Leave entries of each sample. They depend
 // on the seed and the position in the file. A set that already has hidden entries is returned unchanged.
 func (s *Set) hiding(sel Selection, seed uint64) *Set {
-	if !sel.Hides() {
+	if !sel.Hides() || s.Train.OnDisk() || s.Test.OnDisk() {
 		return s
 	}
 	other := *s

@@ -104,6 +104,9 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	if sel.Hide > 0 && sel.Leave > 0 {
 		return Splits{}, &Error{Dataset: s.Name, Problem: "hide and leave both hide entries", Hint: "leave out one of these keys"}
 	}
+	if sel.Hides() && (s.Train.OnDisk() || s.Test.OnDisk()) {
+		return Splits{}, &Error{Dataset: s.Name, Problem: "entries of samples that do not fit into memory cannot be hidden", Hint: "leave out hide and leave, or want a larger memory"}
+	}
 	splits, err := s.hiding(sel, seed).split(sel, seed)
 	if err == nil {
 		err = splits.scale(s)

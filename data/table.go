@@ -234,8 +234,7 @@ func (t *table) readValues(ctx context.Context, samples *tablePart, r reading) (
 		return err
 	}
 	if !r.readsInParts(samples) {
-		return &Error{Path: r.File, Problem: fmt.Sprintf("its values do not fit into memory = %q, and cannot be read in parts", r.Memory),
-			Hint: "save them as .npy (row-major, not compressed) or .safetensors without missing entries, or want a larger budget"}
+		return r.notInParts()
 	}
 	d, err := r.newDisk(samples.extents, budget)
 	if err != nil {
