@@ -18,7 +18,17 @@ const (
 	mostQueries  = 1_000_000
 )
 
-// Score takes the steps of pgd along a gradient that is estimated from finite differences of the objective of the logits.
+// Score takes the steps of pgd along a gradient of the objective f of the logits that is estimated from finite differences, with h
+// = 0.001 of the range of the values:
+//
+//	coordinates: (f(x + h e_i) - f(x - h e_i)) / 2h for every value i
+//	nes, spsa: the mean of (f(x + hu) - f(x - hu)) u / 2h over normal directions u, over random signs u
+//
+// An estimate takes 2 queries for each direction or value, and one more looks at the new sample; the number of steps follows from
+// the queries.
+//
+// Sources: Ilyas, Engstrom, Athalye and Lin, Black-box Adversarial Attacks with Limited Queries and Information, 2018; Uesato et al.,
+// Adversarial Risk and the Dangers of Evaluating Against Weak Attacks, 2018 (spsa).
 type Score struct {
 	Queries   int       `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one image"`
 	Estimator Estimator `toml:"estimator" doc:"how score estimates gradients"`

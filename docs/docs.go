@@ -4,9 +4,9 @@ package docs
 
 import "embed"
 
-// Pages contains the Markdown pages of this folder.
+// Pages contains the Markdown pages of this folder and of the guide.
 //
-//go:embed *.md
+//go:embed *.md guide/*.md
 var Pages embed.FS
 
 // Declarations contains the files of models and sweeps of pages that train models which are not shipped.

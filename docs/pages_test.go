@@ -169,7 +169,7 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 	for _, source := range sources {
 		examples += trimmed(read(t, strings.TrimPrefix(source, "../")))
 	}
-	for file, least := range map[string]int{"README.md": 2, "docs/from-go.md": 3, "docs/adding-a-part.md": 17} {
+	for file, least := range map[string]int{"README.md": 2, "docs/from-go.md": 2, "docs/guide/service.md": 3, "docs/adding-a-part.md": 17} {
 		snippets := blocks(read(t, file), "go")
 		if len(snippets) < least {
 			t.Errorf("%s: %d snippets, want at least %d", file, len(snippets), least)
@@ -182,20 +182,20 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 	}
 }
 
-func TestTheErrorOfTheTourIsWhatItsModelGives(t *testing.T) {
-	text := read(t, "docs/tour.md")
+func TestTheErrorOfTheFirstModelIsWhatItGives(t *testing.T) {
+	text := read(t, "docs/guide/first-model.md")
 	models, err := config.Load("models.toml", []byte(strings.Replace(blocks(text, "toml")[0], "units ", "unitz ", 1)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var found *table.Diagnostics
-	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```text\n"+found.Error()+"\n```") {
-		t.Errorf("docs/tour.md does not show\n%v", err)
+	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```console\n"+found.Error()+"\n```") {
+		t.Errorf("docs/guide/first-model.md does not show\n%v", err)
 	}
 }
 
 func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
-	for _, page := range []string{"docs/models.md", "docs/sweeps.md", "docs/many-machines.md"} {
+	for _, page := range []string{"docs/models.md", "docs/sweeps.md"} {
 		found := blocks(read(t, page), "toml")
 		if len(found) == 0 {
 			t.Errorf("%s has no declarations", page)

@@ -33,7 +33,7 @@ func (f *docsCommand) Help() Help {
 		Long: "Write into DIR:\n" +
 			"  man1/         man pages; `man -M DIR tessera-train` shows one\n" +
 			"  completions/  completions for bash, zsh, fish and PowerShell\n" +
-			"  *.md          the documentation: models.md explains models.toml, adding-a-part.md how to write a part in Go",
+			"  *.md          the documentation: guide has a page for each task, models.md explains models.toml, adding-a-part.md how to write a part in Go",
 		Examples: []string{"tessera docs ~/.local/share/tessera", "MANPATH=~/.local/share/tessera: man tessera"},
 	}
 }
@@ -62,8 +62,9 @@ func docFiles(root *cobra.Command) map[string]func(io.Writer) error {
 		"completions/tessera.ps1":  root.GenPowerShellCompletionWithDesc,
 	}
 	manPages(root, files)
-	pages, _ := fs.Glob(docs.Pages, "*.md") // the pattern is well formed
-	for _, page := range pages {
+	pages, _ := fs.Glob(docs.Pages, "*.md") // the patterns are well formed
+	guide, _ := fs.Glob(docs.Pages, "guide/*.md")
+	for _, page := range append(pages, guide...) {
 		files[page] = func(w io.Writer) error {
 			text, err := docs.Pages.ReadFile(page)
 			if err == nil {

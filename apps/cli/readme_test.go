@@ -1,15 +1,21 @@
 package cli
 
 import (
+	"errors"
+	"math"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"tessera/data"
 )
 
-// The commands of README.md are run in one folder, from top to bottom, on the table of docs/your-data.md.
+// The commands of README.md are run in one folder, from top to bottom, on the table of docs/guide/table.md.
 func TestTheCommandsOfREADMEWork(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -27,50 +33,114 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 	b.made("runs/swimmer-parts/atoms.png", "spectra.html")
 }
 
-// The commands of the tour are run in one folder, from top to bottom.
-func TestTheCommandsOfTheTourWork(t *testing.T) {
+// The pages of the guide are followed from top to bottom, those of one line in one folder: their files are written, their
+// commands are run, and what they show is compared with what is printed.
+func TestTheGuideIsWhatItsCommandsPrint(t *testing.T) {
 	t.Parallel()
-	b := newBench(t)
-	b.shipped()
-	if err := data.WriteImages(b.path("images.npy"), []int{32, 32}, swimmer(t)); err != nil {
-		t.Fatal(err)
+	walks := [][]string{{"first-model"}, {"photos"}, {"table", "how-many"}, {"topics"}, {"classify"}, {"complete"}, {"recommend"}, {"generate"}, {"service"}, {"many-machines"}}
+	pages, err := filepath.Glob("../../docs/guide/*.md")
+	if err != nil || len(pages) != len(slices.Concat(walks...)) {
+		t.Errorf("%d pages in docs/guide, %d are followed: %v", len(pages), len(slices.Concat(walks...)), err)
 	}
-	for _, line := range b.commands("docs/tour.md", 15) {
-		if line == "tessera check" { // the section on the reader's own models begins
-			b.write("models.toml", block(documented(t, "docs/tour.md"), "toml"))
-		}
-		printed := b.readme(line)
-		if line == "tessera train sparse-bars" {
-			b.contains("what the reader's own model prints", strings.Join(strings.Fields(printed), " "), "row 8 of 8", "column 8 of 8")
-		}
+	for _, walk := range walks {
+		t.Run(walk[0], func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			b.shipped()
+			if walk[0] == "photos" {
+				if err := data.WriteImages(b.path("photos"), []int{32, 32}, swimmer(t)); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, page := range walk {
+				b.walk("docs/guide/" + page + ".md")
+			}
+		})
 	}
-	b.made("pictures/00000.png", "runs/sparse-bars")
 }
 
-// The page about one's own data is executed from top to bottom: its table, its declarations and its conclusions.
-func TestTheCommandsOfYourDataWork(t *testing.T) {
-	t.Parallel()
-	text := documented(t, "docs/your-data.md")
-	b := newBench(t)
-	b.spectra()
-	b.write("models.toml", block(text, "toml"))
-	for _, line := range b.commands("docs/your-data.md", 10) {
-		printed := strings.Join(strings.Fields(b.readme(line)), " ")
-		switch line {
-		case "tessera check": // but for the last line, which counts the shipped models
-			lines := strings.SplitAfter(b.readme(line), "\n")
-			b.contains("the page has what check prints", text, "```text\n"+strings.Join(lines[:len(lines)-2], ""))
-		case "tessera train spectra-8":
-			b.contains(line, printed, "useful_units 6 6")
-		case "tessera sweep units":
-			b.contains(line, printed, "spectra 6 3 of 3 1.5", "spectra 5 3 of 3 0.00")
-		case "tessera rank spectra-nmf --ranks 4,5,6,7,8":
-			b.contains(line, printed, "least, fewest within one standard error 7")
-		case "tessera compare sweeps/against-nmf":
-			b.contains(line, printed, "A and B 0.99")
+// walk does what a page says: it writes the blocks of awk and TOML as make.awk and models.toml, runs the lines of shell blocks,
+// and compares blocks of text with what the commands before them printed.
+func (b *bench) walk(page string) {
+	b.Helper()
+	text := documented(b.T, page)
+	if strings.Contains(text, "fashion-mnist") && os.Getenv(data.EnvDir) == "" {
+		b.Skipf("left out, %s is not set", data.EnvDir)
+	}
+	var printed string
+	for i, part := range strings.Split("\n"+text, "\n```") {
+		language, block, _ := strings.Cut(part, "\n")
+		if i%2 == 0 {
+			continue // between blocks
+		}
+		switch language {
+		case "awk":
+			b.write("make.awk", block+"\n")
+		case "toml":
+			b.write("models.toml", block+"\n")
+		case "sh":
+			printed = ""
+			for line := range strings.Lines(block) {
+				printed += b.readme(strings.TrimSpace(line))
+			}
+		case "text":
+			if missing := unprinted(block, printed); printed != "" && missing != "" {
+				b.Errorf("%s shows a line that its commands do not print: %s\nprinted:\n%s", page, missing, printed)
+			}
 		}
 	}
-	b.made("curves.png", "atoms.png", "spectra.html", "codes.csv", "predicted.csv")
+}
+
+// number matches a number with its sign and exponent, without commas.
+var number = regexp.MustCompile(`[-+]?[0-9][0-9,]*(\.[0-9]+)?(e[-+]?[0-9]+)?`)
+
+// unprinted returns the first line of a block that the output does not have, in the order of the block. Lines are equal if their
+// words are, and their numbers up to a fifth, which other kernels may change; numbers after ± may be any. "..." stands for any lines.
+func unprinted(block, output string) string {
+	lines := strings.Split(output, "\n")
+	for want := range strings.Lines(block) {
+		if want = strings.TrimSpace(want); want == "" || want == "..." {
+			continue
+		}
+		at := slices.IndexFunc(lines, func(got string) bool { return alike(want, got) })
+		if at < 0 {
+			return want
+		}
+		lines = lines[at+1:]
+	}
+	return ""
+}
+
+func alike(want, got string) bool {
+	words := func(s string) string { return strings.Join(strings.Fields(number.ReplaceAllString(s, "#")), " ") }
+	if words(want) != words(got) {
+		return false
+	}
+	at, of := number.FindAllStringIndex(want, -1), number.FindAllString(got, -1)
+	for i, place := range at {
+		x, err1 := strconv.ParseFloat(strings.ReplaceAll(want[place[0]:place[1]], ",", ""), 64)
+		y, err2 := strconv.ParseFloat(strings.ReplaceAll(of[i], ",", ""), 64)
+		if errors.Join(err1, err2) != nil || math.Abs(x-y) > 0.2*max(math.Abs(x), math.Abs(y)) && !strings.HasSuffix(want[:place[0]], "± ") {
+			return false
+		}
+	}
+	return true
+}
+
+func TestLinesThatACommandDoesNotPrintAreFound(t *testing.T) {
+	const output = "run  runs/a\nmse  0.0100 ± 0.003  12,000\nunits  6\n"
+	for block, want := range map[string]string{
+		"run runs/a\n...\nunits  6\n":             "",
+		"mse 0.0104 ± 0.1  11,500\n":              "",
+		"mse 0.0140 ± 0.003  12,000\n":            "mse 0.0140 ± 0.003  12,000",
+		"units  6\nrun  runs/a\n":                 "run  runs/a",
+		"useful units  6\n":                       "useful units  6",
+		"run  runs/a\nunits  6 6\n":               "units  6 6",
+	} {
+		if got := unprinted(block, output); got != want {
+			t.Errorf("%q: got %q, want %q", block, got, want)
+		}
+	}
 }
 
 // documented returns the text of a page of the repository.
@@ -101,19 +171,11 @@ func (b *bench) commands(page string, least int) (lines []string) {
 	return lines
 }
 
-// spectra writes spectra.csv, the table of docs/your-data.md.
+// spectra writes spectra.csv, the table of docs/guide/table.md.
 func (b *bench) spectra() {
 	b.Helper()
-	awk, err := exec.LookPath("awk")
-	if err != nil {
-		b.Skip("left out: awk, which makes the table of the page, is not installed")
-	}
-	b.write("make.awk", block(documented(b.T, "docs/your-data.md"), "awk"))
-	table, err := exec.Command(awk, "-f", b.path("make.awk")).Output()
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.write("spectra.csv", string(table))
+	b.write("make.awk", block(documented(b.T, "docs/guide/table.md"), "awk"))
+	b.readme("awk -f make.awk > spectra.csv")
 }
 
 // made reports each missing file.
@@ -139,9 +201,24 @@ func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
 	}
 }
 
-// readme runs one line of README.md.
+// argument matches an argument of a shell command, with quoted parts.
+var argument = regexp.MustCompile(`([^\s']|'[^']*')+`)
+
+// readme runs a line of a page: a command of tessera, or awk, whose output goes into a file.
 func (b *bench) readme(line string) (stdout string) {
 	b.Helper()
+	if file, ok := strings.CutPrefix(line, "awk -f make.awk > "); ok {
+		awk, err := exec.LookPath("awk")
+		if err != nil {
+			b.Skip("left out: awk, which makes the table of the page, is not installed")
+		}
+		table, err := exec.Command(awk, "-f", b.path("make.awk")).Output()
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.write(file, string(table))
+		return ""
+	}
 	args, ok := strings.CutPrefix(line, "tessera ")
 	if !ok {
 		args, ok = strings.CutPrefix(line, "go run ./apps/tessera ")
@@ -149,16 +226,12 @@ func (b *bench) readme(line string) (stdout string) {
 	if !ok {
 		b.Fatalf("not a command of tessera: %s", line)
 	}
-	if strings.HasPrefix(args, "train parts ") {
-		args += " --set dataset.limit=100" // of 60,000
+	words := argument.FindAllString(args, -1)
+	for i, word := range words {
+		words[i] = strings.ReplaceAll(word, "'", "")
 	}
-	cmd := b.command(strings.Fields(args)...)
-	if strings.Contains(line, "fashion-mnist") || strings.Contains(line, "train parts") || strings.Contains(line, "runs/parts") {
-		folder := os.Getenv(data.EnvDir)
-		if folder == "" {
-			b.Logf("left out, %s is not set: %s", data.EnvDir, line)
-			return ""
-		}
+	cmd := b.command(words...)
+	if folder := os.Getenv(data.EnvDir); folder != "" {
 		cmd.Env = append(cmd.Env, data.EnvDir+"="+folder)
 	}
 	r := b.finish(cmd)
