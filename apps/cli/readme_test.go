@@ -130,12 +130,12 @@ func alike(want, got string) bool {
 func TestLinesThatACommandDoesNotPrintAreFound(t *testing.T) {
 	const output = "run  runs/a\nmse  0.0100 ± 0.003  12,000\nunits  6\n"
 	for block, want := range map[string]string{
-		"run runs/a\n...\nunits  6\n":             "",
-		"mse 0.0104 ± 0.1  11,500\n":              "",
-		"mse 0.0140 ± 0.003  12,000\n":            "mse 0.0140 ± 0.003  12,000",
-		"units  6\nrun  runs/a\n":                 "run  runs/a",
-		"useful units  6\n":                       "useful units  6",
-		"run  runs/a\nunits  6 6\n":               "units  6 6",
+		"run runs/a\n...\nunits  6\n":  "",
+		"mse 0.0104 ± 0.1  11,500\n":   "",
+		"mse 0.0140 ± 0.003  12,000\n": "mse 0.0140 ± 0.003  12,000",
+		"units  6\nrun  runs/a\n":      "run  runs/a",
+		"useful units  6\n":            "useful units  6",
+		"run  runs/a\nunits  6 6\n":    "units  6 6",
 	} {
 		if got := unprinted(block, output); got != want {
 			t.Errorf("%q: got %q, want %q", block, got, want)
