@@ -333,7 +333,7 @@ type Parameter struct {
 	Path      string // encoder.0.weight
 	Shape     []int
 	Data      []float32   // row-major
-	State     [][]float32 // the optimizer's state, each slice as long as Data; empty if the optimizer does not update the parameter
+	State     [][]float32 // the optimizer's state, each slice as long as Data (those of a rule for whole parameters: as it says); empty if the optimizer does not update the parameter
 	Trainable bool        // updated by the optimizer
 	Frozen    bool        // never changes; if neither Trainable nor Frozen, a rule of the layer updates the parameter (a running average)
 	Started   bool        // initialised from another run

@@ -140,6 +140,10 @@ func (u *unitWeights) set(p *Parameter, unit int, value func(i int) float32) {
 		}
 	})
 	for _, state := range p.State {
+		if len(state) != len(p.Data) { // statistics of the whole parameter begin again
+			clear(state)
+			continue
+		}
 		for i := range n {
 			state[first+i*stride] = 0
 		}

@@ -43,10 +43,11 @@ var Whole = once(append(updateLaws(eachShape), law[func() optim.Whole]{
 
 // updates is a rule for a parameter of n values: an elementwise rule, or a rule for a whole parameter of one shape.
 type updates struct {
-	what      string // the parameter, for errors
-	n, states int
-	rate      float64
-	update    func(w, g []float32, state [][]float32, lr float64, step int)
+	what   string // the parameter, for errors
+	n      int
+	states []int // lengths
+	rate   float64
+	update func(w, g []float32, state [][]float32, lr float64, step int)
 }
 
 // lengths lists lengths of parameters: shorter than any vector register, odd, and longer than several registers.
@@ -54,7 +55,7 @@ var lengths = []int{1, 3, 7, 16, 31, 100, 1025}
 
 func eachLength(o optim.Rule) (all []updates, err error) {
 	for _, n := range lengths {
-		all = append(all, updates{fmt.Sprintf("%d elements", n), n, o.States(), o.LearningRate(), o.Update})
+		all = append(all, updates{fmt.Sprintf("%d elements", n), n, slices.Repeat([]int{n}, o.States()), o.LearningRate(), o.Update})
 	}
 	return all, nil
 }
@@ -62,7 +63,7 @@ func eachLength(o optim.Rule) (all []updates, err error) {
 func eachShape(o optim.Whole) (all []updates, err error) {
 	for _, shape := range [][]int{{1}, {7}, {40}, {5, 5}, {3, 8}, {9, 4}, {3, 3, 2, 5}} {
 		if o.Takes(shape) {
-			all = append(all, updates{fmt.Sprintf("shape %v", shape), volume.Of(shape), o.WholeStates(), o.LearningRate(),
+			all = append(all, updates{fmt.Sprintf("shape %v", shape), volume.Of(shape), o.WholeStates(shape), o.LearningRate(),
 				func(w, g []float32, state [][]float32, lr float64, step int) {
 					o.UpdateWhole(w, g, shape, state, lr, step)
 				}})
@@ -113,13 +114,13 @@ type training struct {
 }
 
 func newTraining(u updates, w []float32) *training {
-	return &training{w: slices.Clone(w), state: newState(u.states, len(w))}
+	return &training{w: slices.Clone(w), state: newState(u.states)}
 }
 
-// newState returns a state: the given number of vectors of n zeros.
-func newState(states, n int) [][]float32 {
-	state := make([][]float32, states)
-	for i := range state {
+// newState returns a state: vectors of zeros of the given lengths.
+func newState(lengths []int) [][]float32 {
+	state := make([][]float32, len(lengths))
+	for i, n := range lengths {
 		state[i] = make([]float32, n)
 	}
 	return state
@@ -291,7 +292,7 @@ func readsGradient(u, _ updates) error {
 // usesState checks that the updates change every element of the state. Guard values detect writes outside of the weights and the state.
 func usesState(u, _ updates) error {
 	r := source()
-	all, state := paddedState(u.states, u.n)
+	all, state := paddedState(u.states)
 	guarded, w := padded(normal(r, u.n, 1))
 	for step := 1; step <= 3; step++ {
 		u.update(w, normal(r, u.n, 1), state, u.rate, step)
@@ -304,9 +305,9 @@ func usesState(u, _ updates) error {
 	return outsideAll(append(all, guarded))
 }
 
-// paddedState returns the given number of vectors of n zeros, with guards (all) and without them (state).
-func paddedState(states, n int) (all, state [][]float32) {
-	for _, zeros := range newState(states, n) {
+// paddedState returns vectors of zeros of the given lengths, with guards (all) and without them (state).
+func paddedState(lengths []int) (all, state [][]float32) {
+	for _, zeros := range newState(lengths) {
 		guarded, inner := padded(zeros)
 		all, state = append(all, guarded), append(state, inner)
 	}
@@ -336,7 +337,7 @@ func rateKey(fresh func() optim.Rule) error {
 
 func ruleAllocates(fresh func() optim.Rule) error {
 	o, r := fresh(), source()
-	w, g, state := normal(r, 4096, 1), normal(r, 4096, 1), newState(o.States(), 4096)
+	w, g, state := normal(r, 4096, 1), normal(r, 4096, 1), newState(slices.Repeat([]int{4096}, o.States()))
 	return allocates(func() { o.Update(w, g, state, o.LearningRate(), 3) })
 }
 

@@ -195,7 +195,7 @@ func unchangedByErrors(fresh func() optim.Search) error {
 // searchState checks that a search uses all vectors of its state and does not write beyond their ends.
 func searchState(fresh func() optim.Search) error {
 	o := fresh()
-	all, state := paddedState(o.States(), searchDim)
+	all, state := paddedState(slices.Repeat([]int{searchDim}, o.States()))
 	s := &searching{w: normal(source(), searchDim, 3), state: state}
 	s.begin(o, newValley(true).objective(nil))
 	if _, err := s.toTheEnd(o.States(), nil); err != nil {
@@ -218,7 +218,7 @@ type searching struct {
 }
 
 func newSearching(o optim.Search, f optim.Objective, w []float32) *searching {
-	s := &searching{w: slices.Clone(w), state: newState(o.States(), len(w))}
+	s := &searching{w: slices.Clone(w), state: newState(slices.Repeat([]int{len(w)}, o.States()))}
 	return s.begin(o, f)
 }
 

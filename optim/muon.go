@@ -55,7 +55,7 @@ func (*Muon) Takes(shape []int) bool {
 }
 
 // WholeStates implements [Whole]. The state is the momentum m.
-func (*Muon) WholeStates() int { return 1 }
+func (*Muon) WholeStates(shape []int) []int { return []int{volume.Of(shape)} }
 
 // matrixOf returns the size of the matrix whose columns are along the last axis.
 func matrixOf(shape []int) (rows, columns int) {

@@ -37,8 +37,9 @@ type Whole interface {
 	Rule
 	// Takes reports whether the rule updates parameters of the given shape as a whole.
 	Takes(shape []int) bool
-	// WholeStates returns the number of state values per element of such a parameter. They are all 0 at the beginning.
-	WholeStates() int
+	// WholeStates returns the lengths of the states of a parameter of the given shape, for example one value per row. They are all 0 at the
+	// beginning.
+	WholeStates(shape []int) []int
 	// UpdateWhole updates w in place. w is a complete parameter of the given shape, row-major. g and each state[i] are
 	// its gradient and its state. lr and step are as in Update. It must be safe for concurrent calls for different
 	// parameters.

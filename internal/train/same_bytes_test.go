@@ -35,6 +35,7 @@ var learners = map[string]struct {
 	"trades": {func(t *testing.T) *config.Model {
 		return model(t, attackedClasses(t, `{ kind = "trades" }`, "random_start = true\nobjective = \"kl\""))
 	}, []interruption{interruptedEverywhere}},
+	"a state per row":              {declaring(everything, `optimizer={ kind = "per_row" }`, "train.epochs=2"), []interruption{interruptedEverywhere}},
 	"average of normalised layers": {declaring(normalised, averaged, "train.epochs=2"), []interruption{interruptedEverywhere}},
 	"average":                      {declaring(everything, averaged, "train.epochs=2"), []interruption{killedEverywhere}},
 	"columns": {func(t *testing.T) *config.Model {

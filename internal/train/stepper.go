@@ -149,16 +149,16 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 		s.divide(m)
 	}
 	if m.by.rule != nil {
-		states := m.by.rule.States()
+		lengths := slices.Repeat([]int{m.to - m.from}, m.by.rule.States())
 		if whole, ok := m.by.rule.(optim.Whole); ok && whole.Takes(p.Shape) {
-			m.whole, states = whole, whole.WholeStates()
+			m.whole, lengths = whole, whole.WholeStates(p.Shape)
 			s.wholes = append(s.wholes, m)
 			if m.by.clipNorm > 0 {
 				m.clip = make([]float32, len(p.Data))
 			}
 		}
-		for range states {
-			p.State = append(p.State, hugepages.Make[float32](m.to-m.from))
+		for _, n := range lengths {
+			p.State = append(p.State, hugepages.Make[float32](n))
 		}
 	}
 	for _, c := range declared {
@@ -622,18 +622,26 @@ func (s *stepper) followOthers(thread int) {
 	}
 }
 
+// stateShape returns the shape of state i in a checkpoint: that of the parameter, or that of a vector if a whole rule keeps another length.
+func (m *trainable) stateShape(i int) []int {
+	if n := len(m.State[i]); m.whole != nil && n != len(m.Data) {
+		return []int{n}
+	}
+	return m.Shape
+}
+
 // saveState adds the optimizer's state of all processes to a checkpoint.
 func (s *stepper) saveState(state *checkpoint.File) error {
 	for _, m := range s.trainable {
 		for i, values := range m.State {
-			if s.processes != nil {
+			if s.processes != nil && m.whole == nil {
 				all := make([]float32, len(m.Data))
 				if err := s.gather(m, values, all); err != nil {
 					return err
 				}
 				values = all
 			}
-			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: optimizerName(m, i), Shape: m.Shape, Data: values})
+			state.Tensors = append(state.Tensors, checkpoint.Tensor{Name: optimizerName(m, i), Shape: m.stateShape(i), Data: values})
 		}
 	}
 	return nil
@@ -644,10 +652,14 @@ func (s *stepper) restoreState(from *stored) error {
 	for _, m := range s.trainable {
 		for i, values := range m.State {
 			t, ok := from.file.Tensor(optimizerName(m, i))
-			if !ok || !slices.Equal(t.Shape, m.Shape) { // load names the problem
-				return load(from.path, from.file, optimizerName(m, i), m.Shape, values)
+			if shape := m.stateShape(i); !ok || !slices.Equal(t.Shape, shape) { // load names the problem
+				return load(from.path, from.file, optimizerName(m, i), shape, values)
 			}
-			copy(values, t.Data[m.from:m.to])
+			if m.whole != nil {
+				copy(values, t.Data)
+			} else {
+				copy(values, t.Data[m.from:m.to])
+			}
 		}
 	}
 	return nil

@@ -6,13 +6,14 @@ import (
 	"tessera/optim"
 )
 
-// RowScaled divides the gradient of every row of a matrix by its norm. All other parameters take plain gradient steps.
+// RowScaled divides the gradient of every row of a matrix by the root of the mean squared norm of the row's gradients so far, one number of state
+// per row. All other parameters take plain gradient steps.
 type RowScaled struct {
 	Rate float64 `toml:"learning_rate" want:"> 0" doc:"learning rate"`
 }
 
 func init() {
-	optim.Registry.Register("row_scaled", "gradient steps of rows of norm 1", func() optim.Optimizer { return &RowScaled{Rate: 0.01} })
+	optim.Registry.Register("row_scaled", "gradient steps, scaled for each row", func() optim.Optimizer { return &RowScaled{Rate: 0.01} })
 }
 
 // LearningRate implements [optim.Rule].
@@ -32,7 +33,7 @@ func (*RowScaled) Update(w, g []float32, _ [][]float32, lr float64, _ int) {
 func (*RowScaled) Takes(shape []int) bool { return len(shape) == 2 }
 
 // WholeStates implements [optim.Whole].
-func (*RowScaled) WholeStates() int { return 0 }
+func (*RowScaled) WholeStates(shape []int) []int { return []int{shape[0]} }
 
 // UpdateWhole implements [optim.Whole].
 func (*RowScaled) UpdateWhole(w, g []float32, shape []int, _ [][]float32, lr float64, _ int) {
