@@ -96,7 +96,9 @@ func TestEveryShippedTrialSurvivesFreezing(t *testing.T) {
 			s.Trials = append(s.Trials, &Trial{Trial: trial, ID: identity(trial.Model, nil)})
 		}
 		for i, again := range thawed(t, s.Freeze()).Trials {
-			trials++
+			if trials++; testing.Short() && trials%5 > 0 {
+				continue
+			}
 			if got := identity(again.Model, nil); got != s.Trials[i].ID {
 				t.Errorf("%s, trial %d: got %s, want %s:\n%s", name, i, got, s.Trials[i].ID, again.Model.Text())
 			}

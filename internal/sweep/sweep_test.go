@@ -111,12 +111,12 @@ func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 			want := files(t, whole)
 			run(t, text, Options{Out: whole, Jobs: 1, Metrics: chosen}, changes...)
 			same(t, "run again", files(t, whole), want)
-			step := 1
+			step, times := 1, 10
 			if testing.Short() {
-				step = 7
+				step, times = 7, 3
 			}
 			if name != "auto-encoder" {
-				step = max(1, counter.count/10)
+				step = max(1, counter.count/times)
 			}
 			for at := 1; at <= counter.count; at += step {
 				out := filepath.Join(t.TempDir(), "s")

@@ -36,17 +36,16 @@ func (*RowScaled) Takes(shape []int) bool { return len(shape) == 2 }
 func (*RowScaled) WholeStates(shape []int) []int { return []int{shape[0]} }
 
 // UpdateWhole implements [optim.Whole].
-func (*RowScaled) UpdateWhole(w, g []float32, shape []int, _ [][]float32, lr float64, _ int) {
-	n := shape[1]
+func (*RowScaled) UpdateWhole(w, g []float32, shape []int, state [][]float32, lr float64, step int) {
+	n, sums := shape[1], state[0]
 	for row := range shape[0] {
-		var sum float64
 		for _, v := range g[row*n : (row+1)*n] {
-			sum += float64(v) * float64(v)
+			sums[row] += v * v
 		}
-		if sum == 0 {
+		if sums[row] == 0 {
 			continue
 		}
-		by := lr / math.Sqrt(sum)
+		by := lr / math.Sqrt(float64(sums[row])/float64(step))
 		for i := row * n; i < (row+1)*n; i++ {
 			w[i] -= float32(by * float64(g[i]))
 		}
