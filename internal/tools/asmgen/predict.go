@@ -17,7 +17,7 @@ var formulas string
 // processors are those of the table of predictions.
 var processors = []string{"apple-m1", "neoverse-n1", "neoverse-v1"}
 
-// predict prints the tables of docs/performance.md about kernels for arm64: the share of the peak that llvm-mca predicts for the loops
+// predict prints the tables of docs/dev/arm64-predicted.csv: the share of the peak that llvm-mca predicts for the loops
 // of products, and the instructions per element of other kernels beside those that a compiler writes for the same formulas.
 func predict() error {
 	files, err := generate()
