@@ -250,3 +250,32 @@ func TestCheckBuildsTheGraph(t *testing.T) {
 		b.contains(args[0], b.must(exitConfig, args...).stderr, `model "m"`, "encoder.1.bias")
 	}
 }
+
+func TestDoctorMeasuresTheLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures for a quarter of a minute")
+	}
+	b := newBench(t)
+	var got struct {
+		Bench []struct {
+			What string  `json:"what"`
+			All  float64 `json:"all"`
+			Time float64 `json:"time"`
+		} `json:"bench"`
+	}
+	if err := json.Unmarshal([]byte(b.must(0, "doctor", "--bench", "--json").stdout), &got); err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	for _, row := range got.Bench {
+		if row.All <= 0 && row.What != "multiply-adds" { // there is no peak in portable Go
+			t.Errorf("%+v: not measured", row)
+		}
+		if row.Time > 0 {
+			steps++
+		}
+	}
+	if steps != len(limited) {
+		t.Errorf("%d steps, want %d: %+v", steps, len(limited), got.Bench)
+	}
+}

@@ -9,7 +9,6 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/machine"
-	"tessera/internal/numeral"
 )
 
 func init() {
@@ -20,9 +19,12 @@ func init() {
 type doctorCommand struct {
 	dataFlag
 	jsonFlag
+	Bench bool `flag:"bench" doc:"also measure the peak of the processor, what products and steps of shipped models reach of it, and the bandwidth of memory (half a minute)"`
 }
 
-func (f *doctorCommand) Help() Help { return Help{Examples: []string{"tessera doctor"}} }
+func (f *doctorCommand) Help() Help {
+	return Help{Examples: []string{"tessera doctor", "tessera doctor --bench"}}
+}
 
 func (f *doctorCommand) Do(cmd *Call) error {
 	t := &doc.Facts{}
@@ -38,19 +40,35 @@ func (f *doctorCommand) Do(cmd *Call) error {
 	if caches := machine.Processor().Caches; len(caches) > 0 {
 		var levels []string
 		for i, size := range caches {
-			levels = append(levels, fmt.Sprintf("level %d: %s", i+1, numeral.Bytes(int64(size))))
+			levels = append(levels, fmt.Sprintf("level %d: %s", i+1, binary(size)))
 		}
 		add("data caches", strings.Join(levels, ", "))
 	}
 	addKernels(add)
 	add("data in", strings.Join(data.SearchDirs(f.Data), ", "))
-	if err := cmd.Show(&doc.Document{Blocks: []doc.Block{t, dataTable(data.SearchDirs(f.Data))}}, f.JSON); err != nil {
+	blocks := []doc.Block{t, dataTable(data.SearchDirs(f.Data))}
+	if f.Bench && kernel.Err() == nil {
+		bench, err := measureLimits(cmd.Context())
+		if err != nil {
+			return err
+		}
+		blocks = append(blocks, bench)
+	}
+	if err := cmd.Show(&doc.Document{Blocks: blocks}, f.JSON); err != nil {
 		return err
 	}
 	if err := kernel.Err(); err != nil {
 		return usageError{err}
 	}
 	return nil
+}
+
+// binary writes the size of a cache in the units of its makers.
+func binary(size int) string {
+	if size%(1<<20) == 0 {
+		return fmt.Sprintf("%d MiB", size>>20)
+	}
+	return fmt.Sprintf("%d KiB", size>>10)
 }
 
 // threadsText says how many threads work by default, and why not more.

@@ -23,6 +23,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -273,7 +274,6 @@ func chainName(g *group) string {
 func (p *Plan[T]) String() string {
 	var b strings.Builder
 	var steps int
-	var flops float64
 	for i, ph := range p.phases {
 		fmt.Fprintf(&b, "phase %d\n", i+1)
 		for _, st := range ph.serial {
@@ -282,15 +282,20 @@ func (p *Plan[T]) String() string {
 		for _, st := range ph.shared {
 			p.printStep(&b, st, st.shared())
 		}
-		for _, list := range [][]*step{ph.serial, ph.shared} {
-			for _, st := range list {
-				steps++
-				flops += st.flops
-			}
+		steps += len(ph.serial) + len(ph.shared)
+	}
+	fmt.Fprintf(&b, "%d steps in %d phases, %s, %s of buffers\n", steps, len(p.phases), numeral.Operations(p.Work()), numeral.Bytes(int64(p.arena*p.width())))
+	return b.String()
+}
+
+// Work returns the floating-point operations of a run. A function, such as an exponential, counts as one.
+func (p *Plan[T]) Work() (flops float64) {
+	for _, ph := range p.phases {
+		for _, st := range slices.Concat(ph.serial, ph.shared) {
+			flops += st.flops
 		}
 	}
-	fmt.Fprintf(&b, "%d steps in %d phases, %s, %s of buffers\n", steps, len(p.phases), numeral.Operations(flops), numeral.Bytes(int64(p.arena*p.width())))
-	return b.String()
+	return flops
 }
 
 // shared describes the units that threads divide: rows or columns of the result or, for a partial product, columns of

@@ -90,7 +90,7 @@ func TestRowsThatAreJoinedEqualPlainLoops(t *testing.T) {
 						for r := from * (rows / c.shape[0]); r < to*(rows/c.shape[0]); r++ {
 							for j := range n {
 								s := values[0][r*n+j] + values[1][j]
-								y := s * values[2][r%len(values[2])]
+								y := float32(s * values[2][r%len(values[2])]) // rounded, also where the compiler could join it with the sum
 								want["y"][r*n+j] = y
 								sum[j] += y
 								if largest[j] < s || r == from*(rows/c.shape[0]) {

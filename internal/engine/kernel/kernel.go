@@ -164,9 +164,27 @@ type backend struct {
 	// blasFrom is the number of multiplications from which a product is faster in OpenBLAS. Products with a side of at
 	// most thin are excepted.
 	blasFrom, thin int
+	peak           peak
 }
 
-var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, nil, 1 << 9, 0}
+var portableBackend = backend{"portable", portable[float32], portable[float64], &portableSteps, nil, 1 << 9, 0, peak{}}
+
+// peak is a loop of nothing but independent fused multiply-adds of float32.
+type peak struct {
+	run        func(rounds int)
+	operations int // floating-point operations per round
+}
+
+// Peak runs a loop of nothing but fused multiply-adds of float32 in registers, with the vectors of the best instruction set: as fast as
+// any kernel can be. It returns the number of floating-point operations, which is 0 in portable Go.
+func Peak(rounds int) float64 {
+	p := simd().backends[0].peak
+	if p.run == nil || rounds < 1 {
+		return 0
+	}
+	p.run(rounds)
+	return float64(rounds) * float64(p.operations)
+}
 
 // chosen is the selection, made once: the usable back ends with the best one first, and the BLAS if there is one.
 type chosen struct {

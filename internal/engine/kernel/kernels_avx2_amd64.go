@@ -76,6 +76,8 @@ var stepsAVX2 = stepSet{
 	rmsPropMomentum: rmsPropMomentum_avx2,
 }
 
+var peakAVX2 = peak{peak_avx2, 2 * 12 * 8} // operations: sums, elements of a vector
+
 var tiles32AVX2 = tiles[float32]{
 	rows: 6, lanes: 8, vectors: 2, side: 8,
 	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_avx2_1, 2: packRows_avx2_2},

@@ -76,6 +76,8 @@ var stepsAVX512 = stepSet{
 	rmsPropMomentum: rmsPropMomentum_avx512,
 }
 
+var peakAVX512 = peak{peak_avx512, 2 * 24 * 16} // operations: sums, elements of a vector
+
 var tiles32AVX512 = tiles[float32]{
 	rows: 12, lanes: 16, vectors: 2, side: 8,
 	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_avx512_1, 2: packRows_avx512_2},

@@ -76,6 +76,8 @@ var stepsNEON = stepSet{
 	rmsPropMomentum: rmsPropMomentum_neon,
 }
 
+var peakNEON = peak{peak_neon, 2 * 24 * 4} // operations: sums, elements of a vector
+
 var tiles32NEON = tiles[float32]{
 	rows: 8, lanes: 4, vectors: 3, side: 4, whole: true, pack: true,
 	packRows:  [5]func(dst, src *byte, rows, step, last int){1: packRows_neon_1, 2: packRows_neon_2, 3: packRows_neon_3, 4: packRows_neon_4},

@@ -23,8 +23,8 @@ const (
 )
 
 var (
-	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, choose_avx512, avx512BLASFrom, tiledThin}
-	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, nil, avx2BLASFrom, tiledThin}
+	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, choose_avx512, avx512BLASFrom, tiledThin, peakAVX512}
+	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, nil, avx2BLASFrom, tiledThin, peakAVX2}
 )
 
 // hasAssembly reports whether this package has assembly for the machine, even if TESSERA_SIMD switches it off.

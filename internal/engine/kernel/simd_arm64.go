@@ -4,7 +4,7 @@ import "fmt"
 
 // Every processor with arm64 has NEON. Up to which size its products are faster than those of OpenBLAS has not been measured: a
 // library that TESSERA_BLAS names computes those that it computes beside AVX2.
-var neonBackend = backend{"neon", set32NEON, set64NEON, &stepsNEON, choose_neon, tiledBLASFrom, tiledThin}
+var neonBackend = backend{"neon", set32NEON, set64NEON, &stepsNEON, choose_neon, tiledBLASFrom, tiledThin, peakNEON}
 
 const (
 	tiledBLASFrom = 1100 * 1100 * 1100

@@ -21,6 +21,7 @@ var families = []struct {
 	{"elementwise", func(a *x86) { emitElementwise(a) }, []isa{avx2, avx512}, func(n *neon) { emitElementwise(n) }},
 	{"reduce", emitReductions, []isa{avx2, avx512}, neonReductions},
 	{"optim", func(a *x86) { emitOptimizers(a) }, []isa{avx2, avx512}, func(n *neon) { emitOptimizers(n) }},
+	{"peak", emitPeak, []isa{avx2, avx512}, neonPeak},
 	{"random", emitRandom, []isa{avx512}, neonRandom}, // AVX2 has no product of 64-bit integers
 }
 

@@ -596,6 +596,7 @@ func neonTable() ([]byte, error) {
 		fmt.Fprintf(&b, "%s: %s,\n", o.name, set.kernelName(o.name))
 	}
 	fmt.Fprint(&b, "}\n")
+	b.WriteString(peakTable(set))
 	for _, p := range precisions {
 		fmt.Fprintf(&b, "\nvar tiles%sNEON = tiles[float%[1]s]{\nrows: 8, lanes: %d, vectors: %d, side: %[2]d, whole: true, pack: true,\npackRows: [5]func(dst, src *byte, rows, step, last int){", p.name, 16/p.size, neonVectors)
 		for vectors := 1; vectors <= 4; vectors++ {

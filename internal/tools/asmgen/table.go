@@ -22,6 +22,7 @@ func table(a *x86) ([]byte, error) {
 		fmt.Fprintf(&b, "%s: %[1]s_%s,\n", o.name, a.isa.name)
 	}
 	fmt.Fprint(&b, "}\n")
+	b.WriteString(peakTable(a.isa))
 	for _, p := range precisions {
 		fmt.Fprintf(&b, "\nvar tiles%s%s = tiles[float%[1]s]{\nrows: %[3]d, lanes: %[4]d, vectors: 2, side: %[5]d,\n", p.name, upper, a.tileRows(), a.lanes(p.size), 32/p.size)
 		fmt.Fprintf(&b, "packRows: [5]func(dst, src *byte, rows, step, last int){1: packRows_%s_1, 2: packRows_%[1]s_2},\n", a.isa.name)

@@ -1,0 +1,46 @@
+package limits
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"tessera"
+	"tessera/graph"
+	"tessera/internal/parallel/team"
+)
+
+// The numbers themselves depend on the machine and on what else it does.
+func TestEverythingIsMeasured(t *testing.T) {
+	ctx, pair := t.Context(), team.New(2)
+	defer pair.Close()
+	spec, err := tessera.Shipped().Model("shallow-nonneg-kl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, err := graph.New(spec, []int{1, 28, 28})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stopped, stop := context.WithCancel(ctx)
+	stop()
+	for name, measure := range map[string]func(context.Context) (float64, error){
+		"peak":    func(ctx context.Context) (float64, error) { return Peak(ctx, pair, 0) },
+		"product": func(ctx context.Context) (float64, error) { return Product(ctx, pair, 65, 33, 17, 0) },
+		"triad":   func(ctx context.Context) (float64, error) { return Triad(ctx, pair, 10_000, 0) },
+		"step": func(ctx context.Context) (float64, error) {
+			seconds, flops, err := Step(ctx, pair, model, 0)
+			if err == nil && !(seconds > 0) {
+				err = errors.New("no time")
+			}
+			return flops, err
+		},
+	} {
+		if got, err := measure(ctx); err != nil || !(got >= 0) || got == 0 && name != "peak" {
+			t.Errorf("%s: %v, %v", name, got, err)
+		}
+		if _, err := measure(stopped); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, cancelled: %v", name, err)
+		}
+	}
+}
