@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"tessera/apps/show/figures"
 	"tessera/classical"
@@ -26,6 +27,7 @@ type rankCommand struct {
 	jsonFlag
 	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs of an auto-encoder; short for --set train.epochs=N"`
 	Ranks  []int  `flag:"ranks" want:"> 0" doc:"numbers of components to compare" default:"from a quarter of the declared number to twice as many"`
+	Seeds  int    `flag:"seeds" want:">= 3" doc:"fits of an NMF from different random starts, whose consensus is measured in place of held-out blocks"`
 	Folds  int    `flag:"folds" want:">= 2" doc:"folds of the images, and of the pixels or entries"`
 	Figure string `flag:"figure" is:"output" doc:"also draw the numbers: a .png, .svg or .pdf file"`
 }
@@ -38,10 +40,11 @@ func (f *rankCommand) Help() Help {
 			"begin to help less. Of a matrix_factorisation, entries are held out: choose the fewest within one standard error, from which the held-out\n" +
 			"error rises while that of the fitted entries falls. Of an auto-encoder, entries of the images are hidden (dataset.hide, else a tenth), once for\n" +
 			"each fold: choose the fewest units within one standard error. --figure draws the numbers\n" +
-			"and marks these choices. Fits that end in different local minima hide the number: give an nmf init=random and restarts. All other keys are those of\n" +
+			"and marks these choices. With --seeds fits of an NMF from random starts are compared: choose a large number whose parts are stable; the table of parts says\n" +
+			"in how many fits each of the most stable number is, and its largest columns. Fits that end in different local minima hide the number: give an nmf init=random and restarts. All other keys are those of\n" +
 			"the model; no run is kept.",
 		Examples: []string{"tessera rank nmf --ranks 10,20,50,100 --set dataset.limit=2000", "tessera rank pca --ranks 5,10,20,40,80 --folds 4",
-			"tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5 --figure rank.png", "tessera rank my-autoencoder --ranks 8,12,16,24,32 --folds 4"},
+			"tessera rank my-nmf --ranks 5,10,15,20 --seeds 20", "tessera rank my-gmm --ranks 2,3,4,5,6 --folds 5 --figure rank.png", "tessera rank my-autoencoder --ranks 8,12,16,24,32 --folds 4"},
 	}
 }
 
@@ -102,9 +105,15 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 			return nil, f.noEpochs(name, f.Epochs, err)
 		}
 	}
+	if m.Baseline == nil && f.Seeds > 0 {
+		return nil, usagef("rank: --seeds compares fits of an NMF, and %s is an auto-encoder: leave it out", m.Name)
+	}
 	if m.Baseline == nil {
 		list, err := f.measureUnits(cmd, m, options)
 		return rankedUnits(list), err
+	}
+	if f.Seeds > 0 {
+		return f.consensus(cmd, m)
 	}
 	method := m.Baseline
 	density := slices.Contains([]string{"gmm", "bmm", "factor_analysis"}, m.Kind)
@@ -143,14 +152,38 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 		list, err = classical.BiCrossValidate(ctx, method, images, f.Ranks, f.Folds, seed, report("block", f.Folds*f.Folds))
 		measured = rankedErrors(list)
 	}
+	return measured, rankError(ctx, err)
+}
+
+// rankError returns an error of the settings as one of usage.
+func rankError(ctx context.Context, err error) error {
 	var refused *data.Error
-	switch {
-	case err == nil:
-		return measured, nil
-	case ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, classical.ErrDiverged):
+	if err == nil || ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, classical.ErrDiverged) {
+		return err
+	}
+	return usagef("rank: %v", err)
+}
+
+// consensus compares fits from different random starts.
+func (f *rankCommand) consensus(cmd *Call, m *config.Model) (*ranking, error) {
+	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.Data))
+	if err != nil {
 		return nil, err
 	}
-	return nil, usagef("rank: %v", err)
+	if len(f.Ranks) == 0 {
+		f.Ranks = ladder(m.Baseline.Describe().Units, images.Len())
+	}
+	list, err := classical.Consensus(cmd.Context(), m.Baseline, images, f.Ranks, f.Seeds, m.Train.Seed, counting(cmd.ErrOrStderr(), "fit", f.Seeds*len(f.Ranks)))
+	if err != nil {
+		return nil, rankError(cmd.Context(), err)
+	}
+	names := images.ValueNames()
+	if names == nil && len(images.Shape) == 1 {
+		for j := range images.Pixels() {
+			names = append(names, strconv.Itoa(j))
+		}
+	}
+	return rankedConsensus(list, names), nil
 }
 
 // fitted loads the images to which the model would be fitted.

@@ -36,9 +36,15 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 	b.contains("restarts", b.must(0, "rank", "f", "--ranks", "12,16,20", "--set", "init=random", "--set", "restarts=5", "--figure", "f.svg").stdout, "\n16 ", "fewest within one standard error\n20 ")
 	b.contains("f.svg", b.read("f.svg"), "components", "bars: one standard error of the held-out mse", "fewest within one standard error: 16")
 	b.contains("--epochs", b.must(exitUsage, "rank", "f", "--ranks", "2", "--epochs", "3").stderr, "--epochs: f is a baseline")
+	b.write("counts.csv", "a,b,c,d,e,f\n4,3,0,0,0,0\n0,0,5,6,0,0\n8,6,0,0,0,0\n0,0,0,0,2,2\n0,0,10,12,0,0\n0,0,0,0,7,7\n4,3,0,0,2,2\n")
+	agree := b.must(0, "rank", "f", "--ranks", "2,3", "--seeds", "4", "--set", "dataset=counts.csv")
+	b.contains("--seeds", agree.stdout, "stability", "most stable", "Parts of 3 components", "largest columns", "a, b", "d, c", "e, f")
+	b.contains("--seeds", b.must(0, "rank", "k", "--ranks", "2", "--seeds", "3", "--json").stdout, `"consensus_mse"`, `"similarity"`)
 	for args, says := range map[string]string{
-		"--ranks 2 k":  `kind "semi_nmf"`,
-		"--ranks 33 p": "got 33, want 1 to 32",
+		"--ranks 2 k":           `kind "semi_nmf"`,
+		"--ranks 2 --seeds 3 p": `want kind = "nmf"`,
+		"--ranks 2 --seeds 2 f": "want an integer >= 3",
+		"--ranks 33 p":          "got 33, want 1 to 32",
 	} {
 		b.contains(args, b.must(exitUsage, append([]string{"rank"}, strings.Fields(args)...)...).stderr, says)
 	}

@@ -21,6 +21,7 @@ type ranking struct {
 	metrics []string // names of the values of a row
 	rows    []rankRow
 	marks   []rankMark
+	parts   *doc.Table // of the most stable number; nil for none
 }
 
 // rankRow is what was measured for one number of components.
@@ -35,7 +36,7 @@ type rankRow struct {
 type rankMark struct{ name, metric, row int }
 
 // markNames lists the names of marks.
-var markNames = []string{"least", "fewest within one standard error", "highest likelihood", "least bic", "highest silhouette", "elbow"}
+var markNames = []string{"least", "fewest within one standard error", "highest likelihood", "least bic", "highest silhouette", "elbow", "most stable"}
 
 const (
 	least = iota
@@ -44,6 +45,7 @@ const (
 	leastBIC
 	apart
 	elbow
+	stable
 )
 
 // add adds a row. A nil value is not applicable.
@@ -152,6 +154,32 @@ func rankedClusters(list []classical.RankClusters) *ranking {
 	return r
 }
 
+// rankedConsensus marks the most stable number and lists its parts by the names of their largest columns.
+func rankedConsensus(list []classical.RankConsensus, names []string) *ranking {
+	r := &ranking{noun: "components", metrics: []string{"mse of the fits", "mse of the consensus", "stability"}}
+	for _, c := range list {
+		for j := range c.Parts {
+			if names != nil {
+				c.Parts[j].Columns = show.PartName(c.Atoms.Values[j*c.Atoms.Pixels():(j+1)*c.Atoms.Pixels()], names)
+			}
+		}
+		r.add(c, c.Components, c.Deviation, &c.MSE, &c.Consensus, c.Stability)
+	}
+	best := r.best(2, -1)
+	if r.mark(stable, 2, best); best < 0 {
+		return r
+	}
+	c := list[best]
+	r.parts = &doc.Table{Title: fmt.Sprintf("Parts of %d components", c.Components), Columns: []doc.Column{{Title: "part"}, {Title: "fits"}, {Title: "similarity"}}}
+	if names != nil {
+		r.parts.Columns = append(r.parts.Columns, doc.Column{Title: "largest columns", Wrap: true})
+	}
+	for j, p := range c.Parts {
+		r.parts.Row([]any{j, p.Seeds, p.Similarity, p.Columns}[:len(r.parts.Columns)]...)
+	}
+	return r
+}
+
 // named returns the names of some marks as a list.
 func (r *ranking) named(which func(rankMark) bool) string {
 	var names []string
@@ -239,6 +267,9 @@ func (r *ranking) document() (*doc.Document, error) {
 	}
 	d := &doc.Document{Data: list}
 	d.Add(t)
+	if r.parts != nil {
+		d.Add(r.parts)
+	}
 	return d, nil
 }
 

@@ -1,0 +1,80 @@
+package classical
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"testing"
+
+	"tessera/config/part"
+	"tessera/internal/random"
+)
+
+// The samples are mixtures of four parts, with noise; few of the parts of a sample are active.
+func TestAConsensusHasThePartsOfTheSamples(t *testing.T) {
+	const n, p, k, seeds = 300, 24, 4, 8
+	rng := random.Stream(1, "consensus", 0)
+	truth, x := make([]float32, k*p), make([]float32, n*p)
+	for j := range k {
+		for i := range p {
+			if i%k == j || rng.Float64() < 0.1 {
+				truth[j*p+i] = 0.5 + rng.Float32()
+			}
+		}
+	}
+	for i := range n {
+		for j := range k {
+			if h := float32(rng.ExpFloat64()); rng.Float64() < 0.5 {
+				for c := range p {
+					x[i*p+c] += h * truth[j*p+c]
+				}
+			}
+		}
+		for c := range p {
+			x[i*p+c] += 0.02 * rng.Float32()
+		}
+	}
+	method := &NMF{Components: 2, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 100, Tolerance: 1e-5, Restarts: 1}
+	before, fits := *method, 0
+	list, err := Consensus(t.Context(), method, Matrix{x, p}, []int{1, 4, 7}, seeds, 1, func(done int) { fits = done })
+	if err != nil || fits != 3*seeds || *method != before {
+		t.Fatalf("%v after %d fits, settings %+v", err, fits, method)
+	}
+	one, four, seven := list[0], list[1], list[2]
+	if one.Stability != nil || *four.Stability < 0.9 || *seven.Stability > *four.Stability-0.1 {
+		t.Errorf("stabilities %v, %v, %v", one.Stability, *four.Stability, *seven.Stability)
+	}
+	if four.Consensus > 1.1*four.MSE || one.MSE < 5*four.MSE || !(seven.MSE < four.MSE) || four.Deviation > four.MSE/10 {
+		t.Errorf("errors %+v", list)
+	}
+	if len(four.Parts) != k || four.LeftOut > 0.1 {
+		t.Errorf("parts %+v, left out %v", four.Parts, four.LeftOut)
+	}
+	for j, s := range four.Parts {
+		best := 0.0
+		for q := range k {
+			dot, a, b := 0.0, 0.0, 0.0
+			for i := range p {
+				u, v := float64(four.Atoms.Values[j*p+i]), float64(truth[q*p+i])
+				dot, a, b = dot+u*v, a+u*u, b+v*v
+			}
+			best = max(best, dot/math.Sqrt(a*b))
+		}
+		if best < 0.97 || s.Seeds < seeds-1 || s.Similarity < 0.97 || j > 0 && s.Seeds > four.Parts[j-1].Seeds {
+			t.Errorf("part %d, cosine %v with the nearest true part: %+v", j, best, s)
+		}
+	}
+	again, err := Consensus(t.Context(), method, Matrix{x, p}, []int{4}, seeds, 1, nil)
+	if err != nil || !slices.Equal(again[0].Atoms.Values, four.Atoms.Values) {
+		t.Errorf("the parts differ from those of the same seed: %v", err)
+	}
+	var key part.KeyError
+	if _, err := Consensus(t.Context(), &PCA{Components: 2}, Matrix{x, p}, []int{2}, seeds, 1, nil); !errors.As(err, &key) || key.Key != "kind" {
+		t.Errorf("pca: got %v, want an error of the kind", err)
+	}
+	for _, wrong := range [][]int{nil, {0}, {n + 1}} {
+		if _, err := Consensus(t.Context(), method, Matrix{x, p}, wrong, seeds, 1, nil); err == nil {
+			t.Errorf("the components %v are taken", wrong)
+		}
+	}
+}
