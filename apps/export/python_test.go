@@ -120,12 +120,19 @@ extends = "dense"
 encoder = [{ kind = "dense", units = 8 }, { kind = "dense", units = 8, from = ["previous", "images"] }]
 `
 
-// blocks returns the blocks of code of a page that begin with the given fence, concatenated.
+// blocks returns the blocks of code of the page that begin with the given fence, concatenated; those of "python" are the module.
 func blocks(t *testing.T, fence string) string {
 	t.Helper()
-	page, err := os.ReadFile(pythonPage)
+	file := pythonPage
+	if fence == "python" {
+		file = "tessera.py"
+	}
+	page, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if fence == "python" {
+		return string(page)
 	}
 	var all strings.Builder
 	for _, piece := range strings.Split(string(page), "```"+fence+"\n")[1:] {
@@ -225,7 +232,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 	}
 }
 
-// The code of docs/python.md computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
+// The module tessera.py computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
 	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "splitting", "nmf", "pca", "scaled", "standardised", "whitened"}
@@ -236,7 +243,7 @@ func TestThePythonPageComputesCodes(t *testing.T) {
 	}
 }
 
-// A run that the code of docs/python.md does not know is an error that says why, and no array of other values.
+// A run that the module does not know is an error that says why, and no array of other values.
 func TestThePythonPageRefusesOtherModels(t *testing.T) {
 	python := pythonWith(t, "numpy")
 	refused := map[string]string{"divergence": "nmf", "penalised": "nmf", "crossed": "keys = 'encoder.0'", "skipping": "from = ['previous', 'images']"}
