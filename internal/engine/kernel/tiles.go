@@ -140,8 +140,7 @@ type operand[T Float] struct {
 type rowsOfA[T Float] struct {
 	at        []T
 	row, step int // distances between rows and between successive k
-	panels    int // rows of a panel, and elements between successive k; 0 if A is read in place
-	deep      int // distance between panels is panels*deep elements
+	deep      int // distance between the panels of two rows, in elements per row; 0 if A is read in place
 }
 
 // nearA copies a block of op(A) if its stride uses only a few sets of the cache and enough panels read the block again.
@@ -178,36 +177,48 @@ func (s *tiles[T]) panelsOfA(w *workspace[T], x *product[T], from rowsOfA[T], i,
 	for r := 0; r < mc; r += s.rows {
 		s.packPanel(w, w.a[r*deep:], operand[T]{x.a, x.acs, x.ars}, p, kc, i+r, min(s.rows, mc-r))
 	}
-	return rowsOfA[T]{at: w.a, row: 1, panels: s.rows, deep: deep}
+	return rowsOfA[T]{at: w.a, row: 1, deep: deep}
 }
 
 // column computes mc rows of the tiles under one panel.
 func (s *tiles[T]) column(w *workspace[T], x *product[T], from rowsOfA[T], i, mc, j, width int) {
 	size := int(unsafe.Sizeof(x.alpha))
 	t := &w.tile
-	t.aRow, t.aStep = from.row*size, from.step*size
-	height := evenly(mc, s.rows)
+	t.aRow, t.aStep, t.cRow = from.row*size, from.step*size, x.ldc*size
 	if s.whole {
-		height = s.rows
+		s.wholeTiles(w, x, from, i, mc, j, width)
+		return
 	}
-	for r := 0; r < mc; r += height {
+	vectors := (width + s.lanes - 1) / s.lanes
+	for r, height := 0, evenly(mc, s.rows); r < mc; r += height {
 		rows := min(height, mc-r)
-		at := r * from.row
-		if from.panels > 0 {
+		t.a = unsafe.Pointer(&from.at[r*from.row])
+		t.c = unsafe.Pointer(&x.c[(i+r)*x.ldc+j])
+		s.multiply[rows][vectors]((*byte)(unsafe.Pointer(t)))
+	}
+}
+
+// wholeTiles is column where there are only whole tiles.
+func (s *tiles[T]) wholeTiles(w *workspace[T], x *product[T], from rowsOfA[T], i, mc, j, width int) {
+	size := int(unsafe.Sizeof(x.alpha))
+	t := &w.tile
+	for r := 0; r < mc; r += s.rows {
+		rows, at := min(s.rows, mc-r), r*from.row
+		if from.deep > 0 {
 			at = r * from.deep
 			t.aStep = (rows + s.lanes - 1) / s.lanes * s.lanes * size
 		}
 		t.a = unsafe.Pointer(&from.at[at])
-		s.tile(w, x, (i+r)*x.ldc+j, rows, width)
+		s.wholeTile(w, x, (i+r)*x.ldc+j, rows, width)
 	}
 }
 
-// tile computes a tile of C at an index. If it needs one that is larger, it works on a copy of C.
-func (s *tiles[T]) tile(w *workspace[T], x *product[T], at, rows, width int) {
+// wholeTile computes a tile of C at an index. If only a larger one is there, it works on a copy of C.
+func (s *tiles[T]) wholeTile(w *workspace[T], x *product[T], at, rows, width int) {
 	size := int(unsafe.Sizeof(x.alpha))
 	t := &w.tile
 	vectors := (width + s.lanes - 1) / s.lanes
-	if !s.whole || s.multiply[rows][vectors] != nil && width == vectors*s.lanes {
+	if s.multiply[rows][vectors] != nil && width == vectors*s.lanes {
 		t.c, t.cRow = unsafe.Pointer(&x.c[at]), x.ldc*size
 		s.multiply[rows][vectors]((*byte)(unsafe.Pointer(t)))
 		return
