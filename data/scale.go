@@ -372,6 +372,18 @@ func (s *Scaling) Undo(samples []float32) {
 	}
 }
 
+// Redone scales samples again that [Scaling.Undo] has returned: by the steps that it could undo, and by the map, without clipping.
+func (s *Scaling) Redone(samples []float32) []float32 {
+	free, lossy := *s, 0
+	for i, one := range s.Steps {
+		if _, ok := one.(Inverse); !ok {
+			lossy = i + 1
+		}
+	}
+	free.Steps, free.Clip = s.Steps[lossy:], false
+	return free.Applied(samples)
+}
+
 // Lossy returns the name of the last step that [Scaling.Undo] cannot undo, "" if there is none.
 func (s *Scaling) Lossy() string {
 	for i := range s.steps() {

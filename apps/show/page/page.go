@@ -187,7 +187,7 @@ type painter struct {
 // magnitude of all values to red for this magnitude. For images it returns the painter unchanged.
 func (p painter) forVectors(all ...[]float32) painter {
 	p.most = 0
-	if p.from[0] == 1 && len(p.from) == 2 {
+	if p.row() {
 		for _, values := range all {
 			for _, v := range values {
 				p.most = max(p.most, math.Abs(float64(v)))
@@ -199,12 +199,16 @@ func (p painter) forVectors(all ...[]float32) painter {
 
 // scale explains the colours of vectors.
 func (p painter) scale() string {
-	return fmt.Sprintf("Each row has one column for each value. White is 0, red is positive up to %s, blue is negative down to -%s, in all pictures alike.", numeral.Float(p.most), numeral.Float(p.most))
+	column := "each value"
+	if p.shrink > 1 {
+		column = fmt.Sprintf("%d values, the largest of them", p.shrink)
+	}
+	return fmt.Sprintf("Each row has one column for %s. White is 0, red is positive up to %s, blue is negative down to -%s, in all pictures alike.", column, numeral.Float(p.most), numeral.Float(p.most))
 }
 
 // style returns the class of a gallery.
 func (p painter) style(name string) string {
-	if p.from[0] == 1 && len(p.from) == 2 {
+	if p.row() {
 		name += " vectors"
 	}
 	return name
@@ -217,6 +221,9 @@ func newPainter(shape []int) painter {
 	}
 	p := painter{from: shape, shrink: max(1, (max(shape[0], shape[1])+largestSide-1)/largestSide)}
 	p.shape = append([]int{max(1, shape[0]/p.shrink), max(1, shape[1]/p.shrink)}, shape[2:]...)
+	if p.row() {
+		p.shape[1] = (shape[1] + p.shrink - 1) / p.shrink
+	}
 	return p
 }
 
@@ -241,11 +248,23 @@ func (p painter) pixels(tone figures.Tone, values []float32) (*image.RGBA, error
 	return drawn, nil
 }
 
-// small shrinks an image that is too large: each pixel of the result is the mean of a square of pixels. Other images are
-// returned unchanged.
+// row reports whether a picture is one row: that of a vector.
+func (p painter) row() bool { return p.from[0] == 1 && len(p.from) == 2 }
+
+// small shrinks an image that is too large: each pixel of the result is the mean of a square of pixels. Of a vector, whose neighbours need
+// not be alike, it is the value of largest magnitude. Other images are returned unchanged.
 func (p painter) small(values []float32) []float32 {
 	if p.shrink == 1 {
 		return values
+	}
+	if p.row() {
+		small := make([]float32, p.shape[1])
+		for x, v := range values {
+			if most := &small[x/p.shrink]; math.Abs(float64(v)) > math.Abs(float64(*most)) {
+				*most = v
+			}
+		}
+		return small
 	}
 	channels := 1
 	if len(p.from) > 2 {

@@ -103,3 +103,14 @@ func TestTheUseOfManyUnitsTakesLittleMemory(t *testing.T) {
 		t.Errorf("neighbours of unit 0: got %v, want the unit %d", near, mostUnits-1)
 	}
 }
+
+// Of a vector with more values than pixels, no value is lost, and the largest one is seen.
+func TestTheLargestValuesOfALongVectorAreSeen(t *testing.T) {
+	vector := make([]float32, 2000)
+	vector[7], vector[1999] = 1, -2
+	p := newPainter([]int{2000})
+	small := p.small(vector)
+	if len(small) != p.shape[1] || small[0] != 1 || small[len(small)-1] != -2 {
+		t.Errorf("got %d values, the first %v, the last %v", len(small), small[0], small[len(small)-1])
+	}
+}

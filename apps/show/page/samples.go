@@ -63,7 +63,7 @@ func (v *view) samples(r *Run) ([]doc.Block, error) {
 			return nil, err
 		}
 	}
-	p := v.painter.forVectors(v.scaled(images), v.scaled(outputs))
+	p := v.painter.forVectors(v.scaled(images), v.rescaled(outputs))
 	for at, i := range chosen {
 		one := v.sampleOf(p, i, at, images, outputs)
 		if dilated != nil {
@@ -116,7 +116,7 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 			}
 		}
 		one.MSE = meanSquare(known)
-		one.add(p.draw(v.tone, v.scaled(y)), "reconstruction: error "+numeral.Float(one.MSE))
+		one.add(p.draw(v.tone, v.rescaled(y)), "reconstruction: error "+numeral.Float(one.MSE))
 		one.add(p.draw(figures.Unit, difference), "difference")
 	}
 	order := make([]int, v.usage.k)
@@ -189,13 +189,12 @@ func (v *view) approximate(images, codes []float32) (dilated, approximated []flo
 
 // differences returns |x - y| of scaled values, like the errors in the metrics.
 func (v *view) differences(x, y []float32) []float32 {
+	if v.scaling != nil {
+		x, y = v.scaling.Unclipped(x), v.scaling.Redone(y)
+	}
 	all := make([]float32, len(x))
 	for p := range x {
-		d := math.Abs(float64(x[p]) - float64(y[p]))
-		if v.scaling != nil {
-			d *= math.Abs(float64(v.scaling.Factor[p]))
-		}
-		all[p] = float32(d)
+		all[p] = float32(math.Abs(float64(x[p]) - float64(y[p])))
 	}
 	return all
 }

@@ -15,8 +15,20 @@ import (
 	"tessera/optim"
 )
 
-// The errors on a page equal those of the metrics: the run scales the images once.
+// The errors on a page equal those of the metrics: the run scales the samples once, also by steps that it cannot undo.
 func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
+	for name, scale := range map[string]data.Scale{
+		"standardise": {&data.Standardise{Centre: true}},
+		"log1p":       {&data.Log1p{}},
+		"rows":        {&data.RowNorm{Norm: "l1", To: 10}, &data.Log1p{}},
+		"lossy":       {&data.Log1p{}, &data.RowNorm{Norm: "l2", To: 2}, &data.Standardise{Centre: true}},
+	} {
+		t.Run(name+" of images", func(t *testing.T) { t.Parallel(); errorsOfScaled(t, scale, 4, 4) })
+		t.Run(name+" of vectors", func(t *testing.T) { t.Parallel(); errorsOfScaled(t, scale, 16) })
+	}
+}
+
+func errorsOfScaled(t *testing.T, scale data.Scale, shape ...int) {
 	const n, side = 40, 4
 	values := make([]float32, n*side*side)
 	for i := range values {
@@ -27,14 +39,14 @@ func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := data.WriteNPY(file, []int{n, side, side}, values); err != nil {
+	if err := data.WriteNPY(file, append([]int{n}, shape...), values); err != nil {
 		t.Fatal(err)
 	}
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
 	m, err := tessera.Declare(config.Model{
-		Dataset:   config.Dataset{Source: &data.Files{Kind: "npy", Images: path, Scale: data.Scale{&data.Standardise{Centre: true}}}},
+		Dataset:   config.Dataset{Source: &data.Files{Kind: "npy", Images: path, Scale: scale}},
 		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "linear"}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}},
 		Train:     config.Train{Epochs: 40, Batch: 10}})

@@ -334,10 +334,23 @@ func (v *view) vectors() bool { return len(v.run.Shape()) == 1 }
 
 // scaled scales vectors like the inputs of the model, so that their values are comparable. It returns images unchanged.
 func (v *view) scaled(values []float32) []float32 {
-	if v.scaling == nil || len(v.run.Shape()) > 1 {
+	if v.inTheirUnit() {
 		return values
 	}
 	return v.scaling.Unclipped(values)
+}
+
+// rescaled returns outputs of the model in the unit of scaled.
+func (v *view) rescaled(outputs []float32) []float32 {
+	if v.inTheirUnit() {
+		return outputs
+	}
+	return v.scaling.Redone(outputs)
+}
+
+// inTheirUnit reports whether samples are drawn in their own unit: images, unless outputs have another one.
+func (v *view) inTheirUnit() bool {
+	return v.scaling == nil || len(v.run.Shape()) > 1 && v.scaling.Lossy() == ""
 }
 
 // negative reports whether a value is below 0.
