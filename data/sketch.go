@@ -124,8 +124,9 @@ func (c *columnReader) add(cell string, first bool) {
 
 // PictureSketch says what the pictures in a folder are, for a first declaration of a data set.
 type PictureSketch struct {
-	Size     Size // of all pictures; the zero value if they differ
-	Coloured bool // a pixel is not grey; of many pictures, about 100 are read
+	Size     Size    // of all pictures; the zero value if they differ
+	Coloured bool    // a pixel is not grey; of many pictures, about 100 are read
+	High     float64 // largest value of a pixel of these pictures, 1 for white
 }
 
 // SketchPictures reads the headers of all pictures in a folder and its class folders, which are those of the data set images.
@@ -150,9 +151,10 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 		}
 	}
 	step := max(1, len(l.paths)/100) // from all classes
-	for i := 0; i < len(l.paths) && !s.Coloured; i += step {
+	for i := 0; i < len(l.paths) && !(s.Coloured && s.High == 1); i += step {
 		err := useImage(l.paths[i], func(m image.Image) error {
-			s.Coloured = coloured(m)
+			coloured, high := sketched(m)
+			s.Coloured, s.High = s.Coloured || coloured, max(s.High, high)
 			return ctx.Err()
 		})
 		if err != nil {
@@ -162,21 +164,18 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	return s, nil
 }
 
-// coloured reports whether a pixel of an image is not grey.
-func coloured(m image.Image) bool {
-	switch m.(type) {
-	case *image.Gray, *image.Gray16:
-		return false
-	}
+// sketched reports whether a pixel of an image is not grey, and the largest value of its pixels.
+func sketched(m image.Image) (coloured bool, high float64) {
+	var most uint32
 	b := m.Bounds()
 	for y := b.Min.Y; y < b.Max.Y; y++ {
 		for x := b.Min.X; x < b.Max.X; x++ {
-			if red, green, blue, _ := m.At(x, y).RGBA(); red != green || green != blue {
-				return true
-			}
+			red, green, blue, _ := m.At(x, y).RGBA()
+			coloured = coloured || red != green || green != blue
+			most = max(most, red, green, blue)
 		}
 	}
-	return false
+	return coloured, float64(most) / 65535
 }
 
 // IsPicture reports whether a file has the extension of a picture that the data set images reads.

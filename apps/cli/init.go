@@ -7,8 +7,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"tessera"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/train/folder"
 )
@@ -24,13 +26,13 @@ func init() {
 
 // initCommand is the command init.
 type initCommand struct {
-	Dir string `arg:"DIR" usage:"[DIR | TABLE.csv | PICTURES]" optional:"true" is:"file" doc:"the folder of the file, or a table or a folder of pictures to declare models of"`
+	Dir string `arg:"DIR" usage:"[DIR | FILE | PICTURES]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
 }
 
 func (f *initCommand) Help() Help {
 	return Help{
-		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a .csv table, or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
-			"a sweep of the number of units and a comparison; of a table of entries (row, column, value), a factorisation of the matrix.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
+		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a table, an array or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
+			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
 		Examples: []string{"tessera init", "tessera init genes.csv", "tessera train my-bars"},
 	}
 }
@@ -46,6 +48,11 @@ func (f *initCommand) Do(cmd *Call) error {
 		}
 		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, said, []string{"\nnext: tessera check && tessera train " + modelName(f.Dir)})...)
 	}
+	if _, err := os.Stat(f.Dir); err != nil {
+		if near, ok := table.Nearest(f.Dir, namesIn(filepath.Dir(f.Dir))); ok && isData(near) {
+			return usagef("init: %s: no such file or folder; did you mean %q? (make a folder of that name for a first model of bars)", f.Dir, near)
+		}
+	}
 	path := filepath.Join(f.Dir, tessera.ModelsFile)
 	if err := writeNew(path, firstModels); err != nil {
 		return err
@@ -57,7 +64,7 @@ func (f *initCommand) Do(cmd *Call) error {
 func isData(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
-		return data.IsTable(path)
+		return data.IsTable(path) || strings.ContainsAny(path, "*?[") || filepath.Ext(path) != ""
 	}
 	for _, below := range []string{"*", "*/*"} {
 		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
@@ -66,6 +73,15 @@ func isData(path string) bool {
 		}
 	}
 	return !info.IsDir()
+}
+
+// namesIn returns the paths of what a folder has.
+func namesIn(folder string) (paths []string) {
+	entries, _ := os.ReadDir(folder) // without it there is nothing to name
+	for _, e := range entries {
+		paths = append(paths, filepath.Join(folder, e.Name()))
+	}
+	return paths
 }
 
 // enter returns the shell command that changes to a folder, "" for the current one.

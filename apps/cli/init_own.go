@@ -50,8 +50,14 @@ func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
 	var guesses []*foundData // the first that check accepts is written
 	info, err := os.Stat(path)
 	switch {
-	case err != nil:
+	case err != nil && !strings.ContainsAny(path, "*?["):
 		return nil, nil, &data.Error{Path: path, Problem: data.NotFound}
+	case err != nil: // shards
+		own, err := arrayOf(cmd.Context(), path)
+		if err != nil {
+			return nil, nil, err
+		}
+		guesses = append(guesses, own)
 	case info.IsDir():
 		own, err := picturesIn(cmd.Context(), path)
 		if err != nil {
@@ -73,7 +79,11 @@ func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
 			guesses = append(guesses, own)
 		}
 	default:
-		return nil, nil, usagef("init: %s: got a file that is no table (.csv, .tsv, .parquet), want one or a folder of pictures; docs/data.md has the tables of other formats", path)
+		own, err := arrayOf(cmd.Context(), path)
+		if err != nil {
+			return nil, nil, err
+		}
+		guesses = append(guesses, own)
 	}
 	var wrong error
 	for _, own := range guesses {
@@ -155,31 +165,96 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 		channels = ", channels = 3"
 		own.say("the pictures are coloured: red, green and blue (channels)")
 	}
-	own.Dataset = fmt.Sprintf("{ name = \"images\", images = %s, size = [%d, %d]%s }", table.StringText(path), size.Height, size.Width, channels)
+	if s.High < 0.5 {
+		channels += `, scale = "minmax"`
+		own.say("the largest value of a pixel is %s of white: values are scaled to [0,1] (scale)", numeral.Float(s.High))
+	}
+	own.Dataset = fmt.Sprintf("{ name = \"images\", file = %s, size = [%d, %d]%s }", table.StringText(path), size.Height, size.Width, channels)
 	return own, nil
+}
+
+// arrayOf guesses the keys of an array, of shards of one, or of a sparse matrix, whose entries are counts or other numbers >= 0.
+func arrayOf(ctx context.Context, path string) (*foundData, error) {
+	own := &foundData{Path: path, Name: modelName(path), Rate: 0.001, template: ownModels}
+	var wrong error
+	for _, sparse := range []bool{false, true} {
+		own.Dataset = "{ file = " + table.StringText(path) + " }"
+		if sparse {
+			own.Dataset = `{ name = "triples", file = ` + table.StringText(path) + `, absent = "zero" }`
+		}
+		file, err := config.Load(tessera.ModelsFile, fmt.Appendf(nil, "[model.own]\nkind = \"pca\"\ncomponents = 1\ndataset = %s\n", own.Dataset))
+		if err != nil {
+			return nil, err
+		}
+		m, err := searching(file, data.SearchDirs("")).Model("own")
+		if _, missing := os.Stat(path); err != nil && missing == nil && !sparse {
+			return nil, usagef("init: %s: got a file of no known format, want a table (.csv, .tsv, .parquet), an array (.npy, .npz, .safetensors), a sparse matrix (.npz of SciPy, .mtx) or a folder of pictures; `tessera list datasets` has all", path)
+		} else if err != nil {
+			wrong = cmp.Or(wrong, err)
+			continue
+		}
+		set, err := data.Load(ctx, m.Dataset.Source, nil, m.Dataset.Need())
+		if err != nil {
+			wrong = cmp.Or(wrong, err)
+			continue
+		}
+		if set.Train.Sparse() && !sparse {
+			continue
+		}
+		low, high := set.Train.Range()
+		pixels := set.Train.Pixels()
+		own.say("%s of shape %s, values from %s to %s", numeral.Of(set.Train.Len(), "sample"), numeral.Shape(set.Shape), numeral.Float(float64(low)), numeral.Float(float64(high)))
+		own.Units = min(max(2, min(10, pixels/4)), pixels, set.Train.Len())
+		switch {
+		case sparse:
+			own.template, own.Kind = ownTriples, "\"nmf\"\nsolver     = \"mu\"\nloss       = \"kl\""
+			own.say("a sparse matrix: entries that are not stored are 0 (absent)")
+		case low < 0 || high > 2:
+			own.Dataset = strings.TrimSuffix(own.Dataset, " }") + `, scale = "minmax" }`
+			own.say("values are scaled to [0,1] (scale)")
+		}
+		return own, nil
+	}
+	return nil, fmt.Errorf("init: %w", wrong)
 }
 
 // entriesOf guesses whether a table has a line for each entry of a matrix: names or numbers of rows and of columns, which repeat, and a
 // number. It returns nil for another table.
 func entriesOf(path string, s *data.TableSketch) *foundData {
-	timed := len(s.Columns) == 4 && strings.Contains(strings.ToLower(s.Columns[3].Name), "time")
-	if len(s.Columns) != 3 && !timed || s.Decimal != "." || !s.Columns[2].Numeric || s.Columns[2].Missing {
+	named := func(c data.ColumnSketch, words ...string) bool {
+		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(c.Name), word) })
+	}
+	entries := slices.DeleteFunc(slices.Clone(s.Columns), func(c data.ColumnSketch) bool { return named(c, "time", "date") })
+	if len(entries) != 3 || s.Decimal != "." {
 		return nil
 	}
+	counts := []string{"count", "freq", "number"}
+	at := slices.IndexFunc(entries, func(c data.ColumnSketch) bool {
+		return c.Numeric && (named(c, append(counts, "rating", "score", "stars", "value", "weight")...) || strings.EqualFold(c.Name, "n"))
+	})
+	if at < 0 {
+		at = 2
+	}
+	value := entries[at]
+	if entries = slices.Delete(entries, at, at+1); !value.Numeric || value.Missing {
+		return nil
+	}
+	if named(entries[1], "user", "customer", "reader", "row", "doc", "cell", "sample") && !named(entries[0], "user", "customer", "reader", "row", "doc", "cell", "sample") {
+		slices.Reverse(entries)
+	}
 	least := s.Rows
-	for _, c := range s.Columns[:2] {
+	for _, c := range entries {
 		if c.Name == "" || c.Missing || !c.Repeats || c.Numeric && !c.Whole {
 			return nil
 		}
 		least = min(least, c.Different)
 	}
-	row, column, value := s.Columns[0].Name, s.Columns[1].Name, s.Columns[2]
+	row, column := entries[0].Name, entries[1].Name
 	own := &foundData{Path: path, Name: modelName(path), Units: max(1, min(10, least/4)), template: ownTriples}
 	own.say("entries of a matrix (triples): rows %q, columns %q, values %q", row, column, value.Name)
 	last := `, hide = 0.1`
 	own.Kind = `"matrix_factorisation"`
-	named := func(name string) bool { return strings.Contains(strings.ToLower(value.Name), name) }
-	if value.Whole && value.Low >= 0 && (strings.EqualFold(value.Name, "n") || slices.ContainsFunc([]string{"count", "freq", "number"}, named)) {
+	if value.Whole && value.Low >= 0 && (strings.EqualFold(value.Name, "n") || named(value, counts...)) {
 		last, own.Kind = `, absent = "zero"`, "\"nmf\"\nsolver     = \"mu\"\nloss       = \"kl\""
 		own.say("the values are counts: other entries are 0 (absent)")
 	} else {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/data"
+
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -56,6 +58,76 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	b.must(exitData, "init", "none.csv")
 	b.write("notes.txt", "")
 	b.must(exitUsage, "init", "notes.txt")
+	b.must(exitData, "init", "none-*.npy")
+	b.contains("a folder that is not there", b.must(exitUsage, "init", "photo").stderr, `did you mean "photos"`)
+	if b.exists("photo") || b.exists("none-*.npy") {
+		t.Error("a folder was made for a name that is misspelt")
+	}
+}
+
+// Arrays, shards and sparse matrices are declared by what they contain.
+func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ path, want string }{
+		"array":  {"acts-0.npy", `{ file = "acts-0.npy", scale = "minmax" }`},
+		"shards": {"acts-*.npy", `{ file = "acts-*.npy", scale = "minmax" }`},
+		"sparse": {"counts.mtx", `{ name = "triples", file = "counts.mtx", absent = "zero" }`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			b.shipped()
+			for i := range 2 {
+				values := make([]float32, 20*6)
+				for k := range values {
+					values[k] = float32(k*(i+7)%11) - 3
+				}
+				if err := data.WriteImages(b.path(fmt.Sprintf("acts-%d.npy", i)), []int{6}, values); err != nil {
+					t.Fatal(err)
+				}
+			}
+			entries := "%%MatrixMarket matrix coordinate integer general\n20 8 40\n"
+			for i := range 40 {
+				entries += fmt.Sprintf("%d %d %d\n", 1+i/2, 1+(i%2)*4+i/2%4, 1+i%5)
+			}
+			b.write("counts.mtx", entries)
+			b.must(0, "init", c.path)
+			b.contains("the file", b.read("models.toml"), c.want)
+			b.must(0, "check")
+		})
+	}
+}
+
+// Ratings are found by the names of their columns, in any order.
+func TestInitFindsRatingsInAnyOrder(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"user,item,rating", "rating,user,item", "timestamp,item,rating,user", "timestamp,userId,itemId,rating", "item,user,rating,date"} {
+		t.Run(header, func(t *testing.T) {
+			b := newBench(t)
+			b.shipped()
+			var rows strings.Builder
+			rows.WriteString(header + "\n")
+			for i := range 90 {
+				cells := strings.Split(header, ",")
+				for k, name := range cells {
+					switch {
+					case strings.HasPrefix(name, "user"):
+						cells[k] = fmt.Sprint("u", i%12)
+					case strings.HasPrefix(name, "item"):
+						cells[k] = fmt.Sprint("i", i/12)
+					case name == "rating":
+						cells[k] = fmt.Sprint(1 + i%5)
+					default:
+						cells[k] = fmt.Sprint(1700000000 + i)
+					}
+				}
+				rows.WriteString(strings.Join(cells, ",") + "\n")
+			}
+			b.write("r.csv", rows.String())
+			said := strings.ReplaceAll(b.must(0, "init", "r.csv").stdout, "Id", "")
+			b.contains("the guess", said, `rows "user", columns "item", values "rating"`)
+			b.must(0, "check")
+		})
+	}
 }
 
 // Whatever the separator, the encoding and the columns of a table are, check accepts what init writes.
@@ -150,7 +222,7 @@ func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
 		want          string
 	}{
 		{"coloured", 20, 16, color.RGBA{R: 200, A: 255}, "size = [16, 20], channels = 3 }"},
-		{"grey", 20, 16, color.RGBA{R: 9, G: 9, B: 9, A: 255}, "size = [16, 20] }"},
+		{"grey", 20, 16, color.RGBA{R: 9, G: 9, B: 9, A: 255}, "size = [16, 20], scale = \"minmax\" }"},
 		{"large", 65, 64, color.RGBA{G: 200, A: 255}, "size = [32, 32], channels = 3 }"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
