@@ -45,7 +45,7 @@ extends = "parts-relative"
 dataset = { name = "shapes", parts = 3, height = 8, width = 8, count = 60, seed = 1 }
 encoder = [{ kind = "relative", layers = [{ kind = "unrolled", units = 30, steps = 16 }] }]
 `)
-	b.contains("units to spare", b.must(0, "train", "spare", "--quiet").stderr, "what helps: fewer units, if at all: 100.0 % of the variance is explained")
+	b.contains("units to spare", b.must(0, "train", "spare", "--quiet").stderr, "what helps: fewer units, if at all: 100 % of the variance is explained")
 	b.write("models.toml", wide)
 	b.contains("unscaled columns", b.must(0, "train", "wide", "--quiet").stderr, `what helps: write scale = "standardise"`,
 		"hint: 30 units for 90 fitted samples")

@@ -128,7 +128,14 @@ func (n *Note) html(p *page) {
 	if n.Level == Warn || n.Level == Failure {
 		class = "warning"
 	}
-	p.write(`<p class="`+class+`">%s</p>`+"\n", n.Text)
+	p.WriteString(`<p class="` + class + `">`)
+	for i, line := range strings.Split(n.Text, "\n") {
+		if i > 0 {
+			p.WriteString("<br>")
+		}
+		p.write("%s", strings.TrimSpace(line))
+	}
+	p.WriteString("</p>\n")
 }
 
 func (f *Figure) html(p *page) {

@@ -234,7 +234,10 @@ type Report struct {
 
 // CountFitted returns the number of samples to which the measured model was fitted, 0 if unknown.
 func (r *Report) CountFitted() int {
-	if r.HeldOut {
+	switch {
+	case data.Split(r.Split) == Given:
+		return 0
+	case r.HeldOut:
 		return r.FittedImages
 	}
 	return r.Images
