@@ -21,6 +21,7 @@ type Fitting struct {
 	Rises      bool    // the objective may rise, which does not end the fit
 	Signed     bool    // samples may have negative values
 	Biased     bool    // a bias is added to every decoded sample
+	Dense      bool    // all values are held, also the zeros of a sparse matrix
 	Absolute   bool    // settings are in the units of the samples, so that the fit depends on their scale
 	// Holed is like Iterations, for samples with missing entries; 0 means that the method needs complete samples.
 	Holed int

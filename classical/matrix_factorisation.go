@@ -88,7 +88,7 @@ func (s *MatrixFactorisation) Describe() Fitting {
 		measures = measuresOfCounts
 	}
 	return Fitting{Name: "matrix_factorisation", Measures: measures, Units: units, Iterations: s.Iterations, Tolerance: s.Tolerance, Rises: s.Solver == "sgd",
-		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations,
+		Signed: s.Confidence == 0, Biased: s.Biases, Holed: s.Iterations, Dense: true,
 		Absolute: s.Solver == "sgd" || s.RidgeRows > 0 || s.RidgeColumns > 0 || s.Confidence > 0,
 		Sizes:    s.sizes}
 }

@@ -38,7 +38,7 @@ func init() {
 }
 
 func (s *SeparableNMF) Describe() Fitting {
-	return Fitting{Name: "separable_nmf", Units: s.Components, Iterations: 1,
+	return Fitting{Name: "separable_nmf", Units: s.Components, Iterations: 1, Dense: true,
 		Sizes: s.sizes}
 }
 

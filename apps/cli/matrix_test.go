@@ -227,3 +227,15 @@ dataset    = { name = "triples", file = "counts.csv", absent = "zero" }
 	b.write("models.toml", strings.ReplaceAll(b.read("models.toml"), `"kl"`, `"itakura_saito"`))
 	b.contains("a loss of all values", b.run("train", "counts", "--quiet", "-o", "other").stderr, "absent entries are zero")
 }
+
+func TestCheckSaysWhichMethodsHoldTheZerosOfASparseMatrix(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("counts.csv", "cell,gene,count\na,u,3\na,v,1\nb,u,2\nc,w,4\nd,v,1\nd,w,2\n")
+	b.write("models.toml", "[model.m]\nkind = \"nmf\"\ncomponents = 2\ndataset = { name = \"triples\", file = \"counts.csv\", absent = \"zero\", scale = [\"rows\", \"log1p\"] }\n"+
+		"[model.s]\nextends = \"m\"\nkind = \"separable_nmf\"\n")
+	r := b.must(0, "check")
+	if says := r.stdout + r.stderr; strings.Count(says, "holds all values of the sparse samples") != 1 || !strings.Contains(says, `model "s": separable_nmf`) {
+		t.Errorf("check says\n%s", says)
+	}
+}

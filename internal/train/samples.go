@@ -11,6 +11,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -149,7 +150,17 @@ func Examine(ctx context.Context, spec *config.Model, o Options) (notes []string
 	if err != nil {
 		return set.Notes, err
 	}
-	return slices.Concat(set.Notes, spec.Unsettled(splits.Fit.Len())), nil
+	return slices.Concat(set.Notes, cautions(spec, splits.Fit)), nil
+}
+
+// cautions returns the warnings about a model that depend on the fitted samples.
+func cautions(spec *config.Model, fit *data.Images) []string {
+	list := spec.Unsettled(fit.Len())
+	if spec.Baseline != nil && spec.Baseline.Describe().Dense && fit.Zeros() {
+		list = append(list, fmt.Sprintf("model %q: %s holds all values of the sparse samples, %s: other factorisations hold their entries alone",
+			spec.Name, spec.Kind, numeral.Bytes(4*int64(fit.Len())*int64(fit.Pixels()))))
+	}
+	return list
 }
 
 // begun returns the samples for a training that begins or continues.

@@ -85,7 +85,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 		return nil, splits, err
 	}
 	if from == nil && o.Warn != nil {
-		for _, text := range spec.Unsettled(splits.Fit.Len()) {
+		for _, text := range cautions(spec, splits.Fit) {
 			o.Warn(text)
 		}
 		if leave := spec.Dataset.Leave; leave > 0 {
