@@ -118,7 +118,7 @@ func (m *Model) With(changes ...Set) (*Model, error) {
 func ofTable(name string, tree *table.Node, like *Model, changes []Set) (*Model, error) {
 	root, models := table.NewTable(), table.NewTable()
 	root.Put("model", models)
-	models.Put(name, tree)
+	models.Put(name, tree.Only(func(key string) bool { return key != "extends" })) // what it inherits is merged already
 	f := newFile(table.NewSource(name, ""), root)
 	f.Dirs, f.Trained = like.dirs, like.trained
 	f.images, _ = like.Dataset.Source.(*data.Memory)
@@ -183,6 +183,7 @@ type Loss struct {
 	Name         string `toml:"name" optional:"true" doc:"name of the term in metrics and for players; by default its kind, or kind.2, ... if the kind is repeated"`
 	Against      string `toml:"against" optional:"true" doc:"column or value that the term compares with: images by default, for classes labels"`
 	Mask         string `toml:"mask" optional:"true" doc:"column or value that is 1 for the entries that count and 0 for others, or a weight in [0,1] for each; or one number for each sample"`
+	Optional     bool   `toml:"optional" optional:"true" doc:"leaves the term out for samples for whose shape it is not defined, such as vectors for a term on neighbouring pixels"`
 	SampleWeight string `toml:"sample_weight" optional:"true" doc:"column of one number >= 0 for each sample, its weight in the mean"`
 
 	present string // mask of observed entries of the values with which the term compares; "" if no entry can be missing
@@ -245,6 +246,9 @@ func (l *Loss) Refused() (keys []string) {
 	}
 	if !r.Teacher {
 		keys = append(keys, "teacher")
+	}
+	if _, ok := l.Loss.(losses.ShapeChecker); !ok {
+		keys = append(keys, "optional")
 	}
 	return keys
 }

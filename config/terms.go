@@ -213,7 +213,10 @@ func (w *walk) loss(part string, l Loss) {
 			w.report(part, l.Kind, key, fmt.Sprintf("%s: %q has %d values, but %q has %d: want as many", key, name, of, l.On, on), "change the units of the last layer of one of them")
 		}
 	}
-	if s, ok := l.Loss.(losses.ShapeChecker); ok && w.layout.Input != nil && len(w.layout.Decoder) > 0 {
+	if l.Optional && slices.Contains(l.Refused(), "optional") {
+		w.report(part, l.Kind, "optional", fmt.Sprintf("optional: has no effect, because %s is defined for samples of every shape", l.Kind), "leave it out")
+	}
+	if s, ok := l.Loss.(losses.ShapeChecker); ok && w.layout.Input != nil && len(w.layout.Decoder) > 0 && !l.leftOut(w.layout.Input) {
 		if err := s.CheckShape(w.layout.Input); err != nil {
 			w.report(part, l.Kind, table.KeyOf(err), err.Error(), "")
 		}
@@ -227,6 +230,41 @@ func (w *walk) loss(part string, l Loss) {
 	if reads.On {
 		w.value(part, l, reads)
 	}
+}
+
+// leftOut reports whether the term is optional and not defined for samples of a shape. A key with an invalid value is an error
+// nevertheless.
+func (l Loss) leftOut(shape []int) bool {
+	s, ok := l.Loss.(losses.ShapeChecker)
+	if !l.Optional || !ok || shape == nil {
+		return false
+	}
+	err := s.CheckShape(shape)
+	return err != nil && table.KeyOf(err) == ""
+}
+
+// without returns the model without the optional terms that are not defined for samples of a shape.
+func (m *Model) without(shape []int) *Model {
+	declared := m.tree.Child("loss")
+	leaves := func(l Loss) bool { return l.Loss != nil && l.leftOut(shape) }
+	if !slices.ContainsFunc(m.Losses, leaves) || declared == nil || len(declared.Items) != len(m.Losses) {
+		return m
+	}
+	kept := *declared
+	kept.Items = nil
+	for i, l := range m.Losses {
+		if !leaves(l) {
+			kept.Items = append(kept.Items, declared.Items[i])
+		}
+	}
+	tree := m.tree.Only(func(key string) bool { return key != "loss" })
+	tree.Put("loss", &kept)
+	other, err := ofTable(m.Name, tree, m, nil)
+	if err != nil {
+		return m // a player or a hook needs a term: building the graph says that it is not defined
+	}
+	other.columns = m.columns
+	return other
 }
 
 // publishes checks that the layer that computes the value `on` publishes the values that the term reads.
