@@ -156,6 +156,14 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 	if err != nil {
 		t.Fatal(err)
 	}
+	allowed := tolerance
+	if r.Baseline == nil {
+		for p := range r.Layout.Layers() {
+			if u, ok := p.Layer.(*layers.Unrolled); ok && u.Method == "splitting" {
+				allowed = tolerance / min(1, u.Rho) // the inverse enlarges rounding where atoms are nearly equal
+			}
+		}
+	}
 	input, shape := "input", r.Shape()
 	if part != "model" && part != "encoder" {
 		input, shape = "code", []int{coder.Units()}
@@ -198,7 +206,7 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 				t.Errorf("%s: %s is %v everywhere, which shows nothing", r.Name, name, want[0])
 			}
 			d := difference(y.floats(), want)
-			if result.difference = max(result.difference, d); !(d <= tolerance) {
+			if result.difference = max(result.difference, d); !(d <= allowed) {
 				t.Errorf("%s, %s, batch of %d: %s differs by %g", r.Name, part, batch, name, d)
 			}
 		}
