@@ -59,7 +59,7 @@ func (r reading) imagesTable(ctx context.Context, l listing) (t table, err error
 			return t, err
 		}
 	}
-	t.values, t.files, err = p.read(ctx, r.File, l.paths, r.shape)
+	t.values, t.files, err = p.cached(ctx, r.File, l.paths, r.shape)
 	t.warnings, t.labels, t.classes = p.notes(r.File, l), l.labels, l.classes
 	for _, path := range l.paths {
 		name, err := filepath.Rel(r.File, path)
@@ -108,9 +108,6 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 			return notes, badFile(name, path, err)
 		}
 		notes = append(notes, p.notes(path, l)...)
-		if note := p.firstEqual(ctx, path, l); note != "" {
-			notes = append(notes, note)
-		}
 		if i == 0 {
 			classes = l.classes
 		} else if len(classes) > 0 {
@@ -122,10 +119,15 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 		if err != nil {
 			return notes, badFile(name, l.paths[0], err)
 		}
-		if err := p.sameSizes(ctx, l.paths, shape); err != nil {
-			return notes, badFile(name, path, err)
+		note, done, err := p.inspected(ctx, path, l, shape)
+		if err == nil && !done {
+			if first := p.firstEqual(ctx, path, l); first != "" {
+				notes = append(notes, first)
+			}
+			if err = p.sameSizes(ctx, l.paths, shape); err == nil {
+				note, err = p.decodable(ctx, path, l.paths, shape)
+			}
 		}
-		note, err := p.decodable(ctx, path, l.paths, shape)
 		if err != nil {
 			return notes, badFile(name, path, err)
 		}

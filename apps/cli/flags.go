@@ -108,11 +108,13 @@ func parseSets(arguments []string) ([]config.Set, error) {
 
 // dataFlag is the flag of commands that read data sets.
 type dataFlag struct {
-	Data string `flag:"data" is:"place" doc:"folder with the data sets, searched before $TESSERA_DATA and the cache"`
+	Data    string `flag:"data" is:"place" doc:"folder with the data sets, searched before $TESSERA_DATA and the cache"`
+	NoCache bool   `flag:"no-cache" doc:"decode all images of folders: neither read nor write the files that keep their pixels"`
 }
 
 // Check returns an error for a missing folder, because the next searched folder could contain other images.
 func (f *dataFlag) Check() error {
+	data.WithoutCache(f.NoCache)
 	if info, err := os.Stat(f.Data); f.Data != "" && (err != nil || !info.IsDir()) {
 		return &data.Error{Path: f.Data, Problem: "no such folder", Hint: "--data is the folder that contains the folders of the data sets; `tessera data get NAME --data " + f.Data + "` creates it and downloads one"}
 	}
