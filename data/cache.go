@@ -184,10 +184,10 @@ func (a array) writePixels(path string, h cacheHeader) error {
 const mostInspectedBytes = 1 << 30
 
 // inspected decodes the images of a folder as a training does, so that they are kept, and returns a warning if they are equal. ok is
-// false for folders that are few or too large to be kept.
+// false for folders of too few or too many images.
 func (p pictures) inspected(ctx context.Context, folder string, l listing, shape []int) (note string, ok bool, err error) {
 	n, size, err := arrayBytes(append([]int{len(l.paths)}, shape...), 4)
-	if err != nil || n == 0 || size > mostInspectedBytes || len(l.paths) < leastCached || withoutCache.Load() {
+	if err != nil || n == 0 || size > mostInspectedBytes || len(l.paths) < leastCached || len(l.paths) > mostInspected || withoutCache.Load() {
 		return "", false, nil
 	}
 	values, _, err := p.cached(ctx, folder, l.paths, nil)
