@@ -87,7 +87,9 @@ func TestKeptPixelsAreThoseOfTheImages(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"a name":             func(folder, _ string) { _ = os.Rename(filepath.Join(folder, "007.png"), filepath.Join(folder, "999.png")) },
+			"a name": func(folder, _ string) {
+				_ = os.Rename(filepath.Join(folder, "007.png"), filepath.Join(folder, "999.png"))
+			},
 			"an image more":      func(folder, _ string) { writeFile(t, filepath.Join(folder, "999.png"), photo(t, deep, r)) },
 			"a pixel that flips": func(_, kept string) { flipLast(t, kept) },
 			"a file cut short":   func(_, kept string) { _ = os.Truncate(kept, 300) },
