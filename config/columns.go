@@ -17,7 +17,7 @@ import (
 // images and labels. [File.Model] reads the columns from the files of the data set if the files exist. A run stores the columns that
 // its model reads.
 func (m *Model) For(shape []int, columns []data.Column) *Model {
-	other := *m.without(shape)
+	other := *m.Defined(shape)
 	other.columns = slices.Clone(columns)
 	other.mask()
 	return other.Resolved(shape)

@@ -243,8 +243,8 @@ func (l Loss) leftOut(shape []int) bool {
 	return err != nil && table.KeyOf(err) == ""
 }
 
-// without returns the model without the optional terms that are not defined for samples of a shape.
-func (m *Model) without(shape []int) *Model {
+// Defined returns the model without the optional terms that are not defined for samples of a shape.
+func (m *Model) Defined(shape []int) *Model {
 	declared := m.tree.Child("loss")
 	leaves := func(l Loss) bool { return l.Loss != nil && l.leftOut(shape) }
 	if !slices.ContainsFunc(m.Losses, leaves) || declared == nil || len(declared.Items) != len(m.Losses) {

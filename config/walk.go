@@ -389,7 +389,7 @@ func (m *Model) Classes() int {
 // Resolved returns the model for images of the given shape: its layers are placed, and all default numbers of outputs are filled in.
 // Changed layers are copies. Optional terms that are not defined for the shape are left out.
 func (m *Model) Resolved(shape []int) *Model {
-	m = m.without(shape)
+	m = m.Defined(shape)
 	resolved := m.sized(m.walk(shape).layout)
 	resolved.settings = keysOfModel(resolved)
 	return resolved

@@ -41,6 +41,7 @@ func newModel(spec *config.Model, shape []int, values func(p config.ParameterPat
 	if spec == nil {
 		return nil, errors.New("graph: the declaration is nil")
 	}
+	spec = spec.Defined(shape)
 	layout, err := spec.Layout(shape)
 	if err != nil {
 		return nil, err
