@@ -197,7 +197,7 @@ func meanError(x fit.Rows, atoms, codes []float32, k int) float64 {
 	total := sumLanesOf(x.N, x.Step(), func(from, to int) (sum float64) {
 		var space []float32
 		rows := x.Block(&space, from, to)
-		own := codes
+		var own []float32
 		if codes == nil {
 			own = encodeSquared(rows, atoms, k, x.Width, encodePrecision)
 		} else {

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"reflect"
@@ -214,9 +215,13 @@ func byName(model *table.Node) {
 		d.Rename("kind", "name")
 	case run != nil:
 		d.Put("name", run.NewScalar("run"))
+	case file != nil && slices.ContainsFunc([]string{"absent", "row", "column", "value"}, func(key string) bool { return d.Child(key) != nil }): // keys of entries alone
+		d.Put("name", file.NewScalar("triples"))
 	case file != nil:
-		if text, ok := file.Text(); ok && data.KindOf(text) != "" {
-			d.Put("name", file.NewScalar(data.KindOf(text)))
+		if text, ok := file.Text(); ok {
+			if kind := cmp.Or(data.KindOf(text), data.KindOf("./"+text)); kind != "" { // photos may be a folder
+				d.Put("name", file.NewScalar(kind))
+			}
 		}
 	}
 }

@@ -25,6 +25,8 @@ func TestADataSetIsAPath(t *testing.T) {
 		`"cells.parquet"`:                           `{ name = "csv", file = "cells.parquet" }`,
 		fmt.Sprintf("%q", table):                    fmt.Sprintf(`{ name = "csv", file = %q }`, table),
 		`{ file = "a.npz", test = "b.npz" }`:        `{ name = "npz", file = "a.npz", test_images = "b.npz" }`,
+		`{ file = "testdata" }`:                     `{ name = "images", images = "testdata" }`,
+		`{ file = "a.npz", absent = "zero" }`:       `{ name = "triples", file = "a.npz", absent = "zero" }`,
 		`{ name = "npy", file = "a.npy" }`:          `{ name = "npy", images = "a.npy" }`,
 		`{ file = "a.csv.gz", labels = "y" }`:       `{ name = "csv", file = "a.csv.gz", labels = "y" }`,
 		`{ name = "images", file = "p", size = 8 }`: `{ name = "images", images = "p", size = 8 }`,

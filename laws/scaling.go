@@ -86,7 +86,7 @@ func (t scalingTrial) entries(values []float32) *data.Images {
 func (t scalingTrial) fit(m *data.Images) (*data.Scaling, error) {
 	s, err := t.fresh().Fit(m)
 	if err == nil && s == nil {
-		err = errors.New("Fit gives neither a scaling nor an error")
+		err = errors.New("got from Fit neither a scaling nor an error")
 	}
 	if err == nil {
 		err = s.Valid(t.values)

@@ -271,7 +271,8 @@ class SparseAutoencoder(Model):
 
 
 class Parts(Model):
-    """Non-negative parts: the shipped model parts-relative, whose settings follow the scale of the data. Spare components switch off.
+    """Non-negative parts: the shipped model parts-relative, or parts-vectors without a shape, whose settings follow the scale of the data.
+    Spare components switch off.
 
     Parameters
     ----------
@@ -293,8 +294,11 @@ class Parts(Model):
 
     def _declare(self, samples):
         train = {} if self.epochs is None else {"train": {"epochs": self.epochs}}
-        return keys(extends="parts-relative", encoder=[{"kind": "relative", "layers": [{"kind": "unrolled", "units": self.n_components, "steps": 16}]}],
-                    **train)
+        if self.shape is None:
+            unrolled, extends = {"kind": "unrolled", "units": self.n_components, "steps": 16, "method": "splitting", "rho": 0.03}, "parts-vectors"
+        else:
+            unrolled, extends = {"kind": "unrolled", "units": self.n_components, "steps": 16}, "parts-relative"
+        return keys(extends=extends, encoder=[{"kind": "relative", "layers": [unrolled]}], **train)
 
 
 def keys(**values):

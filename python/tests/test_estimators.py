@@ -34,6 +34,7 @@ def small():
         tessera.NMF(3, random_state=0),
         tessera.SparseNMF(3, random_state=0),
         tessera.SparseAutoencoder(8, k=2, epochs=2, random_state=0),
+        tessera.Parts(4, epochs=2, random_state=0),
         tessera.Model("kind = \"pca\"\ncomponents = 1", random_state=0),
     ]
 
