@@ -225,7 +225,7 @@ dataset    = { name = "triples", file = "counts.csv", absent = "zero" }
 		t.Errorf("%d and %d lines, the last %q and %q", len(all), len(one), all[len(all)-1], one[len(one)-1])
 	}
 	b.write("models.toml", strings.ReplaceAll(b.read("models.toml"), `"kl"`, `"itakura_saito"`))
-	b.contains("a loss of all values", b.run("train", "counts", "--quiet", "-o", "other").stderr, "absent entries are zero")
+	b.must(0, "train", "counts", "--quiet", "-o", "other") // a loss of all values reads them in blocks
 }
 
 func TestCheckSaysWhichMethodsHoldTheZerosOfASparseMatrix(t *testing.T) {
