@@ -24,8 +24,8 @@ const (
 //	coordinates: (f(x + h e_i) - f(x - h e_i)) / 2h for every value i
 //	nes, spsa: the mean of (f(x + hu) - f(x - hu)) u / 2h over normal directions u, over random signs u
 //
-// An estimate takes 2 queries for each direction or value, and one more looks at the new sample; the number of steps follows from
-// the queries.
+// An estimate takes 2 queries for each direction or value, and one for the new sample. The number of queries determines the number of
+// steps.
 //
 // Sources: Ilyas, Engstrom, Athalye and Lin, Black-box Adversarial Attacks with Limited Queries and Information, 2018; Uesato et al.,
 // Adversarial Risk and the Dangers of Evaluating Against Weak Attacks, 2018 (spsa).

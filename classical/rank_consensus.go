@@ -1,6 +1,7 @@
 package classical
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,9 +65,9 @@ func Consensus(ctx context.Context, method Method, images Images, components []i
 	if seeds < 3 || len(components) == 0 || slices.Min(components) < 1 || slices.Max(components) > images.Len() {
 		return nil, fmt.Errorf("got %d seeds and the components %v, want at least 3 seeds, and numbers from 1 to %d, that of the images", seeds, components, images.Len())
 	}
-	random := reflect.New(reflect.TypeOf(method).Elem())
-	random.Elem().Set(reflect.ValueOf(method).Elem())
-	if init := random.Elem().FieldByName("Init"); init.IsValid() {
+	started := reflect.New(reflect.TypeOf(method).Elem()) // the method from random starts
+	started.Elem().Set(reflect.ValueOf(method).Elem())
+	if init := started.Elem().FieldByName("Init"); init.IsValid() {
 		init.SetString("random")
 	}
 	x, err := (&Base{pixels: images.Pixels(), fit: Fitting{Signed: true}}).rows(images)
@@ -78,7 +79,7 @@ func Consensus(ctx context.Context, method Method, images Images, components []i
 		var atoms []float32
 		var errs []float64
 		for run := range seeds {
-			m, err := fitTo(ctx, random.Interface().(Method), k, seed+uint64(run), images)
+			m, err := fitTo(ctx, started.Interface().(Method), k, seed+uint64(run), images)
 			if err != nil {
 				return nil, err
 			}
@@ -165,7 +166,7 @@ func (r *RankConsensus) agree(ctx context.Context, atoms []float32, p, seeds int
 		parts = append(parts, one)
 	}
 	slices.SortStableFunc(parts, func(a, b found) int {
-		return int(math.Copysign(1, float64(b.Seeds)*b.Similarity-float64(a.Seeds)*a.Similarity))
+		return cmp.Compare(float64(b.Seeds)*b.Similarity, float64(a.Seeds)*a.Similarity)
 	})
 	r.Atoms = metrics.Atoms{Shape: []int{p}, Count: len(parts)}
 	for _, one := range parts {

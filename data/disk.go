@@ -91,11 +91,17 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 		d.starts = append(d.starts, d.starts[len(d.starts)-1]+e.dims[0])
 	}
 	d.n = d.starts[len(extents)]
-	room := budget/2 - 3*8*int64(d.n) // for the order of the samples and the list of those that are fitted; the other half is the garbage collector's
-	block := max(int64(d.size), min(mostBlock, room/leastHeld))
-	if least := 2 * (budget/2 - room + (blockSpare+1)*int64(d.size)); budget < least {
+	order := 3 * 8 * int64(d.n) // the order of the samples and the list of those that are fitted
+	least := 2 * (order + (blockSpare+1)*int64(d.size))
+	switch {
+	case budget >= least:
+	case r.loose: // no key can be changed for it
+		budget = least
+	default:
 		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want at least " + numeral.Bytes(least)}
 	}
+	room := budget/2 - order // the other half is the garbage collector's
+	block := max(int64(d.size), min(mostBlock, room/leastHeld))
 	d.rows = int(block) / d.size
 	d.held = &heldBlocks{most: int(room / int64(d.rows*d.size)), all: map[int]*heldBlock{}}
 	blocks := 0
@@ -169,8 +175,24 @@ func (d *disk) block(row int) int {
 	return d.blocks[k] + local/d.rows
 }
 
+// Unread is deferred by functions that read samples. It turns the panic of samples on disk that cannot be read any more into their
+// [*Error], and leaves other panics.
+func Unread(err *error) {
+	cause := recover()
+	if cause == nil {
+		return
+	}
+	if failed, ok := cause.(error); ok {
+		if unread, ok := errors.AsType[*Error](failed); ok {
+			*err = unread
+			return
+		}
+	}
+	panic(cause)
+}
+
 // acquire returns the bytes of a row, which the caller releases, and their type. A file that cannot be read any more panics with an
-// [*Error].
+// [*Error]: see [Unread].
 func (d *disk) acquire(row int) (held *heldBlock, b []byte, of arrayHeader) {
 	k, local := d.place(row)
 	h, number := d.held, d.blocks[k]+local/d.rows

@@ -45,6 +45,7 @@ type Sample struct {
 // processors. Evaluate fails if the coder fails, if ctx is done, if a value is NaN or infinite, or, with a [*data.Error], if
 // a metric that is not optional lacks labels.
 func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *Result, err error) {
+	defer data.Unread(&err)
 	if ctx == nil {
 		return nil, errors.New("metrics: no context: give context.Background()")
 	}

@@ -391,8 +391,12 @@ func (e workError) Unwrap() error { return e.error }
 
 // work wraps the function of a command.
 func work(f func(cmd *Call, args []string) error) func(*cobra.Command, []string) error {
+	guarded := func(cmd *Call, args []string) (err error) {
+		defer data.Unread(&err)
+		return f(cmd, args)
+	}
 	return func(cmd *cobra.Command, args []string) error {
-		if err := f(&Call{cmd}, args); err != nil {
+		if err := guarded(&Call{cmd}, args); err != nil {
 			return workError{err}
 		}
 		return nil

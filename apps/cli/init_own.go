@@ -177,17 +177,17 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 func arrayOf(ctx context.Context, path string) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.001, template: ownModels}
 	var wrong error
-	for _, sparse := range []bool{false, true} {
-		own.Dataset = "{ file = " + table.StringText(path) + " }"
-		if sparse {
-			own.Dataset = `{ name = "triples", file = ` + table.StringText(path) + `, absent = "zero" }`
-		}
-		file, err := config.Load(tessera.ModelsFile, fmt.Appendf(nil, "[model.own]\nkind = \"pca\"\ncomponents = 1\ndataset = %s\n", own.Dataset))
+	file := "{ file = " + table.StringText(path)
+	const most = `, memory = "1GB"` // of more values, a part is in memory
+	for i, text := range []string{file + most + " }", file + " }", `{ name = "triples", file = ` + table.StringText(path) + `, absent = "zero" }`} {
+		sparse := i == 2
+		own.Dataset = text
+		models, err := config.Load(tessera.ModelsFile, fmt.Appendf(nil, "[model.own]\nkind = \"pca\"\ncomponents = 1\ndataset = %s\n", own.Dataset))
 		if err != nil {
 			return nil, err
 		}
-		m, err := searching(file, data.SearchDirs("")).Model("own")
-		if _, missing := os.Stat(path); err != nil && missing == nil && !sparse {
+		m, err := searching(models, data.SearchDirs("")).Model("own")
+		if _, missing := os.Stat(path); err != nil && missing == nil && i == 1 {
 			return nil, usagef("init: %s: got a file of no known format, want a table (.csv, .tsv, .parquet), an array (.npy, .npz, .safetensors), a sparse matrix (.npz of SciPy, .mtx) or a folder of pictures; `tessera list datasets` has all", path)
 		} else if err != nil {
 			wrong = cmp.Or(wrong, err)
@@ -200,6 +200,11 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		}
 		if set.Train.Sparse() && !sparse {
 			continue
+		}
+		if set.Train.OnDisk() {
+			own.say("values that exceed 1 GB are read in parts (memory)")
+		} else {
+			own.Dataset = strings.Replace(text, most, "", 1)
 		}
 		low, high := set.Train.Range()
 		pixels := set.Train.Pixels()

@@ -45,6 +45,10 @@ func guard(activity string, call func() error) (err error) {
 			return
 		}
 		p := panics.Of(cause)
+		if unread, ok := errors.AsType[*data.Error](p); ok { // samples that cannot be read any more
+			err = unread
+			return
+		}
 		if of, ok := p.Value.(partPanic); ok {
 			activity, p = of.part, of.cause
 		}

@@ -119,11 +119,12 @@ type Result struct {
 // Errors: those of [config.Model.Verify] and of packages data and graph; [folder.ErrExists] and the other errors of package
 // folder, [*folder.WriteError] if the disk is full; [*Diverged]; [ErrInterrupted] after ctx was cancelled. The last complete
 // checkpoint always remains.
-func Run(ctx context.Context, spec *config.Model, o Options) (*Result, error) {
+func Run(ctx context.Context, spec *config.Model, o Options) (r *Result, err error) {
+	defer data.Unread(&err)
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}
-	spec, err := o.declared(spec)
+	spec, err = o.declared(spec)
 	if err == nil {
 		err = verified(ctx, spec)
 	}
@@ -207,7 +208,8 @@ func disk(o Options) folder.Disk {
 //
 // The errors are those of [Run], [*checkpoint.Error] for a state that is damaged or does not match its model or data, and
 // [*FormatError] for a state of another version.
-func Resume(ctx context.Context, run string, o Options) (*Result, error) {
+func Resume(ctx context.Context, run string, o Options) (r *Result, err error) {
+	defer data.Unread(&err)
 	if err := kernel.Err(); err != nil {
 		return nil, fmt.Errorf("train: %w", err)
 	}

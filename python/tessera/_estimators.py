@@ -12,12 +12,12 @@ from ._checks import BaseEstimator, NotFittedError, TransformerMixin, feature_na
 
 
 def toml(value):
-    """A value as TOML. JSON's spelling of texts, numbers, truth values and lists is also TOML's."""
+    """A value as TOML. JSON's spelling of texts, finite numbers, truth values and lists is also TOML's."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{json.dumps(str(key))} = {toml(item)}" for key, item in value.items()) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(toml, value)) + "]"
-    return json.dumps(value.item() if isinstance(value, np.generic) else value)
+    return json.dumps(value.item() if isinstance(value, np.generic) else value, ensure_ascii=False, allow_nan=False)
 
 
 class Model(TransformerMixin, BaseEstimator):
@@ -59,8 +59,7 @@ class Model(TransformerMixin, BaseEstimator):
 
     def fit(self, X, y=None):
         """Train on samples (n_samples, n_features). y is ignored."""
-        self.feature_names_in_, self.n_features_in_ = None, None
-        samples = self._samples(X, fitting=True)
+        samples = self._checked(X)
         if len(samples) < 2:
             raise ValueError(f"found n_samples=1, while at least 2 are needed to fit {type(self).__name__}")
         with tempfile.TemporaryDirectory() as folder:
@@ -72,8 +71,10 @@ class Model(TransformerMixin, BaseEstimator):
             _command.call(folder, "train", "model", "--quiet", "--force", "--seed", self._seed(), "--out", out)
             self._run = _command.packed(out)
         self.n_iter_ = json.loads(self._run["metrics.jsonl"].splitlines()[-1])["epoch"]
-        if self.feature_names_in_ is None:
-            del self.feature_names_in_
+        self.n_features_in_ = samples.shape[1]
+        self.__dict__.pop("feature_names_in_", None)
+        if (names := feature_names(X)) is not None:
+            self.feature_names_in_ = names
         self.n_components_ = self._encode(samples[:1]).shape[1]
         self._atoms()
         return self
@@ -100,14 +101,13 @@ class Model(TransformerMixin, BaseEstimator):
         self._fitted()
         return np.array([f"{type(self).__name__.lower()}{i}" for i in range(self.n_components_)], dtype=object)
 
-    def _samples(self, X, fitting=False):
-        if not fitting:
-            self._fitted()
-        names = feature_names(X)
-        samples = matrix(X, type(self).__name__, least=None if self._signed else 0)
-        if fitting:
-            self.feature_names_in_, self.n_features_in_ = names, samples.shape[1]
-        elif samples.shape[1] != self.n_features_in_:
+    def _checked(self, X):
+        return matrix(X, type(self).__name__, least=None if self._signed else 0)
+
+    def _samples(self, X):
+        self._fitted()
+        samples = self._checked(X)
+        if samples.shape[1] != self.n_features_in_:
             raise ValueError(f"X has {samples.shape[1]} features, but {type(self).__name__} is expecting {self.n_features_in_} features as input")
         return samples
 

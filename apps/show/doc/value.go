@@ -13,7 +13,6 @@ import (
 // Numbers that say how they are read.
 type (
 	Percent float64 // a share: 0.5 is 50 %
-	P       float64 // a p-value
 	Seconds float64 // a duration
 	Bytes   int64   // a size
 	Exact   float64 // a setting: all its digits
@@ -68,8 +67,6 @@ func Text(value any) string {
 		return numeral.Float(float64(v))
 	case Percent:
 		return numeral.Percent(float64(v))
-	case P:
-		return numeral.P(float64(v))
 	case Seconds:
 		return numeral.Seconds(float64(v))
 	case time.Duration:

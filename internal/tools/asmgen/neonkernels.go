@@ -262,7 +262,7 @@ func neonFromBytes(n *neon) {
 }
 
 // The tiles of products. The sums of 8 rows and 3 vectors of columns take 24 of 32 registers. A is packed, so that a load reads the
-// elements of several rows; each is multiplied by the vectors of B without being spread to a register of its own. Tiles at an edge
+// elements of several rows; each is multiplied by the vectors of B without a separate broadcast. Tiles at an edge
 // are computed as whole ones, of one of these numbers of rows.
 var neonRows = []int{1, 2, 4, 8}
 

@@ -1,0 +1,46 @@
+package train
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/internal/engine"
+)
+
+// A file on disk that changes while a model is fitted is an error of the file, whatever reads it.
+func TestAFileThatChangesWhileItIsFittedIsNamed(t *testing.T) {
+	for name, text := range map[string]string{
+		"network":    `encoder = [{ kind = "dense", units = 4 }]` + "\ntrain = { epochs = 50, batch = 64 }",
+		"kmeans":     `kind = "kmeans"` + "\ncomponents = 4\nbatch = 64\niterations = 50\ntolerance = 0.0",
+		"nmf":        `kind = "nmf"` + "\ncomponents = 4\nbatch = 64\niterations = 50\ntolerance = 0.0",
+		"dictionary": `kind = "dictionary"` + "\ncomponents = 4\nbatch = 64\niterations = 50\ntolerance = 0.0",
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			values := make([]float32, 4000*64)
+			for i := range values {
+				values[i] = float32(i*7919%101) / 101
+			}
+			file := filepath.Join(t.TempDir(), "samples.npy")
+			if err := data.WriteImages(file, []int{64}, values); err != nil {
+				t.Fatal(err)
+			}
+			m := model(t, fmt.Sprintf("[model.m]\ndataset = { file = %q, memory = \"250KB\" }\n%s", filepath.ToSlash(file), text))
+			cut := func(Progress) {
+				if err := os.Truncate(file, 100_000); err != nil {
+					t.Error(err)
+				}
+			}
+			_, err := Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: place(t), Report: cut})
+			var bad *data.Error
+			if !errors.As(err, &bad) || !strings.Contains(err.Error(), "has changed while it was read") || strings.Contains(err.Error(), "panicked") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
