@@ -96,22 +96,26 @@ func (f *trainCommand) trainChain(cmd *Call, options tessera.Options, links []li
 			cmd.say("model %s, %d of %d", l.model.Name, i+1, len(links))
 		}
 		warn(cmd, l.model.Warnings()...)
-		err := training(cmd, options, f.progressFlags, f.previewFlag, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
-			if states[i] != "" {
-				return tessera.Resume(ctx, l.run, o)
-			}
-			o.Out = l.run
-			r, err := tessera.Train(ctx, l.model, o)
-			if errors.Is(err, folder.ErrExists) { // another command has created it meanwhile
-				err = fmt.Errorf("%s: %w", l.run, folder.ErrLocked)
-			}
-			return r, err
-		})
-		if err != nil {
+		if err := training(cmd, options, f.progressFlags, f.previewFlag, l.train(states[i])); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// train returns the function that trains the link, or resumes its run.
+func (l link) train(state train.State) func(context.Context, tessera.Options) (*tessera.Run, error) {
+	return func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {
+		if state != "" {
+			return tessera.Resume(ctx, l.run, o)
+		}
+		o.Out = l.run
+		r, err := tessera.Train(ctx, l.model, o)
+		if errors.Is(err, folder.ErrExists) { // another command has created it meanwhile
+			err = fmt.Errorf("%s: %w", l.run, folder.ErrLocked)
+		}
+		return r, err
+	}
 }
 
 // state returns the state of the run, "" if there is none. A run that is damaged, in use or has other settings than the model is an
@@ -181,7 +185,7 @@ func (l link) same() error {
 		}
 	}
 	if len(lines) > 0 {
-		return usagef("--chain: the run %s has other settings than model %q would have: %s; remove the run and those that start from it, or choose the same settings", l.run, l.model.Name, strings.Join(lines, "; "))
+		return usagef("the run %s has other settings than model %q would have: %s; remove the run and those that start from it, or choose the same settings", l.run, l.model.Name, strings.Join(lines, "; "))
 	}
 	return nil
 }

@@ -31,11 +31,12 @@ type trainCommand struct {
 	progressFlags
 	distributedFlags
 	previewFlag
-	Out    string `flag:"out,o" is:"place" doc:"folder of the run" default:"runs/MODEL, then runs/MODEL-2, ..."`
-	Force  bool   `flag:"force" doc:"replace the run in the folder --out"`
-	Chain  bool   `flag:"chain" without:"force distributed" doc:"first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues"`
-	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs; short for --set train.epochs=N"`
-	Seed   uint64 `flag:"seed" doc:"seed; short for --set train.seed=N"`
+	Out      string `flag:"out,o" is:"place" doc:"folder of the run" default:"runs/MODEL, then runs/MODEL-2, ..."`
+	Force    bool   `flag:"force" doc:"replace the run in the folder --out"`
+	Chain    bool   `flag:"chain" without:"force distributed" doc:"first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues"`
+	Restarts int    `flag:"restarts" want:"> 1" without:"force chain distributed" doc:"train from N seeds, the model's seed and those that follow, and keep the run whose objective on validation samples is the least; again after an interruption, it continues"`
+	Epochs   int    `flag:"epochs" want:"> 0" doc:"number of epochs; short for --set train.epochs=N"`
+	Seed     uint64 `flag:"seed" doc:"seed; short for --set train.seed=N"`
 }
 
 func (f *trainCommand) Help() Help {
@@ -74,6 +75,9 @@ func (f *trainCommand) Do(cmd *Call) error {
 	model, err := f.model(name, sets...)
 	if err != nil {
 		return f.noEpochs(name, f.Epochs, err)
+	}
+	if f.Restarts > 0 {
+		return f.trainRestarts(cmd, options, model, sets)
 	}
 	warn(cmd, model.Warnings()...)
 	if text := usedColumns(cmd.Context(), model); text != "" && !f.Quiet {
@@ -134,15 +138,8 @@ func following(cmd *Call, o tessera.Options, begin func(context.Context, tessera
 
 // training trains, and shows the progress and the result.
 func training(cmd *Call, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
-	show := newProgress(cmd.ErrOrStderr(), f)
-	o.Report = func(p train.Progress) {
-		memberOf(cmd).run = p.Run
-		show.Show(p)
-	}
-	o.Warn = func(text string) { warn(cmd, text) }
 	memberOf(cmd).began(cmd.ErrOrStderr(), o.Threads)
-	r, err := begin(cmd.Context(), o)
-	show.End()
+	r, err := progressing(cmd, o, f, begin)
 	if err != nil {
 		return err
 	}
@@ -161,4 +158,16 @@ func training(cmd *Call, o tessera.Options, f progressFlags, p previewFlag, begi
 		return atoms(cmd.Context(), cmd, r)
 	}
 	return nil
+}
+
+// progressing trains and shows the progress.
+func progressing(cmd *Call, o tessera.Options, f progressFlags, begin func(context.Context, tessera.Options) (*tessera.Run, error)) (*tessera.Run, error) {
+	show := newProgress(cmd.ErrOrStderr(), f)
+	defer show.End()
+	o.Report = func(p train.Progress) {
+		memberOf(cmd).run = p.Run
+		show.Show(p)
+	}
+	o.Warn = func(text string) { warn(cmd, text) }
+	return begin(cmd.Context(), o)
 }

@@ -59,6 +59,7 @@ var runFacts = []runFact{
 	{"samples_per_second", "samples per second", false, func(s *subject) any { return s.speed() }},
 	{"loss", "loss", true, func(s *subject) any { return s.lossText() }},
 	{"players", "losses of players", false, func(s *subject) any { return s.players() }},
+	{"restarts", "restarts", false, func(s *subject) any { return s.restarts() }},
 	{"post_hoc", "post-hoc", false, func(s *subject) any { return s.postHoc() }},
 	{"measured_on", "measured on", true, func(s *subject) any { return s.measuredOn() }},
 }
@@ -119,6 +120,15 @@ func (s *subject) units() int {
 		return 0
 	}
 	return s.run.Units()
+}
+
+// restarts says of how many trainings the run is the best one.
+func (s *subject) restarts() any {
+	r, err := train.ReadRestarts(s.status.Run)
+	if err != nil || r == nil { // a damaged file is no part of the model
+		return nil
+	}
+	return doc.Shown{Value: r.Seeds, Text: r.String()}
 }
 
 // best returns the epoch that early stopping kept.

@@ -34,6 +34,8 @@ const (
 	farAbove    = 20   // factor of the optimizer's default above which a learning rate is probably too large
 	unscaled    = 100  // mean squared error above which vectors are probably not scaled
 	uninformed  = 0.1  // nats per sample: codes with a smaller divergence from the prior say next to nothing about their samples
+
+	spreadOfSeeds = 0.1 // relative spread of the loss over seeds above which trainings end in different optima
 )
 
 // Findings lists what is wrong with a trained model according to its measured values, most important first. It is the only
@@ -68,7 +70,7 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 	if divergence, ok := r.Number("elbo_divergence"); ok && divergence < uninformed {
 		list = append(list, collapsedPosterior(m, divergence, values))
 	}
-	return list
+	return append(list, manyOptima(run)...)
 }
 
 // allDead returns the finding that no sample activates any unit, with the remedy for the model.

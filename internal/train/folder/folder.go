@@ -37,6 +37,7 @@ const (
 	Best        = "best.safetensors"  // the parameters of the best epoch, with early stopping
 	Picture     = "atoms.png"         // picture of the atoms, drawn by the command
 	PostHoc     = "posthoc.json"      // calibrations, which are fitted after the training
+	Restarts    = "restarts.json"     // trainings from other seeds, of which this is the best
 	measured    = "eval.json"         // metrics of a trial in a sweep
 	tested      = "test.json"         // metrics of a selected trial on the test images
 	Unfinished  = ".new"              // suffix of files that are being written
@@ -109,7 +110,7 @@ type Folder struct {
 }
 
 // own lists the files of a run.
-var own = []string{Config, Environment, Metrics, State, Model, Best, Picture, PostHoc, measured, tested}
+var own = []string{Config, Environment, Metrics, State, Model, Best, Picture, PostHoc, Restarts, measured, tested}
 
 // Owned returns the folder of the run to which the file at a path belongs, also through symbolic links; "" for other files. The file
 // need not exist.

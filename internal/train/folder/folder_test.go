@@ -512,7 +512,7 @@ func TestWithoutAnExchangeAnOldRunStaysIfItCannotBeReplaced(t *testing.T) {
 
 // A run may come from somebody else: no link in it leads a write, or a read, to another file.
 func TestALinkInTheFolderOfARunIsRefused(t *testing.T) {
-	for _, name := range []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, folder.Picture, folder.PostHoc} {
+	for _, name := range []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, folder.Picture, folder.PostHoc, folder.Restarts} {
 		path, victim := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "victim")
 		f := create(t, path, false, "a")
 		if err := os.WriteFile(victim, []byte("one line\n"), 0o600); err != nil {

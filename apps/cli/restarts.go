@@ -1,0 +1,152 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"tessera"
+	"tessera/apps/show/doc"
+	"tessera/config"
+	"tessera/data"
+	"tessera/internal/train"
+	"tessera/internal/train/folder"
+	"tessera/metrics"
+)
+
+// restartsSuffix names the folder of the runs until the best one is known.
+const restartsSuffix = ".restarts"
+
+// trainRestarts trains a model from several seeds and keeps the run with the least objective on the validation samples. The trainings
+// are runs in a folder beside that run, until the best one takes its place. The same command continues after an interruption.
+func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *config.Model, sets []string) error {
+	if t := m.Training(); t.Method != "" {
+		return usagef("--restarts: %s is a %s; the key restarts of a method, if it has one, keeps the best of several fits", m.Name, m.Kind)
+	}
+	kept := link{m, filepath.Clean(cmp.Or(f.Out, train.Place(m.Name)))}
+	between := kept.run + restartsSuffix
+	if _, err := os.Lstat(kept.run); err == nil {
+		if before, err := train.ReadRestarts(kept.run); err != nil || before == nil || len(before.Seeds) != f.Restarts || before.Seeds[0].Seed != m.Train.Seed {
+			return cmp.Or(err, error(outError{kept.run, fmt.Errorf("%s: %w", kept.run, folder.ErrExists)}))
+		}
+		cmd.say("%s is finished", kept.run)
+		return os.RemoveAll(between) // killed before it was removed
+	}
+	of := train.Restarts{Split: data.ValidationSplit}
+	if held := m.Dataset.Selection.Validation; held.Fraction == 0 && !held.Test {
+		of.Split = data.TrainSplit
+	}
+	warn(cmd, m.Warnings()...)
+	var links []link
+	var states []train.State
+	for i := range uint64(f.Restarts) {
+		seed := strconv.FormatUint(m.Train.Seed+i, 10)
+		one, err := f.model(m.Name, append(slices.Clone(sets), "train.seed="+seed)...)
+		if err != nil {
+			return err
+		}
+		l := link{one, filepath.Join(between, "seed-"+seed)}
+		state, err := l.state()
+		if err != nil {
+			return err
+		}
+		links, states = append(links, l), append(states, state)
+	}
+	var diverged error
+	for i, l := range links {
+		result := train.Restart{Seed: l.model.Train.Seed}
+		loss, err := f.restart(cmd, options, l, states[i], of.Split, i)
+		if failed, ok := errors.AsType[*train.Diverged](err); ok {
+			diverged, result.Diverged = err, failed.Error()
+		} else if err != nil {
+			return err
+		} else {
+			result.Loss = &loss
+		}
+		of.Seeds = append(of.Seeds, result)
+	}
+	least := of.Least()
+	if least < 0 {
+		return diverged
+	}
+	if err := train.KeepRestarts(links[least].run, of); err != nil {
+		return err
+	}
+	if err := os.Rename(links[least].run, kept.run); err != nil {
+		return outError{kept.run, err}
+	}
+	if err := os.RemoveAll(between); err != nil {
+		return err
+	}
+	r, err := tessera.Open(kept.run, options)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	d := &doc.Document{}
+	d.Add(restartsTable(of, least))
+	if err := answer(cmd, d, false); err != nil {
+		return err
+	}
+	if err := results(cmd, r); err != nil {
+		return err
+	}
+	return f.previewFlag.show(cmd, r)
+}
+
+// restart trains a run, unless it is finished, and returns its objective.
+func (f *trainCommand) restart(cmd *Call, options tessera.Options, l link, state train.State, split data.Split, i int) (float64, error) {
+	if !f.Quiet {
+		cmd.say("seed %d, %d of %d", l.model.Train.Seed, i+1, f.Restarts)
+	}
+	begin := l.train(state)
+	if state == train.Finished {
+		begin = func(_ context.Context, o tessera.Options) (*tessera.Run, error) { return tessera.Open(l.run, o) }
+	}
+	r, err := progressing(cmd, options, f.progressFlags, begin)
+	if err != nil {
+		return 0, err
+	}
+	defer r.Close()
+	return objective(cmd, r, split)
+}
+
+// objective measures the objective of a run on a split.
+func objective(cmd *Call, r *tessera.Run, split data.Split) (float64, error) {
+	chosen, err := metrics.Select("loss")
+	if err != nil {
+		return 0, err
+	}
+	measured, err := r.EvaluateOn(cmd.Context(), split, chosen)
+	if err != nil {
+		return 0, err
+	}
+	loss, ok := measured.Number("loss")
+	if !ok {
+		return 0, usagef("--restarts: %s has no objective by which runs can be compared", r.Model.Name)
+	}
+	return loss, nil
+}
+
+// restartsTable is the table of trainings from several seeds.
+func restartsTable(of train.Restarts, least int) *doc.Table {
+	t := &doc.Table{Key: "restarts", Columns: []doc.Column{{Key: "seed", Title: "seed"}, {Key: "loss", Title: "loss on the " + string(of.Split) + " split"}, {Key: "kept", Title: ""}}}
+	for i, s := range of.Seeds {
+		var loss, note any
+		if s.Loss != nil {
+			loss = *s.Loss
+		} else {
+			note = "diverged"
+		}
+		if i == least {
+			note = "kept"
+		}
+		t.Row(s.Seed, loss, note)
+	}
+	return t
+}
