@@ -326,7 +326,11 @@ func (t *term) On() (*gorgonia.Node, error) {
 }
 
 func (t *term) Value(name string) (*gorgonia.Node, error) {
-	return t.flatValue(value{name, passOf(t.reads)})
+	n, err := t.flatValue(value{name, passOf(t.reads)})
+	if err != nil || !slices.Contains(t.reads.Held, name) {
+		return n, err
+	}
+	return ops.Stop(n)
 }
 
 func (t *term) Published(name string) (*gorgonia.Node, error) {
@@ -402,7 +406,13 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weights, Atoms: atoms,
+	given := atoms
+	if slices.Contains(t.reads.Held, losses.Atoms) {
+		if given, err = ops.Stop(atoms); err != nil {
+			return nil, err
+		}
+	}
+	return &losses.Dictionary{Images: images, Shape: slices.Clone(t.model.Shape), Code: t.weights, Atoms: given,
 		Decode: func(other *gorgonia.Node) (*gorgonia.Node, error) {
 			values := t.values
 			t.nodes[path], t.values = other, t.without(t.model.Layout.Decoder[t.model.Layout.Dictionary()].Path)

@@ -133,7 +133,7 @@ func (t lossTrial) appliedTo() error {
 		wrong = "has no default value"
 	case reads.Per == losses.Parameter && (named || on == losses.Atoms || reads.On || reads.Against != "" || reads.Atoms || reads.Jacobian):
 		wrong = "reads parameters and other values"
-	case reads.Per != losses.Parameter && reads.Atoms != (on == losses.Atoms):
+	case reads.Per != losses.Parameter && reads.Atoms != (on == losses.Atoms) && len(reads.Published) == 0:
 		wrong = "must read the atoms if and only if it applies to them"
 	case reads.Per != losses.Parameter && !reads.Atoms && !reads.On && len(reads.Published) == 0:
 		wrong = "applies to a value that it does not read"

@@ -36,7 +36,11 @@ var settings = map[string][]map[string]any{
 	"layer_norm":         {{}, {"epsilon": 0.1}},
 	"instance_norm":      {{}, {"epsilon": 0.1}},
 	"embedding":          {{"units": 3, "vocabulary": 7}},
-	"jump_relu":          {{"threshold": 0.3, "width": 0.1}, {}},
+	"jump_relu":          {{"threshold": 0.3, "width": 0.1}, {}, {"threshold": 0.3, "width": 0.5, "kernel": "tanh"}},
+	"batch_top_k":        {{"k": 2}, {"k": 1, "anneal_from": 3, "anneal_steps": 2}, {"k": 50}},
+	"group_max":          {{"groups": 2}, {"groups": 1}},
+	"prefix":             {{"units": 2}},
+	"aux_k":              {{"k": 2, "after": 1, "of": "six"}},
 	"gaussian":           {{"units": 4}, {"units": 1}},
 	"rectified_gaussian": {{"units": 4}, {"units": 1, "prior": 0.7}},
 	"max_plus":           {{"units": 4, "init": &layers.HeNormal{}}, {"units": 1}},
@@ -70,7 +74,7 @@ var settings = map[string][]map[string]any{
 }
 
 // received contains the shapes of the values that layers read by name.
-var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}}
+var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}, "six": {6}}
 
 func init() {
 	for _, a := range layers.ActivationName("").Choices() {

@@ -54,7 +54,9 @@ func (l *Sparsify) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		n := x.Shape()[len(x.Shape())-1]
 		sparse = c.Do("largest", func() (*gorgonia.Node, error) { return ops.TopK(x, n-l.removed(n)) })
 	} else {
-		sparse = c.Do("threshold", func() (*gorgonia.Node, error) { return ops.Gate(x, c.Shift(c.Stop(x), -l.Threshold), 1) })
+		sparse = c.Do("threshold", func() (*gorgonia.Node, error) {
+			return ops.Gate(x, c.Shift(c.Stop(x), -l.Threshold), ops.Window{Width: 1})
+		})
 	}
 	rows := c.Flatten(x)
 	active := c.From(1, c.Lt(s.Parameter(Switch), 0.5)) // 1 or 0, also for a moving average

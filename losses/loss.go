@@ -79,6 +79,7 @@ type Reads struct {
 	Counts  bool // the term is a mean that accepts the keys `mask` and `sample_weight`: see [MeanOf]
 
 	Values []string // further values by name
+	Held   []string // values of Values, or [Atoms], through which the term has no gradient
 	// Published are the names of values that the layer of the value `on` publishes: see [Values.Published].
 	Published   []string
 	PublishedBy string // kind of the layer that publishes them, for messages; "" for several kinds

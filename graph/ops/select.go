@@ -56,3 +56,32 @@ func selected[T Float](s SelectOp) units[T] {
 		}
 	}
 }
+
+// PrefixOp is the spec of [Prefix].
+type PrefixOp struct{ Count int }
+
+// Prefix keeps the first count values of each row of the last axis of x and sets the others to 0. The derivative is the same op.
+func Prefix(x *gorgonia.Node, count int) (*gorgonia.Node, error) { return prefix(count).Apply(x) }
+
+func prefix(count int) Blockwise {
+	return Blockwise{
+		Spec:    PrefixOp{count},
+		Rows:    true,
+		Sparse:  true,
+		Float32: prefixed[float32](count),
+		Float64: prefixed[float64](count),
+		Derivative: func(_ gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(prefix(count).Apply(grad))
+		},
+	}
+}
+
+func prefixed[T Float](count int) kernel[T] {
+	return func(dst []T, in [][]T, block int) {
+		for at := 0; at < len(dst); at += block {
+			kept := min(count, block)
+			copy(dst[at:at+kept], in[0][at:at+kept])
+			clear(dst[at+kept : at+block])
+		}
+	}
+}

@@ -1,8 +1,10 @@
 package ops
 
 import (
+	"fmt"
 	"math"
 	"slices"
+	"sync"
 
 	"gorgonia.org/gorgonia"
 
@@ -47,6 +49,53 @@ func topKGrad(k int) Blockwise {
 	}
 }
 
+// LeastOp is the spec of [Least].
+type LeastOp struct{ Rows, Of int }
+
+// Least returns, with the shape (1), the largest value of x that lies below the k largest values of each of its rows on average:
+// the (m+1)-th largest of all its values with m = round(k rows), and at least 0. It is 0 if x has at most m values. k has the
+// shape (1). Of values that hold a NaN it is NaN. Nothing has a gradient.
+func Least(x, k *gorgonia.Node) (*gorgonia.Node, error) {
+	if len(x.Shape()) != 2 || k.Shape().TotalSize() != 1 {
+		return nil, fmt.Errorf("least: got values of shape %v and a number of shape %v, want (batch, units) and (1)", x.Shape(), k.Shape())
+	}
+	s := LeastOp{x.Shape()[0], x.Shape()[1]}
+	return Unitwise{
+		Spec:    s,
+		Out:     []int{1},
+		Units:   1,
+		ByUnit:  []bool{false, false},
+		Fixed:   []bool{true, true},
+		Work:    float64(x.Shape().TotalSize()),
+		Float32: least(s, vector.Float32),
+		Float64: least(s, vector.Float64),
+	}.Apply(x, k)
+}
+
+func least[T Float](s LeastOp, kernels func() *vector.Set[T]) units[T] {
+	var pool sync.Pool // contains *largest[T]
+	return func(dst []T, in [][]T, _ []T, _, _ int) {
+		x, kept := in[0], int(math.Round(float64(in[1][0])*float64(s.Rows)))
+		l, _ := pool.Get().(*largest[T])
+		if l == nil || len(l.chosen) != kept+1 {
+			l = newLargest(kept+1, len(x), kernels)
+		}
+		defer pool.Put(l)
+		l.measure(x)
+		if kept+1 < len(x) {
+			dst[0], _ = l.least(x)
+		} else {
+			dst[0] = slices.Min(x)
+		}
+		switch {
+		case slices.ContainsFunc(l.maxima, func(v T) bool { return v != v }):
+			dst[0] = nan[T]()
+		case kept >= len(x), dst[0] < 0:
+			dst[0] = 0
+		}
+	}
+}
+
 func topK[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	slope := topKSlope(k, kernels)
 	return func(dst []T, in [][]T, block int) { slope(dst, [][]T{in[0], in[0]}, block) }
@@ -79,11 +128,14 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 // largest values of a row; see [largest.of].
 func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
 	return func(block int) func(x []T) []int {
-		pieces := (block + piece - 1) / piece
-		l := largest[T]{maximum: kernels().Maximum, chosen: make([]int, k), found: make([]T, 0, min(block, 2*k+candidates)),
-			maxima: make([]T, pieces), sorted: make([]T, pieces)}
-		return l.of
+		return newLargest(k, block, kernels).of
 	}
+}
+
+func newLargest[T Float](k, n int, kernels func() *vector.Set[T]) *largest[T] {
+	pieces := (n + piece - 1) / piece
+	return &largest[T]{maximum: kernels().Maximum, chosen: make([]int, k), found: make([]T, 0, min(n, 2*k+candidates)),
+		maxima: make([]T, pieces), sorted: make([]T, pieces)}
 }
 
 // piece is the number of values that are skipped together if their maximum is too small.
@@ -104,9 +156,7 @@ type largest[T Float] struct {
 // of returns the indices of the k largest values of x, k < len(x), in ascending order. It returns no indices if one of
 // these values is NaN; see [largest.least]. The list is valid until the next call.
 func (l *largest[T]) of(x []T) []int {
-	for i := range l.maxima {
-		l.maxima[i] = l.maximum(x[i*piece : min((i+1)*piece, len(x))])
-	}
+	l.measure(x)
 	least, equal := l.least(x)
 	n := 0
 	for i, top := range l.maxima {
@@ -127,6 +177,13 @@ func (l *largest[T]) of(x []T) []int {
 		}
 	}
 	return l.chosen[:n]
+}
+
+// measure sets the maxima of the pieces of x.
+func (l *largest[T]) measure(x []T) {
+	for i := range l.maxima {
+		l.maxima[i] = l.maximum(x[i*piece : min((i+1)*piece, len(x))])
+	}
 }
 
 // bound returns a lower bound of the k largest values of x: the k-th largest of the maxima of its pieces.

@@ -90,3 +90,34 @@ func BenchmarkTopK(b *testing.B) {
 		run(y, [][]float32{x}, n)
 	}
 }
+
+func TestLeastIsTheLargestValueThatIsNotKept(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	for _, rows := range []int{1, 3, 17} {
+		for _, of := range []int{1, 5, 200} {
+			for _, k := range []float64{0, 0.5, 1, 2.5, 40, 300} {
+				for _, shift := range []float64{-9, 0, 9} {
+					x := make([]float64, rows*of)
+					for i := range x {
+						x[i] = math.Round(4*random.NormFloat64())/4 + shift // with equal values
+					}
+					want := 0.0
+					if m := int(math.Round(k * float64(rows))); m < len(x) {
+						want = max(0, slices.Sorted(slices.Values(x))[len(x)-1-m])
+					}
+					got := []float64{7}
+					f := least(LeastOp{rows, of}, vector.Float64)
+					for range 2 { // the second time with memory of the first
+						if f(got, [][]float64{x, {k}}, nil, 0, 1); got[0] != want {
+							t.Fatalf("%d rows of %d values, k = %v: got %v, want %v", rows, of, k, got[0], want)
+						}
+					}
+					x[random.IntN(len(x))] = math.NaN()
+					if f(got, [][]float64{x, {k}}, nil, 0, 1); got[0] == got[0] {
+						t.Fatalf("%d rows of %d values with a NaN: got %v, want NaN", rows, of, got[0])
+					}
+				}
+			}
+		}
+	}
+}

@@ -148,6 +148,27 @@ dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8 }, { kind = "jump_relu", width = 0.5 }]
 loss    = [{ kind = "mse" }, { kind = "l0", weight = 0.01 }]
 
+[model.jump-tanh]
+extends = "jump"
+encoder = [{ kind = "dense", units = 8 }, { kind = "jump_relu", width = 0.5, kernel = "tanh" }]
+
+[model.batch-topk]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "dense", units = 8 }, { kind = "batch_top_k", k = 2, anneal_from = 5, anneal_steps = 3, momentum = 0.9 }]
+loss    = [{ kind = "mse" }]
+
+[model.gated]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "dense", units = 8, bias = false }, { kind = "gated" }]
+loss    = [{ kind = "mse" }, { kind = "l1", on = "encoder.1.gate", weight = 0.1 }, { kind = "gated" }]
+
+[model.matryoshka]
+dataset = { name = "npy", images = "none.npy" }
+encoder = [{ kind = "dense", units = 8, activation = "relu" }, { kind = "group_max", groups = 4 }, { kind = "aux_k", k = 2, after = 12, of = "encoder.0" }]
+loss    = [{ kind = "mse" }, { kind = "mse", on = "first", name = "first" }, { kind = "mse", on = "second", name = "second" }, { kind = "atom_l1", weight = 0.01 }, { kind = "aux_k", weight = 0.5 }]
+head.first.layers  = [{ kind = "prefix", units = 2 }, { kind = "dense", units = 36, share = "decoder.0" }]
+head.second.layers = [{ kind = "prefix", units = 4 }, { kind = "dense", units = 36, share = "decoder.0" }]
+
 [model.two-encoders]
 dataset = { name = "npy", images = "none.npy" }
 encoder = [{ kind = "dense", units = 8, activation = "tanh" }]

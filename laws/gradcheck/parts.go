@@ -247,7 +247,7 @@ func (v *values[T]) On() (*gorgonia.Node, error) {
 
 // Value implements [losses.Values].
 func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
-	return v.drawn("value."+name, v.on, false), nil
+	return v.drawn("value."+name, v.on, slices.Contains(v.reads.Held, name)), nil
 }
 
 // Published implements [losses.Values]. The first declared value is the leaf "x", if it has its shape.
@@ -328,7 +328,7 @@ func (v *values[T]) Dictionary() (*losses.Dictionary, error) {
 	}
 	atoms := Values[T](pixels*pixels, layers.Everything, random.Stream(Seed, "atoms", 0))
 	return &losses.Dictionary{Images: v.images(), Shape: shape, Code: v.own(),
-		Atoms: v.builder.Leaf("atoms", []int{pixels, pixels}, atoms, false),
+		Atoms: v.builder.Leaf("atoms", []int{pixels, pixels}, atoms, slices.Contains(v.reads.Held, losses.Atoms)),
 		Decode: func(atoms *gorgonia.Node) (*gorgonia.Node, error) {
 			var c ops.Chain
 			return c.MatMul(v.own(), atoms), c.Err()

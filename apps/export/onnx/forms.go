@@ -52,6 +52,13 @@ func init() {
 		from, to := w.ints(int64(o.From)), w.ints(int64(o.From+o.Count))
 		return w.node(v, "Slice", append(w.first(v), from, to, w.ints(1)))
 	})
+	define(func(w *writer, v *ir.Value, o ops.PrefixOp) string {
+		last := int64(len(v.Shape) - 1)
+		kept := w.node(v, "Slice", append(w.first(v), w.ints(0), w.ints(int64(o.Count)), w.ints(last)))
+		pads := make([]int64, 2*len(v.Shape))
+		pads[len(pads)-1] = int64(v.Shape[last] - min(o.Count, v.Shape[last]))
+		return w.node(v, "Pad", []string{kept, w.ints(pads...)})
+	})
 	define(func(w *writer, v *ir.Value, _ ops.StopOp) string { return w.node(v, "Identity", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.StepOp) string {
 		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, IntOf("to", float32Element))

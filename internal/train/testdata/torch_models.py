@@ -536,9 +536,9 @@ class Jump(torch.autograd.Function):
     """Values above a threshold, and which these are; the gradients of the threshold are the estimates of a window."""
 
     @staticmethod
-    def forward(ctx, x, threshold, width):
+    def forward(ctx, x, threshold, width, smooth=False):
         ctx.save_for_backward(x, threshold)
-        ctx.width = width
+        ctx.width, ctx.smooth = width, smooth
         active = (x > threshold).to(x.dtype)
         return x * active, active
 
@@ -546,10 +546,12 @@ class Jump(torch.autograd.Function):
     def backward(ctx, gradient, of_active):
         x, threshold = ctx.saved_tensors
         window = ((x - threshold).abs() < ctx.width / 2).to(x.dtype) / ctx.width
-        return gradient * (x > threshold), (-(threshold * gradient + of_active) * window).sum(0), None
+        if ctx.smooth:
+            window = (1 - (2 * (x - threshold) / ctx.width).tanh().square()) / ctx.width
+        return gradient * (x > threshold), (-(threshold * gradient + of_active) * window).sum(0), None, None
 
 
-def jump():
+def jump(name="jump", smooth=False):
     p = Parameters()
     p.dense("encoder.0", PIXELS, 8)
     p.add("encoder.1.threshold", (8,), 0.1, shift=0.3)
@@ -557,10 +559,86 @@ def jump():
 
     def terms(streams, _):
         x = images(streams["images"])
-        code, active = Jump.apply(p.apply("encoder.0", x), p["encoder.1.threshold"], 0.5)
+        code, active = Jump.apply(p.apply("encoder.0", x), p["encoder.1.threshold"], 0.5, smooth)
         return {"mse": F.mse_loss(p.apply("decoder.0", code), x), "l0": 0.01 * active.sum(1).mean()}
 
-    return train("jump", {"images": 1100}, p, terms)
+    return train(name, {"images": 1100}, p, terms)
+
+
+def batch_topk():
+    """The 5, 4, 3, 2 and 2 largest positive values of a sample, on average over the batch; an average of the largest value that is not kept."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.add("encoder.1.threshold", (1,), 0, frozen=True, shift=-1)
+    p.add("encoder.1.steps", (1,), 0, frozen=True)
+    p.dense("decoder.0", 8, PIXELS)
+    moved = []
+
+    def terms(streams, step):
+        x = images(streams["images"])
+        h = p.apply("encoder.0", x)
+        kept = max(2, 5 - step) * IMAGES
+        t = h.detach().flatten().sort(descending=True).values[kept].clamp(min=0)
+        old = p["encoder.1.threshold"].item()
+        moved[:] = [t if old < 0 else 0.9 * old + 0.1 * t]
+        return {"mse": F.mse_loss(p.apply("decoder.0", torch.where(h > t, h, torch.zeros_like(h))), x)}
+
+    def after():
+        p["encoder.1.threshold"].fill_(moved[0])
+        p["encoder.1.steps"].add_(1)
+
+    return train("batch-topk", {"images": 1100}, p, terms, after)
+
+
+def gated():
+    """As in the pseudocode of Rajamanoharan et al.: the gates are trained by their l1 norm and what they reconstruct by the held decoder."""
+    p = Parameters()
+    p.add("encoder.0.weight", (PIXELS, 8), 0.5)
+    for name in ["gate_bias", "scale", "bias"]:
+        p.add("encoder.1." + name, (8,), 0.2)
+    p.dense("decoder.0", 8, PIXELS)
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        h = x @ p["encoder.0.weight"]
+        gate = h + p["encoder.1.gate_bias"]
+        code = F.relu(h * p["encoder.1.scale"].exp() + p["encoder.1.bias"]) * (gate > 0)
+        held = F.relu(gate) @ p["decoder.0.weight"].detach() + p["decoder.0.bias"].detach()
+        return {"mse": F.mse_loss(p.apply("decoder.0", code), x), "l1": 0.1 * F.relu(gate).sum(1).mean(), "gated": F.mse_loss(held, x)}
+
+    return train("gated", {"images": 1100}, p, terms)
+
+
+def matryoshka():
+    """Codes with the largest value of each of 4 groups; prefixes of 2 and 4 units are decoded alone, and dead units decode the residual."""
+    p = Parameters()
+    p.dense("encoder.0", PIXELS, 8)
+    p.add("encoder.2.idle", (8,), 0, frozen=True)
+    p.dense("decoder.0", 8, PIXELS)
+    idle, used = [], []
+
+    def terms(streams, _):
+        x = images(streams["images"])
+        h = F.relu(p.apply("encoder.0", x))
+        groups = h.reshape(IMAGES, 4, 2)
+        code = (groups * F.one_hot(groups.argmax(2), 2)).reshape(IMAGES, 8)
+        dead = (p["encoder.2.idle"] >= IMAGES).double()
+        values, places = (h * dead).topk(2, dim=1)
+        spare = torch.zeros_like(h).scatter(1, places, values)
+        used.append((spare > 0).sum().item())
+        idle[:] = [torch.where((code > 0).any(0), torch.zeros(8, dtype=torch.float64), p["encoder.2.idle"] + IMAGES)]
+        y = p.apply("decoder.0", code)
+        prefix = lambda n: F.mse_loss(p.apply("decoder.0", code * (torch.arange(8) < n)), x)
+        norms = p["decoder.0.weight"].square().sum(1).sqrt()
+        return {"mse": F.mse_loss(y, x), "first": prefix(2), "second": prefix(4), "atom_l1": 0.01 * (code * norms).sum(1).mean(),
+                "aux_k": 0.5 * F.mse_loss(spare @ p["decoder.0.weight"], (x - y).detach())}
+
+    def after():
+        p["encoder.2.idle"].copy_(idle[0])
+
+    trained = train("matryoshka", {"images": 1100}, p, terms, after)
+    assert sum(used) > 1, used
+    return trained
 
 
 def two_encoders():
@@ -896,7 +974,7 @@ def gan():
 print(json.dumps({
     "steps": STEPS, "images": IMAGES, "side": SIDE, "classes": CLASSES,
     "uniform": uniform(7, 5).tolist(), "labels": labels(200).tolist(), "few_labels": [few_labels(400 + s, s).tolist() for s in range(STEPS)],
-    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(),
+    "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
                vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified(), unet(),
