@@ -23,7 +23,7 @@ PYTHON ?= /usr/bin/python3
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: arm64 run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
+.PHONY: models arm64 run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -154,6 +154,18 @@ bench-serve: ## tessera serve beside onnxruntime-node, by wrk; RUN, ONNX: its en
 
 release: ## binaries for linux, darwin and windows on amd64 and arm64, with checksums and a list of what was run, in dist/
 	$(GO) -C internal/tools run ./release --out $(CURDIR)/dist
+
+# The models of a release.
+RELEASE ?= release
+MODELS ?= swimmer-parts bars-parts parts-relative parts-splitting parts-unrolled sparse-nmf-hals pca classifier vit-classifier vae conv-vae diffusion
+models: ## train the models of a release and pack them with descriptions and checksums into RELEASE; TESSERA_DATA is the folder that holds fashion-mnist/; takes hours
+	@mkdir -p $(RELEASE)
+	$(GO) build -o $(RELEASE)/.tessera ./apps/tessera
+	cd $(RELEASE) && for m in $(MODELS); do ./.tessera train $$m --chain --preview none || exit; done
+	cd $(RELEASE) && ./.tessera pack $(MODELS:%=runs/%) -o . --licence "$(LICENCE)" --limits "$(LIMITS)"
+
+LICENCE ?= Apache-2.0
+LIMITS ?= Trained on grey images of 28 x 28 pixels or smaller; a start for images of their kind, not for others.
 
 module: ## give the module another path: make module MODULE=example.org/tessera
 	@[ -n "$(MODULE)" ] || { echo "make module MODULE=example.org/tessera"; exit 2; }

@@ -80,6 +80,7 @@ func newFile(src *table.Source, root *table.Node) *File {
 	for _, name := range models.Keys {
 		byName(models.Child(name))
 		nestAttacks(models.Child(name))
+		startByName(models.Child(name))
 	}
 	return &File{root: root, models: models, sweeps: tables("sweep"), source: src,
 		twice: map[string][]table.Diagnostic{}, lineages: map[string]*lineage{}}
@@ -291,6 +292,7 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 	all, found := merging(&notes).Combine(changes)
 	byName(all)
 	nestAttacks(all)
+	startByName(all)
 	l := f.lineage(name)
 	if extends := all.Child("extends"); extends != nil {
 		l = f.changed(name, extends)

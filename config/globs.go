@@ -143,6 +143,20 @@ type Start struct {
 	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
 }
 
+// startByName reads start = "NAME", the run runs/NAME, and start = "FOLDER" as start = { run = "FOLDER" }.
+func startByName(model *table.Node) {
+	n := model.Child("start")
+	text, ok := n.Text()
+	if !ok {
+		return
+	}
+	start := n.Named("run")
+	if text != "" && !strings.ContainsAny(text, `/\`) {
+		start.Put("run", n.NewScalar("runs/"+text))
+	}
+	model.Put("start", start)
+}
+
 // Defaults sets the default glob.
 func (s *Start) Defaults() { s.On = "*" }
 

@@ -1,9 +1,26 @@
 package config
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
+
+// A start may be the name of a model, whose run is runs/NAME, or a folder.
+func TestAStartMayBeANameOrAFolder(t *testing.T) {
+	const text = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\nstart = %q\n"
+	for short, run := range map[string]string{"base": "runs/base", "runs/x": "runs/x", `C:\x`: `C:\x`} {
+		file := load(t, fmt.Sprintf(text, short))
+		m := model(t, file, "m")
+		if m.Start == nil || m.Start.Run != run || m.Start.On != "*" {
+			t.Errorf("%s: got %+v, want the run %s", short, m.Start, run)
+		}
+		checkFillRoundTrip(t, m)
+		if m := model(t, file, "m", fmt.Sprintf("start=%q", "other")); m.Start.Run != "runs/other" {
+			t.Errorf("--set start=other: got %s", m.Start.Run)
+		}
+	}
+}
 
 // Keys that a model does not use are not written. The hash of the text, which identifies the trials of a sweep,
 // therefore stays the same.

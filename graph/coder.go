@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"tessera/config"
 	"tessera/config/part/table"
@@ -496,6 +498,20 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 		m.Parameters = append(m.Parameters, weight.with(a.Values))
 	}
 	return NewCoder(&m, c.backend), nil
+}
+
+// WeightNorm implements [metrics.Normed].
+func (c *Coder) WeightNorm() float64 {
+	sum := 0.0
+	for _, p := range c.model.Parameters {
+		if len(p.Shape) < 2 || !strings.HasPrefix(p.Path, "encoder.") {
+			continue
+		}
+		for _, v := range p.Data {
+			sum += float64(v) * float64(v)
+		}
+	}
+	return math.Sqrt(sum)
 }
 
 func (c *Coder) LastWeight() []float32 {

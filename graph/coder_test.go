@@ -184,6 +184,22 @@ func TestAtomsAreTheLastWeightOfTheDecoder(t *testing.T) {
 	}
 }
 
+// The weight of every layer of the encoder counts, and neither biases nor the decoder.
+func TestTheWeightNormIsThatOfTheEncoder(t *testing.T) {
+	m, want := model(t, deep, "deep", 3, 4), 0.0
+	for i, p := range m.Parameters {
+		for j := range p.Data {
+			p.Data[j] = float32(i + j + 1)
+			if strings.HasPrefix(p.Path, "encoder.") && strings.HasSuffix(p.Path, ".weight") {
+				want += float64(p.Data[j]) * float64(p.Data[j])
+			}
+		}
+	}
+	if got := graph.NewCoder(m, tape.Backend{}).WeightNorm(); want == 0 || math.Abs(got-math.Sqrt(want)) > 1e-9*got {
+		t.Errorf("got %g, want %g", got, math.Sqrt(want))
+	}
+}
+
 func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	m := model(t, deep, "deep", 3, 4)
 	c := graph.NewCoder(m, tape.Backend{})

@@ -23,7 +23,13 @@ func init() {
 // applied returns a function that applies a layer with random parameters to one input at inference, in float64.
 func applied(t *testing.T, l layers.Layer, shape []int) func(x []float64) []float64 {
 	t.Helper()
-	build := gradcheck.Layer(l, make([]float64, volume.Of(shape)), 1, shape, false)
+	return appliedTo(t, l, 1, shape, false)
+}
+
+// appliedTo returns a function that applies a layer with random parameters to a batch, in float64.
+func appliedTo(t *testing.T, l layers.Layer, batch int, shape []int, training bool) func(x []float64) []float64 {
+	t.Helper()
+	build := gradcheck.Layer(l, make([]float64, batch*volume.Of(shape)), batch, shape, training)
 	var y gorgonia.Value
 	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		n, err := build(b)
@@ -132,6 +138,19 @@ func TestNormalisationsAreInvariantToScaleAndShift(t *testing.T) {
 		if z := f(changed); math.Abs(z[0]-y[0]) < 1e-6 {
 			t.Errorf("%s: ignores its input", titled(c.layer, c.keys))
 		}
+	}
+	// In training, batch_norm normalises every unit over the batch: only the direction of a weight before it matters.
+	f, r := appliedTo(t, fresh(t, "batch_norm", map[string]any{"epsilon": epsilon})(), 5, []int{3}, true), rand.New(rand.NewPCG(3, 4))
+	batch, changed := make([]float64, 15), make([]float64, 15)
+	for i := range batch {
+		batch[i] = r.NormFloat64()
+		changed[i] = []float64{0.1, 3, 20}[i%3]*batch[i] + []float64{-4, 0, 2}[i%3]
+	}
+	y := f(batch)
+	same(t, "batch_norm in training", f(changed), y, 1e-9)
+	changed[0]++
+	if z := f(changed); math.Abs(z[0]-y[0]) < 1e-6 {
+		t.Error("batch_norm ignores its input")
 	}
 	// As many groups as channels are instance_norm, up to the parameters, which applied draws in the same order.
 	x := make([]float64, 24)

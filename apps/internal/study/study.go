@@ -103,6 +103,8 @@ var reproductions = []Reproduction{
 	drawn("generative-indices", "Images drawn from the indices of a code book"),
 	ofPage("dsd-codes", "dsd-codes", "Dense-sparse-dense codes", "mse", "hoyer_contribution", "max_approx", "active_units", "useful_units"),
 	ofPage("dsd-codes-settings", "dsd-codes", "Dense-sparse-dense codes: settings", "mse", "hoyer_contribution", "max_approx"),
+	ofPage("weight-decay", "course", "Weight decay with and without batch normalisation", "accuracy", "nll", "weight_norm"),
+	ofPage("few-images", "course", "A transformer and convolutions on few and many images", "accuracy", "nll"),
 	ofPage("joint-embeddings", "joint-embeddings", "Joint embeddings", embeddingColumns...),
 	ofPage("joint-embeddings-digits", "joint-embeddings", "Joint embeddings of digits", embeddingColumns...),
 	ofPage("joint-embeddings-weight", "joint-embeddings", "Joint embeddings: the weight of the contrastive term",

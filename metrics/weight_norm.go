@@ -1,0 +1,26 @@
+package metrics
+
+// Normed is a [Coder] that has weights.
+type Normed interface {
+	// WeightNorm returns the root of the sum of the squares of the encoder's weights: arrays of at least two axes, thus no biases and no
+	// scales of normalising layers.
+	WeightNorm() float64
+}
+
+// The metric weight_norm is the length of the weights of the encoder. A layer that batch_norm, layer_norm or instance_norm follows gives
+// the same values for c w as for w: only the direction of w matters, and a step of gradient descent of rate r turns it as a step of rate
+// r / |w|² turns a w of length 1 (van Laarhoven, L2 regularization versus batch and weight normalization, 2017).
+func init() {
+	register("weight_norm", "length of the encoder's weights", Description{
+		Measures: []Measure{{Name: "weight_norm", Better: Neither,
+			Doc: "root of the sum of the squares of the weights of the encoder, without biases and the scales of normalising layers. Before " +
+				"`batch_norm` only the direction of a weight matters, and r / weight_norm² is the effective learning rate of gradient descent of rate r " +
+				"(van Laarhoven 2017)"}},
+		OnRequest: true,
+	}, func(s *Subject) (Meter, error) {
+		if n, ok := As[Normed](s.Coder); ok {
+			return Fixed(Number(n.WeightNorm())), nil
+		}
+		return Fixed(NotApplicable("the model has no weights of an encoder")), nil
+	})
+}
