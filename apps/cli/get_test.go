@@ -79,4 +79,3 @@ func field(text, key string) string {
 	line, _, _ := strings.Cut(after, "\n")
 	return line
 }
-
