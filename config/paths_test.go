@@ -25,7 +25,7 @@ func TestADataSetIsAPath(t *testing.T) {
 		`"cells.parquet"`:                           `{ name = "csv", file = "cells.parquet" }`,
 		fmt.Sprintf("%q", table):                    fmt.Sprintf(`{ name = "csv", file = %q }`, table),
 		`{ file = "a.npz", test = "b.npz" }`:        `{ name = "npz", file = "a.npz", test_images = "b.npz" }`,
-		`{ file = "testdata" }`:                     `{ name = "images", images = "testdata" }`,
+		`{ file = "../docs/img" }`:                  `{ name = "images", images = "../docs/img" }`,
 		`{ file = "a.npz", absent = "zero" }`:       `{ name = "triples", file = "a.npz", absent = "zero" }`,
 		`{ name = "npy", file = "a.npy" }`:          `{ name = "npy", images = "a.npy" }`,
 		`{ file = "a.csv.gz", labels = "y" }`:       `{ name = "csv", file = "a.csv.gz", labels = "y" }`,

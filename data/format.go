@@ -134,8 +134,14 @@ func KindOf(path string) string {
 		return ""
 	}
 	info, err := os.Stat(path)
+	folder := strings.HasSuffix(path, "/") || err == nil && info.IsDir()
+	for _, of := range kinds {
+		if kind := of(path, err == nil, folder); kind != "" {
+			return kind
+		}
+	}
 	switch {
-	case strings.HasSuffix(path, "/"), err == nil && info.IsDir():
+	case folder:
 		return "images"
 	case err == nil:
 		return cmp.Or(reads(path), ReaderOf(path)) // of a damaged or empty file only the name is known

@@ -36,9 +36,24 @@ var files = map[string]func(t *testing.T, dir string) map[string]any{
 	"patches": func(*testing.T, string) map[string]any {
 		return map[string]any{"of": &data.Inner{Name: "swimmer", Source: &data.Swimmer{}}, "patches": 40, "scale": data.Scale{&data.Whiten{}}}
 	},
+	"text":         texts,
+	"cooccurrence": texts,
+	"tokens":       texts,
 	"safetensors": func(t *testing.T, dir string) map[string]any {
 		return map[string]any{"file": "testdata/tensors.safetensors", "tensor": "acts", "columns": data.ColumnNames{"group": {"ids"}}}
 	},
+}
+
+// texts writes a folder of texts in two classes.
+func texts(t *testing.T, dir string) map[string]any {
+	for name, text := range map[string]string{"a/1": "The cat sat on the mat. The cat slept!", "a/2": "A cat and a dog sat here.\n\nThe dog slept.", "b/3": "The sun rose over the sea; the sea was calm.",
+		"b/4": "Sun, sea and sand: the sun shone."} {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		written(t, dir, name+".txt", text)
+	}
+	return map[string]any{"file": dir, "test": dir, "least": 1}
 }
 
 func written(t *testing.T, dir, name, text string) string {

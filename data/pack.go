@@ -11,6 +11,7 @@ import (
 	"io"
 	"slices"
 
+	"tessera/internal/tokens"
 	"tessera/internal/vectors"
 )
 
@@ -25,10 +26,11 @@ type packedHeader struct {
 	Name         string
 	Shape        []int
 	HasTest      bool
-	Parts        [][]float32 `json:",omitempty"`
-	Kinds        []string    `json:",omitempty"`
-	Classes      []string    `json:",omitempty"`
-	Files        []File      `json:",omitempty"`
+	Parts        [][]float32       `json:",omitempty"`
+	Kinds        []string          `json:",omitempty"`
+	Classes      []string          `json:",omitempty"`
+	Tokens       *tokens.Tokenizer `json:",omitempty"`
+	Files        []File            `json:",omitempty"`
 	Scale        Scale
 	Notes        []string `json:",omitempty"`
 	Doubt, Hint  string   `json:",omitempty"`
@@ -64,7 +66,7 @@ func (s *Set) Pack(to io.Writer) error {
 	if s.Train.OnDisk() || s.Test.OnDisk() {
 		return fmt.Errorf("data: %s: samples that do not fit into its memory are not sent to workers: give the workers the files (--data)", s.Name)
 	}
-	h := packedHeader{Name: s.Name, Shape: s.Shape, HasTest: s.HasTest, Parts: s.Parts, Kinds: s.Kinds, Classes: s.Classes, Files: s.Files,
+	h := packedHeader{Name: s.Name, Shape: s.Shape, HasTest: s.HasTest, Parts: s.Parts, Kinds: s.Kinds, Classes: s.Classes, Tokens: s.Tokens, Files: s.Files,
 		Scale: s.Scale, Notes: s.Notes, Train: s.Train.header(), Test: s.Test.header(), AreTheSame: s.Train != nil && s.Train == s.Test}
 	if s.doubt != nil {
 		h.Doubt, h.Hint, h.DoubtedPlace = s.doubt.Problem, s.doubt.Hint, s.doubt.Path
@@ -220,7 +222,7 @@ func Unpack(b []byte) (*Set, error) {
 	if err := d.Decode(&h); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPacked, err)
 	}
-	s := &Set{Name: h.Name, Shape: h.Shape, HasTest: h.HasTest, Parts: h.Parts, Kinds: h.Kinds, Classes: h.Classes, Files: h.Files, Scale: h.Scale, Notes: h.Notes}
+	s := &Set{Name: h.Name, Shape: h.Shape, HasTest: h.HasTest, Parts: h.Parts, Kinds: h.Kinds, Classes: h.Classes, Tokens: h.Tokens, Files: h.Files, Scale: h.Scale, Notes: h.Notes}
 	if h.Doubt != "" {
 		s.doubt = &Error{Dataset: h.Name, Path: h.DoubtedPlace, Problem: h.Doubt, Hint: h.Hint}
 	}

@@ -106,6 +106,13 @@ func inFiles(columns []Column) (list []Column) {
 func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows, error) {
 	l, _ := likeOf(like)
 	r := l.r
+	if f, ok := l.Source.(FileReader); ok && f.ReadsFile(path) {
+		rows, err := f.ReadFile(ctx, path)
+		if err == nil {
+			err = rows.lacks(r)
+		}
+		return rows, badFile("", path, err)
+	}
 	r.shape, r.loose = shape, true
 	r.Channels = 1
 	if len(shape) == 3 && shape[2] == 3 {

@@ -25,10 +25,13 @@ type Selection struct {
 	Drawn *[]Drawn
 }
 
+// Unvalidated is implemented by sources of which no sample is held out by default, such as the rows of a table of words.
+type Unvalidated interface{ Unvalidated() bool }
+
 // DefaultSelection returns the selection of an empty table: the training images, a tenth of them held out for validation (none
 // for a generated set, and none for a sparse matrix, in which entries are hidden instead).
 func DefaultSelection(s Source) Selection {
-	if origin(s) == Generated || SparseOf(s) != nil {
+	if u, ok := s.(Unvalidated); origin(s) == Generated || SparseOf(s) != nil || ok && u.Unvalidated() {
 		return Selection{Fit: "train"}
 	}
 	return Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}

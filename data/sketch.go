@@ -25,6 +25,7 @@ type ColumnSketch struct {
 	Repeats        bool // two cells are equal
 	Different      int  // number of different cells; of numbers, among the first 1,000 rows
 	Low, High      float64
+	Words          float64 // mean number of words of a cell, by its spaces
 }
 
 // columnReader collects a column for both signs before the fraction of a number.
@@ -32,6 +33,7 @@ type columnReader struct {
 	seen            map[string]bool
 	cells           int // that are not missing
 	words           [2]bool
+	spaces          int
 	fraction        bool
 	missing         bool
 	repeats         bool
@@ -87,7 +89,7 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 	s.Decimal = decimals[d]
 	for i, c := range columns {
 		s.Columns = append(s.Columns, ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
-			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d]})
+			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d], Words: 1 + float64(c.spaces)/float64(max(1, c.cells))})
 	}
 	return s, nil
 }
@@ -108,6 +110,7 @@ func (c *columnReader) add(cell string, first bool) {
 		return
 	}
 	c.cells++
+	c.spaces += strings.Count(cell, " ")
 	if _, err := strconv.ParseInt(cell, 10, 64); err != nil {
 		c.fraction = true
 	}

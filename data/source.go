@@ -18,6 +18,7 @@ import (
 
 	"tessera/config/part"
 	declared "tessera/config/part/table"
+	"tessera/internal/tokens"
 )
 
 // Source is a declared data set; the tagged fields of its struct are keys of the dataset table.
@@ -171,16 +172,17 @@ var Both = Need{Train: true, Test: true}
 // Set is a loaded data set.
 type Set struct {
 	Name    string
-	Shape   []int       // shape of one sample: (height, width), (height, width, channels), or (values) for a vector
-	Train   *Images     // training images; nil if not needed
-	Test    *Images     // test images; nil if not needed, or if the set has no test split
-	HasTest bool        // the set has a test split, loaded or not
-	Parts   [][]float32 // true parts, one image each; nil if unknown
-	Kinds   []string    // kind of each true part, such as "limb"
-	Classes []string    // names of the classes; nil if unknown
-	Files   []File      // files that were read, which the run records
-	Scale   Scale       // declared scaling by statistics of the fitted samples: see [Set.Split]
-	Notes   []string    // warnings, such as skipped files and doubtful columns
+	Shape   []int             // shape of one sample: (height, width), (height, width, channels), or (values) for a vector
+	Train   *Images           // training images; nil if not needed
+	Test    *Images           // test images; nil if not needed, or if the set has no test split
+	HasTest bool              // the set has a test split, loaded or not
+	Parts   [][]float32       // true parts, one image each; nil if unknown
+	Kinds   []string          // kind of each true part, such as "limb"
+	Classes []string          // names of the classes; nil if unknown
+	Tokens  *tokens.Tokenizer // fitted vocabulary of texts, which the run keeps; nil for other samples
+	Files   []File            // files that were read, which the run records
+	Scale   Scale             // declared scaling by statistics of the fitted samples: see [Set.Split]
+	Notes   []string          // warnings, such as skipped files and doubtful columns
 
 	doubt *Error // warning about the values; see [Set.Doubt]
 }

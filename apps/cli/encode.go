@@ -304,7 +304,7 @@ func like(ctx context.Context, r *tessera.Run) data.Source {
 	if names == nil {
 		names = r.ColumnNames() // of a sparse matrix
 	}
-	return data.InOrder(r.Model.Dataset.Source, names)
+	return data.WithVocabulary(data.InOrder(r.Model.Dataset.Source, names), r.Tokens())
 }
 
 // writing distinguishes two errors of writing a file: the file cannot be written, or it exists and must not be overwritten.

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"io/fs"
@@ -26,13 +27,13 @@ func init() {
 
 // initCommand is the command init.
 type initCommand struct {
-	Dir string `arg:"DIR" usage:"[DIR | FILE | PICTURES]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
+	Dir string `arg:"DIR" usage:"[DIR | FILE | FOLDER]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures or texts, a text, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
 }
 
 func (f *initCommand) Help() Help {
 	return Help{
 		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a table, an array or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
-			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
+			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix; of texts (.txt files in folders, one file, a\ncolumn of a table), topics and vectors of words.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
 		Examples: []string{"tessera init", "tessera init genes.csv", "tessera train my-bars"},
 	}
 }
@@ -60,11 +61,14 @@ func (f *initCommand) Do(cmd *Call) error {
 	return cmd.tell(path, "\nnext: "+enter(f.Dir)+"tessera train my-bars")
 }
 
-// isData reports whether a path is a file, or a folder that has pictures, itself or in the folders of its classes.
+// isData reports whether a path is a file, or a folder that has texts or pictures, itself or in the folders of its classes.
 func isData(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return data.IsTable(path) || strings.ContainsAny(path, "*?[") || filepath.Ext(path) != ""
+	}
+	if info.IsDir() && isTexts(path) && filepath.Clean(path) != "." {
+		return true
 	}
 	for _, below := range []string{"*", "*/*"} {
 		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
@@ -74,6 +78,9 @@ func isData(path string) bool {
 	}
 	return !info.IsDir()
 }
+
+// isTexts reports whether a path is a text, or a folder of texts.
+func isTexts(path string) bool { return cmp.Or(data.KindOf(path), data.KindOf("./"+path)) == "text" }
 
 // namesIn returns the paths of what a folder has.
 func namesIn(folder string) (paths []string) {

@@ -34,6 +34,11 @@ var ownModels string
 //go:embed init_triples.toml
 var ownTriples string
 
+// ownTexts is the template for texts.
+//
+//go:embed init_text.toml
+var ownTexts string
+
 // foundData is what init guesses of a table or a folder of pictures.
 type foundData struct {
 	Path, Name string // file or folder, and the name of its model
@@ -41,6 +46,8 @@ type foundData struct {
 	Dataset    string // table of TOML
 	Units      int
 	Rate       float64
+	Words      string // of texts the table of the data set of their words
+	WordUnits  int
 	template   string
 	said       []string // the guesses, for the user
 }
@@ -50,6 +57,12 @@ func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
 	var guesses []*foundData // the first that check accepts is written
 	info, err := os.Stat(path)
 	switch {
+	case isTexts(path):
+		own, err := textsOf(cmd.Context(), path, nil)
+		if err != nil {
+			return nil, nil, err
+		}
+		guesses = append(guesses, own)
 	case err != nil && !strings.ContainsAny(path, "*?["):
 		return nil, nil, &data.Error{Path: path, Problem: data.NotFound}
 	case err != nil: // shards
@@ -70,6 +83,13 @@ func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
 			return nil, nil, err
 		}
 		if own := entriesOf(path, s); own != nil {
+			guesses = append(guesses, own)
+		}
+		if c := longest(s); c != nil {
+			own, err := textsOf(cmd.Context(), path, s)
+			if err != nil {
+				return nil, nil, err
+			}
 			guesses = append(guesses, own)
 		}
 		own, err := samplesOf(path, s)
@@ -145,6 +165,87 @@ func (o *foundData) say(format string, args ...any) {
 	o.said = append(o.said, fmt.Sprintf(format, args...))
 }
 
+// longest returns the column with the longest texts of a table, nil if no column has texts of several words that are more than half of its numbers.
+func longest(s *data.TableSketch) *data.ColumnSketch {
+	const least = 4 // words of a text, on average
+	numbers, best := 0, -1
+	for i, c := range s.Columns {
+		if c.Numeric {
+			numbers++
+		} else if c.Words >= least && (best < 0 || c.Words > s.Columns[best].Words) {
+			best = i
+		}
+	}
+	if best < 0 || numbers > 3 { // a table of values with a remark
+		return nil
+	}
+	return &s.Columns[best]
+}
+
+// textsOf guesses the keys of texts: of a folder, a file, or a column of a table. A file that is one text is divided into its paragraphs, or its lines.
+func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData, error) {
+	own := &foundData{Path: path, Name: modelName(path), template: ownTexts}
+	file := "file = " + table.StringText(path)
+	if s != nil {
+		column := longest(s).Name
+		file += ", text = " + table.StringText(column)
+		own.say("texts: column %q", column)
+		for _, c := range s.Columns {
+			if c.Name != column && c.Repeats && c.Different > 1 && c.Different <= 50 && (c.Whole || !c.Numeric) {
+				file += ", labels = " + table.StringText(c.Name)
+				own.say("labels: column %q", c.Name)
+				break
+			}
+		}
+	}
+	const words = `, window = 5, vocabulary = 10000, scale = "ppmi" }`
+	for _, unit := range []string{"", `, unit = "paragraph"`, `, unit = "line"`} {
+		own.Dataset = "{ " + file + unit + `, scale = "tfidf" }`
+		const few = 20 // texts
+		last := unit == `, unit = "line"`
+		set, err := loaded(ctx, own.Dataset)
+		if (err != nil || set.Train.Len() < few) && !last {
+			continue
+		} else if err != nil {
+			return nil, err
+		}
+		n := set.Train.Len()
+		if unit != "" {
+			own.say("each %s is a text (unit)", strings.Trim(strings.TrimPrefix(unit, ", unit = "), `"`))
+		}
+		own.say("%s of %s", numeral.Of(n, "text"), numeral.Of(set.Train.Pixels(), "word"))
+		if len(set.Classes) > 0 {
+			own.say("classes: %s (labels)", strings.Join(set.Classes[:min(8, len(set.Classes))], ", "))
+		}
+		own.Units = max(1, min(20, n/4, set.Train.Pixels()/4))
+		break
+	}
+	own.say("counts are weighted, so that words of many texts count little (scale)")
+	own.Words = "{ " + file + words
+	set, err := loaded(ctx, own.Words)
+	if err != nil { // few words: all of them
+		own.Words = "{ " + file + strings.Replace(words, "vocabulary", "least = 1, vocabulary", 1)
+		if set, err = loaded(ctx, own.Words); err != nil {
+			return nil, err
+		}
+	}
+	own.WordUnits = max(1, min(100, set.Train.Pixels()/4))
+	return own, nil
+}
+
+// loaded loads the data set of a declaration.
+func loaded(ctx context.Context, dataset string) (*data.Set, error) {
+	models, err := config.Load(tessera.ModelsFile, fmt.Appendf(nil, "[model.own]\nkind = \"pca\"\ncomponents = 1\ndataset = %s\n", dataset))
+	if err != nil {
+		return nil, err
+	}
+	m, err := searching(models, data.SearchDirs("")).Model("own")
+	if err != nil {
+		return nil, err
+	}
+	return data.Load(ctx, m.Dataset.Source, nil, m.Dataset.Need())
+}
+
 // picturesIn guesses the keys of a folder of pictures. Small pictures of one size keep it.
 func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	s, err := data.SketchPictures(ctx, path)
@@ -188,7 +289,7 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		}
 		m, err := searching(models, data.SearchDirs("")).Model("own")
 		if _, missing := os.Stat(path); err != nil && missing == nil && i == 1 {
-			return nil, usagef("init: %s: got a file of no known format, want a table (.csv, .tsv, .parquet), an array (.npy, .npz, .safetensors), a sparse matrix (.npz of SciPy, .mtx) or a folder of pictures; `tessera list datasets` has all", path)
+			return nil, usagef("init: %s: got a file of no known format, want texts (.txt), a table (.csv, .tsv, .parquet), an array (.npy, .npz, .safetensors), a sparse matrix (.npz of SciPy, .mtx) or a folder of pictures; `tessera list datasets` has all", path)
 		} else if err != nil {
 			wrong = cmp.Or(wrong, err)
 			continue

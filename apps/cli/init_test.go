@@ -56,8 +56,8 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 		t.Error("the file is among the pictures")
 	}
 	b.must(exitData, "init", "none.csv")
-	b.write("notes.txt", "")
-	b.must(exitUsage, "init", "notes.txt")
+	b.write("notes.doc", "")
+	b.must(exitUsage, "init", "notes.doc")
 	b.must(exitData, "init", "none-*.npy")
 	b.contains("a folder that is not there", b.must(exitUsage, "init", "photo").stderr, `did you mean "photos"`)
 	if b.exists("photo") || b.exists("none-*.npy") {

@@ -37,7 +37,7 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 // commands are run, and what they show is compared with what is printed.
 func TestTheGuideIsWhatItsCommandsPrint(t *testing.T) {
 	t.Parallel()
-	walks := [][]string{{"first-model"}, {"photos"}, {"table", "how-many"}, {"topics"}, {"classify"}, {"complete"}, {"recommend"}, {"generate"}, {"service"}, {"many-machines"}}
+	walks := [][]string{{"first-model"}, {"photos"}, {"table", "how-many"}, {"topics"}, {"words"}, {"classify"}, {"complete"}, {"recommend"}, {"generate"}, {"service"}, {"many-machines"}}
 	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil || len(pages) != len(slices.Concat(walks...)) {
 		t.Errorf("%d pages in docs/guide, %d are followed: %v", len(pages), len(slices.Concat(walks...)), err)
@@ -204,19 +204,48 @@ func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
 // argument matches an argument of a shell command, with quoted parts.
 var argument = regexp.MustCompile(`([^\s']|'[^']*')+`)
 
-// readme runs a line of a page: a command of tessera, or awk, whose output goes into a file.
+// shell runs the few other commands of pages; ok is false for another line.
+func (b *bench) shell(line string) (stdout string, ok bool) {
+	b.Helper()
+	if folders, ok := strings.CutPrefix(line, "mkdir -p "); ok {
+		for _, folder := range strings.Fields(folders) {
+			if err := os.MkdirAll(b.path(folder), 0o700); err != nil {
+				b.Fatal(err)
+			}
+		}
+		return "", true
+	}
+	if text, file, ok := strings.Cut(strings.TrimPrefix(line, "echo '"), "' > "); ok && strings.HasPrefix(line, "echo '") {
+		b.write(file, text+"\n")
+		return "", true
+	}
+	if file, ok := strings.CutPrefix(line, "cat "); ok {
+		return b.read(file), true
+	}
+	return "", false
+}
+
+// readme runs a line of a page: a command of tessera, or awk, which writes files or whose output goes into one.
 func (b *bench) readme(line string) (stdout string) {
 	b.Helper()
-	if file, ok := strings.CutPrefix(line, "awk -f make.awk > "); ok {
+	if stdout, ok := b.shell(line); ok {
+		return stdout
+	}
+	if line, ok := strings.CutPrefix(line, "awk -f make.awk"); ok {
+		file := strings.TrimPrefix(line, " > ")
 		awk, err := exec.LookPath("awk")
 		if err != nil {
 			b.Skip("left out: awk, which makes the table of the page, is not installed")
 		}
-		table, err := exec.Command(awk, "-f", b.path("make.awk")).Output()
+		run := exec.Command(awk, "-f", "make.awk")
+		run.Dir = b.path("")
+		table, err := run.Output()
 		if err != nil {
 			b.Fatal(err)
 		}
-		b.write(file, string(table))
+		if file != "" {
+			b.write(file, string(table))
+		}
 		return ""
 	}
 	args, ok := strings.CutPrefix(line, "tessera ")

@@ -335,7 +335,29 @@ func PartName(atom []float32, names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Parts lists the parts of a run of named vectors, each by its largest columns; nil for other runs.
+// mostWords is the largest number of words that describe a part of texts.
+const mostWords = 8
+
+// TopWords names a part of texts by its words with the largest values, the largest first; "" if it has none.
+func TopWords(atom []float32, words []string) string {
+	if len(words) != len(atom) {
+		return ""
+	}
+	order := make([]int, len(atom))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(atom[b], atom[a]) })
+	var list []string
+	for _, i := range order[:min(mostWords, len(order))] {
+		if atom[i] > 0 {
+			list = append(list, words[i])
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+// Parts lists the parts of a run of named vectors, each by its largest columns, those of texts by their largest words; nil for other runs.
 func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	a := run.Atoms()
 	if a == nil {
@@ -345,9 +367,13 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	if names == nil {
 		return nil
 	}
-	t := &doc.Table{Key: "atoms", Title: "Parts", Columns: []doc.Column{{Key: "unit", Title: "unit"}, {Key: "columns", Title: "largest columns", Wrap: true}}}
+	name, what := PartName, "largest columns"
+	if run.Tokens() != nil {
+		name, what = TopWords, "largest words"
+	}
+	t := &doc.Table{Key: "atoms", Title: "Parts", Columns: []doc.Column{{Key: "unit", Title: "unit"}, {Key: "columns", Title: what, Wrap: true}}}
 	for j := range min(a.Count, mostParts) {
-		t.Row(j, PartName(a.Values[j*a.Pixels():(j+1)*a.Pixels()], names))
+		t.Row(j, name(a.Values[j*a.Pixels():(j+1)*a.Pixels()], names))
 	}
 	if a.Count > mostParts {
 		t.Notes = []string{fmt.Sprintf("the first %d of %s", mostParts, numeral.Of(a.Count, "unit"))}

@@ -6,6 +6,7 @@ import (
 
 	"tessera/classical"
 	"tessera/data"
+	"tessera/internal/tokens"
 	"tessera/metrics"
 )
 
@@ -27,9 +28,12 @@ func (c *Coder) RowNames() []string {
 	return named(c.trained.RowNames, c.inner.(classical.MatrixPredictor).Rows())
 }
 
+// Tokens returns the vocabulary of the texts to which the model was fitted, nil for other samples.
+func (c *Coder) Tokens() *tokens.Tokenizer { return c.trained.Tokens }
+
 // ColumnNames returns the names of the columns of the sparse matrix to which the model was fitted, nil for other samples.
 func (c *Coder) ColumnNames() []string {
-	if data.SparseOf(c.trained.Spec.Dataset.Source) == nil && !c.PredictsEntries() {
+	if c.trained.ColumnNames == nil && data.SparseOf(c.trained.Spec.Dataset.Source) == nil && !c.PredictsEntries() {
 		return nil
 	}
 	return named(c.trained.ColumnNames, c.Shape()[0])

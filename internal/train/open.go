@@ -15,6 +15,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine/ir"
 	"tessera/internal/regular"
+	"tessera/internal/tokens"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/internal/volume"
@@ -39,6 +40,8 @@ type Trained struct {
 	PostHoc map[string]posthoc.Head // models fitted to heads after the training, by head; see [Trained.ReadPostHoc]
 
 	RowNames, ColumnNames []string // names of the fitted rows and of the columns of a sparse matrix; nil if the names are 0, 1, ...
+
+	Tokens *tokens.Tokenizer // fitted vocabulary of texts; nil for other samples
 
 	folder string                                       // folder that [Open] read; "" for a model from elsewhere
 	kept   func() (text []byte, path string, err error) // function that reads posthoc.json; nil for a model without a folder
@@ -203,7 +206,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
-	t.Scaling, t.Range, t.Classes, t.RowNames, t.ColumnNames = kept.scaling, kept.span, kept.classes, kept.rowNames, kept.columnNames
+	t.Scaling, t.Range, t.Classes, t.RowNames, t.ColumnNames, t.Tokens = kept.scaling, kept.span, kept.classes, kept.rowNames, kept.columnNames, kept.tokens
 	if t.Epoch, err = strconv.Atoi(f.Metadata[epochKey]); err != nil {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", epochKey, err)
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/numeral"
+	"tessera/internal/tokens"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -25,7 +26,8 @@ const (
 	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
 
 	rowNamesKey    = "row_names"    // JSON: names of the fitted rows of a sparse matrix; omitted if the names are 0, 1, ...
-	columnNamesKey = "column_names" // JSON: names of the columns of a sparse matrix; omitted if the names are 0, 1, ...
+	columnNamesKey = "column_names" // JSON: names of the columns of a sparse matrix; omitted if the names are 0, 1, ..., and for words
+	tokensKey      = "tokens"       // JSON: the fitted vocabulary of texts; omitted for other samples
 )
 
 // samples describes the samples to which a model was fitted.
@@ -35,6 +37,8 @@ type samples struct {
 	classes []string      // names of the classes, if the model reads labels and the names are known
 
 	rowNames, columnNames []string // names of the rows and columns of a sparse matrix; nil if the names are 0, 1, ...
+
+	tokens *tokens.Tokenizer // fitted vocabulary of texts; nil for other samples
 }
 
 // samplesOf returns a description of the images of a training. The range includes validation images that were held out of the
@@ -46,12 +50,15 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 		least, most := splits.Validation.Scaled(nil).Range()
 		low, high = min(low, least), max(high, most)
 	}
-	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}}
+	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}, tokens: set.Tokens}
 	if spec.ReadsLabels() {
 		s.classes = set.Classes
 	}
 	if splits.Fit.Sparse() {
 		s.rowNames, s.columnNames = splits.Fit.RowNames(), splits.Fit.ValueNames()
+	}
+	if s.tokens != nil { // the names of columns are its words
+		s.columnNames = nil
 	}
 	return s
 }
@@ -71,6 +78,10 @@ func (s samples) add(f *checkpoint.File) {
 	if s.span != [2]float32{0, 1} {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
 		f.Metadata[rangeKey] = string(text)
+	}
+	if s.tokens != nil {
+		text, _ := json.Marshal(s.tokens) // texts and numbers cannot fail
+		f.Metadata[tokensKey] = string(text)
 	}
 	for key, names := range map[string][]string{classesKey: s.classes, rowNamesKey: s.rowNames, columnNamesKey: s.columnNames} {
 		if len(names) > 0 {
@@ -93,6 +104,19 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 			if err := json.Unmarshal([]byte(text), names); err != nil {
 				return s, checkpoint.Errorf(path, "damaged: %s: %v", key, err)
 			}
+		}
+	}
+	if text, ok := f.Metadata[tokensKey]; ok {
+		s.tokens = &tokens.Tokenizer{}
+		err := json.Unmarshal([]byte(text), s.tokens)
+		if err == nil {
+			err = s.tokens.Check()
+		}
+		if err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", tokensKey, err)
+		}
+		if len(s.tokens.Names) == values {
+			s.columnNames = s.tokens.Names
 		}
 	}
 	tensors := map[string][]float32{}

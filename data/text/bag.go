@@ -1,0 +1,140 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"tessera/config/part"
+	"tessera/data"
+	"tessera/internal/numeral"
+	"tessera/internal/tokens"
+)
+
+// bagName is the name of the data set of counts of words.
+const bagName = "text"
+
+// Bag is a data set of texts as counts of words: a sample is a sparse vector with the number of occurrences of every word of the vocabulary.
+//
+//	dataset = "corpus/"                                     a folder of .txt files; its folders are classes
+//	dataset = { file = "reviews.csv", text = "review", labels = "stars", scale = "tfidf" }
+//	dataset = { file = "book.txt", unit = "paragraph", most = 0.2 }
+//
+// Words are those of Unicode Standard Annex 29 that have a letter or a digit, composed (NFC). The vocabulary is that of the training texts,
+// held-out ones included: words of at least `least` texts and of at most a share `most` of them, and of these the `vocabulary` most frequent. It is
+// kept in the run, with which further texts are counted; other words do not count.
+type Bag struct {
+	Texts
+	Least      int        `toml:"least" want:"> 0" doc:"smallest number of texts that a word is in"`
+	Most       float64    `toml:"most" want:"in (0,1]" doc:"largest share of the texts that a word is in: smaller ones leave out words such as the"`
+	Vocabulary int        `toml:"vocabulary" want:">= 0" doc:"largest number of words, the most frequent ones; 0 for all"`
+	Scale      data.Scale `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the counts are scaled, such as \"tfidf\": a scaling (tessera list scalings), a number as factor, or several scalings in order; by default they are not scaled"`
+}
+
+func init() {
+	data.Registry.Register(bagName, "your own texts as counts of words: folders of .txt files, text files, a column of a table",
+		func() data.Source { return &Bag{Texts: Texts{Lower: true}, Least: 2, Most: 0.5} })
+}
+
+// Check returns an error for a scale that is for files of numbers.
+func (b *Bag) Check() error {
+	if b.Most <= 0 || b.Most > 1 {
+		return part.KeyErrorf("most", "got %v, want in (0,1]", b.Most)
+	}
+	return b.Scale.OfValues()
+}
+
+// FitsScale implements [data.ScaleFitter].
+func (b *Bag) FitsScale() bool { return b.Scale.Fitted() }
+
+// Shape implements [data.Source]: the number of words is known after the texts are read.
+func (b *Bag) Shape(data.Dirs) ([]int, bool) { return shapeOf(b) }
+
+// shapeOf returns the shape of the samples of a set.
+func shapeOf(s data.Source) ([]int, bool) {
+	set, err := s.Load(context.Background(), nil, data.Need{Train: true})
+	if err != nil {
+		return nil, false
+	}
+	return set.Shape, true
+}
+
+// classesOf returns the number of classes of a set.
+func classesOf(s data.Source) (int, bool) {
+	set, err := s.Load(context.Background(), nil, data.Need{Train: true})
+	if err != nil {
+		return 0, false
+	}
+	return len(set.Classes), len(set.Classes) > 0
+}
+
+// Classes implements [data.Classed].
+func (b *Bag) Classes(data.Dirs) (int, bool) { return classesOf(b) }
+
+// Load implements [data.Source].
+func (b *Bag) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
+	return b.load(ctx, bagName, b, b.Scale)
+}
+
+// ReadFile implements [data.FileReader].
+func (b *Bag) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
+	return b.rows(ctx, b, path)
+}
+
+// Fitted implements [data.FileReader].
+func (b *Bag) Fitted(t *tokens.Tokenizer) data.Source {
+	other := *b
+	other.fitted = t
+	return &other
+}
+
+// Describe implements [data.Describer].
+func (b *Bag) Describe(ctx context.Context) (string, error) { return describe(ctx, b, "word") }
+
+// describe describes a set: its texts, and the vocabulary.
+func describe(ctx context.Context, s data.Source, what string) (string, error) {
+	set, err := s.Load(ctx, nil, data.Need{Train: true})
+	if err != nil {
+		return "", err
+	}
+	first := set.Tokens.Names[:min(8, len(set.Tokens.Names))]
+	return fmt.Sprintf("%s of %s (%.150s, ...)", numeral.Of(set.Train.Len(), "sample"), numeral.Of(set.Tokens.Texts(), what), strings.Join(first, ", ")), nil
+}
+
+func (b *Bag) vocabulary(ctx context.Context, c content) (*tokens.Tokenizer, error) {
+	size := b.Vocabulary
+	if size > 0 {
+		size += 3 // counts have no <pad>, <end> and <unknown>
+	}
+	t := &tokens.Tokenizer{Kind: tokens.Words, Lower: b.Lower, Plain: true}
+	return t.Fit(tokens.Limits{Size: size, Texts: min(b.Least, len(c.texts)), Share: b.Most}, c.each(ctx))
+}
+
+func (b *Bag) samples(ctx context.Context, c content, t *tokens.Tokenizer, labels []int) (s samples, err error) {
+	starts, columns, values := []int{0}, []int32{}, []float32{}
+	empty := 0
+	counts := map[int32]float32{}
+	err = c.each(ctx)(func(text string) {
+		clear(counts)
+		t.Known(text, func(token int32) { counts[token]++ })
+		from := len(columns)
+		for token := range counts {
+			columns = append(columns, token)
+		}
+		slices.Sort(columns[from:])
+		for _, token := range columns[from:] {
+			values = append(values, counts[token])
+		}
+		if starts = append(starts, len(columns)); from == len(columns) {
+			empty++
+		}
+	})
+	if err == nil {
+		s.images, err = data.NewCounts(starts, columns, values, c.names(), t.Names, labels)
+	}
+	if empty > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%s: %s of %d have no word of the vocabulary", c.file.Path, numeral.Of(empty, "text"), len(c.texts)))
+	}
+	return s, err
+}

@@ -1,0 +1,129 @@
+package text
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"tessera/data"
+	"tessera/internal/tokens"
+)
+
+// pairsName is the name of the data set of counts of neighbours.
+const pairsName = "cooccurrence"
+
+// Cooccurrence is a data set of words: a sample is a word of the vocabulary, a sparse vector with the number of its occurrences near every word of
+// the vocabulary,
+//
+//	x_ij = sum over occurrences of i, and of j at a distance d <= window in the same text, of f(d)
+//
+// with f(d) = 1, or 1/d with weights = "harmonic" (GloVe). The matrix is symmetric. Distances count words that are not in the vocabulary too. Words
+// are those of the data set text; the vocabulary has words that occur at least `least` times, and of these the `vocabulary` most frequent.
+//
+// With scale = "ppmi", a factorisation such as `nmf` gives vectors of words with interpretable values.
+//
+// Source: B. Murphy, P. Talukdar, T. Mitchell, Learning effective and interpretable semantic models using non-negative sparse embedding, COLING 2012.
+type Cooccurrence struct {
+	Texts
+	Window     int        `toml:"window" want:"in [1,1000]" doc:"largest distance of two words, in words"`
+	Weights    string     `toml:"weights" oneof:"flat harmonic" doc:"what a pair at distance d counts: 1 (flat) or 1/d (harmonic)"`
+	Least      int        `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word"`
+	Vocabulary int        `toml:"vocabulary" want:"in [1,1000000]" doc:"largest number of words, the most frequent ones"`
+	Scale      data.Scale `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the counts are scaled, such as \"ppmi\": a scaling (tessera list scalings), a number as factor, or several scalings in order; by default they are not scaled"`
+}
+
+func init() {
+	data.Registry.Register(pairsName, "your own texts as counts of neighbouring words: a sample is a word",
+		func() data.Source {
+			return &Cooccurrence{Texts: Texts{Lower: true}, Window: 5, Weights: "flat", Least: 5, Vocabulary: 10000}
+		})
+}
+
+// Check returns an error for a scale that is for files of numbers.
+func (c *Cooccurrence) Check() error { return c.Scale.OfValues() }
+
+// FitsScale implements [data.ScaleFitter].
+func (c *Cooccurrence) FitsScale() bool { return c.Scale.Fitted() }
+
+// Unlabelled implements [data.Unlabelled].
+func (*Cooccurrence) Unlabelled() bool { return true }
+
+// Unvalidated implements [data.Unvalidated].
+func (*Cooccurrence) Unvalidated() bool { return true }
+
+// Shape implements [data.Source]: the number of words is known after the texts are read.
+func (c *Cooccurrence) Shape(data.Dirs) ([]int, bool) { return shapeOf(c) }
+
+// Load implements [data.Source].
+func (c *Cooccurrence) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
+	return c.load(ctx, pairsName, c, c.Scale)
+}
+
+// ReadFile implements [data.FileReader].
+func (c *Cooccurrence) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
+	return c.rows(ctx, c, path)
+}
+
+// Fitted implements [data.FileReader].
+func (c *Cooccurrence) Fitted(t *tokens.Tokenizer) data.Source {
+	other := *c
+	other.fitted = t
+	return &other
+}
+
+// Describe implements [data.Describer].
+func (c *Cooccurrence) Describe(ctx context.Context) (string, error) { return describe(ctx, c, "word") }
+
+func (c *Cooccurrence) vocabulary(ctx context.Context, of content) (*tokens.Tokenizer, error) {
+	t := &tokens.Tokenizer{Kind: tokens.Words, Lower: c.Lower, Plain: true}
+	return t.Fit(tokens.Limits{Size: c.Vocabulary + 3, Least: c.Least}, of.each(ctx))
+}
+
+func (c *Cooccurrence) samples(ctx context.Context, of content, t *tokens.Tokenizer, _ []int) (s samples, err error) {
+	near := make([]map[int32]float64, t.Texts())
+	for i := range near {
+		near[i] = map[int32]float64{}
+	}
+	err = of.each(ctx)(func(text string) {
+		list := t.Encode(text)
+		for i, a := range list {
+			if int(a) >= t.Texts() {
+				continue
+			}
+			for d := 1; d <= c.Window && d <= i; d++ {
+				b := list[i-d]
+				if int(b) >= t.Texts() {
+					continue
+				}
+				weight := 1.0
+				if c.Weights == "harmonic" {
+					weight = 1 / float64(d)
+				}
+				near[a][b] += weight
+				near[b][a] += weight
+			}
+		}
+	})
+	if err != nil {
+		return s, err
+	}
+	starts, columns, values := []int{0}, []int32{}, []float32{}
+	alone := 0
+	for _, row := range near {
+		for _, j := range slices.Sorted(maps.Keys(row)) {
+			columns, values = append(columns, j), append(values, float32(row[j]))
+		}
+		if starts = append(starts, len(columns)); len(row) == 0 {
+			alone++
+		}
+	}
+	if len(columns) == 0 {
+		return s, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", t.Texts(), c.Window)}
+	}
+	if alone > 0 {
+		s.notes = append(s.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.file.Path, alone, t.Texts()))
+	}
+	s.images, err = data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
+	return s, err
+}

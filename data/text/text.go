@@ -1,0 +1,511 @@
+// Package text contains the data sets of texts: counts of words ([Bag]), of pairs of neighbouring words ([Cooccurrence]), and sequences of tokens
+// ([Sequences]). Their vocabulary is fitted to the training texts and kept in the run.
+package text
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"tessera/config/part"
+	"tessera/data"
+	"tessera/internal/numeral"
+	"tessera/internal/tokens"
+)
+
+// Texts are the keys of all data sets of texts. `file` is a folder of .txt files, of which those below a folder of the first level have its name as
+// their class; one such file; a pattern, such as "*.txt"; or a table (.csv, Parquet) with a column of texts. Files are UTF-8, or UTF-16 with a
+// byte order mark, and may be gzipped. Hidden files and files with other endings are left out.
+type Texts struct {
+	File   string `toml:"file" required:"true" doc:"folder of .txt files, whose folders are classes, a .txt file, a pattern of names, or a table with a column of texts"`
+	Test   string `toml:"test" doc:"the same for test texts; without it the set has no test split"`
+	Text   string `toml:"text" doc:"column of a table with the texts; by default text"`
+	Labels string `toml:"labels" doc:"column of a table with the classes; by default labels, label or class, if there is one"`
+	Unit   string `toml:"unit" oneof:"file paragraph sentence line" optional:"true" doc:"what one text is: a file or a cell (the default), or a paragraph (between empty lines), a sentence or a line of it"`
+	Lower  bool   `toml:"lower" doc:"convert texts to lower case"`
+
+	fitted *tokens.Tokenizer // of a model that reads further files; nil for a training
+}
+
+// The values of the key unit.
+const (
+	wholeFile = "file"
+	paragraph = "paragraph"
+	sentence  = "sentence"
+	line      = "line"
+)
+
+// Origin returns [data.OwnFiles].
+func (*Texts) Origin() data.Origin { return data.OwnFiles }
+
+// HasTest implements [data.Tester].
+func (t *Texts) HasTest() bool { return t.Test != "" }
+
+// isText reports whether the name of a file is one of a text.
+func isText(path string) bool {
+	return strings.HasSuffix(strings.TrimSuffix(strings.ToLower(path), ".gz"), ".txt")
+}
+
+func init() {
+	data.RegisterKind(func(path string, exists, isDir bool) string {
+		switch {
+		case isDir && len(filesIn(path)) > 0 && !hasPictures(path), !isDir && isText(path) && !(exists && isTable(path)):
+			return bagName
+		}
+		return ""
+	})
+}
+
+// NameFor returns the name of the data set that has the keys of a declaration without a name: "" if none of these is a key of texts alone.
+func NameFor(keys []string) string {
+	for _, is := range []struct{ key, name string }{{"window", pairsName}, {"length", tokensName}, {"text", bagName}, {"unit", bagName}, {"lower", bagName}, {"least", bagName}, {"most", bagName}} {
+		if slices.Contains(keys, is.key) {
+			return is.name
+		}
+	}
+	return ""
+}
+
+// hasPictures reports whether a folder, or a folder in it, has a picture.
+func hasPictures(path string) bool {
+	for _, below := range []string{"*", "*/*"} {
+		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
+		if slices.ContainsFunc(found, data.IsPicture) {
+			return true
+		}
+	}
+	return false
+}
+
+// isTable reports whether a .txt file is a table: its first lines have equal numbers of separators, and there are at least two.
+func isTable(path string) bool {
+	if !data.IsTable(path) {
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	start := make([]byte, 1<<14)
+	n, _ := io.ReadFull(f, start) // a shorter file is enough
+	lines := strings.Split(strings.TrimSpace(string(start[:n])), "\n")
+	if n == len(start) {
+		lines = lines[:max(1, len(lines)-1)]
+	}
+	if len(lines) < 2 {
+		return false
+	}
+	for _, sign := range "\t;," {
+		count := strings.Count(lines[0], string(sign))
+		if count > 0 && !slices.ContainsFunc(lines, func(l string) bool { return strings.Count(l, string(sign)) != count }) {
+			return true
+		}
+	}
+	return false
+}
+
+// filesIn lists the texts in a folder and the folders in it, in the order of their names.
+func filesIn(folder string) (paths []string) {
+	_ = filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error { // a folder that cannot be read has none
+		switch hidden := strings.HasPrefix(filepath.Base(path), ".") && path != folder; {
+		case err != nil, hidden && d.IsDir():
+			if d != nil && d.IsDir() {
+				return filepath.SkipDir
+			}
+		case !hidden && !d.IsDir() && isText(path):
+			paths = append(paths, path)
+		}
+		return nil
+	})
+	return paths
+}
+
+// one is a text with its name and class, "" if it is unknown.
+type one struct{ name, class, text string }
+
+// content is the texts of a split.
+type content struct {
+	texts   []one
+	classed bool // they have classes
+	file    data.File
+	notes   []string
+}
+
+// read reads the texts of a path.
+func (t *Texts) read(ctx context.Context, path string) (c content, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return t.readFiles(ctx, path, path, filesIn(path))
+	case err != nil && strings.ContainsAny(path, "*?[") && isText(path):
+		paths, wrong := filepath.Glob(path)
+		if wrong != nil {
+			return c, &data.Error{Path: path, Problem: "is not a valid pattern of names", Err: wrong}
+		}
+		return t.readFiles(ctx, path, filepath.Dir(path), paths)
+	case err != nil && !strings.ContainsAny(path, "*?["):
+		return c, &data.Error{Path: path, Problem: data.NotFound, Hint: "paths are relative to the folder in which the command is run"}
+	case isText(path) && (t.Text == "" || t.fitted != nil && !isTable(path)):
+		return t.readFiles(ctx, path, filepath.Dir(path), []string{path})
+	}
+	return t.readTable(ctx, path)
+}
+
+// readFiles reads files of text. Their classes are the folders of the first level, if no file is outside of them.
+func (t *Texts) readFiles(ctx context.Context, path, root string, paths []string) (c content, err error) {
+	if len(paths) == 0 {
+		return c, &data.Error{Path: path, Problem: "has no texts: no file ends in .txt"}
+	}
+	digest, empty, first := sha256.New(), 0, ""
+	c.classed = path == root
+	for _, p := range paths {
+		name, _ := filepath.Rel(root, p) // both are relative, or both absolute
+		name = filepath.ToSlash(name)
+		class, _, below := strings.Cut(name, "/")
+		c.classed = c.classed && below
+		all, err := data.ReadText(ctx, p)
+		if err == nil {
+			err = sound(all)
+		}
+		if err != nil {
+			return c, located(p, err)
+		}
+		if len(paths) > 1 {
+			fmt.Fprintf(digest, "%s %d\n", name, len(all))
+		}
+		_, _ = io.WriteString(digest, all) // a digest fails never
+		n := len(c.texts)
+		c.add(one{strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".txt"), class, all}, t.Unit)
+		if len(c.texts) == n {
+			if empty++; first == "" {
+				first = name
+			}
+		}
+	}
+	c.file = data.File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
+	if empty > 0 && len(c.texts) > 0 {
+		c.notes = append(c.notes, fmt.Sprintf("%s: %s without text, such as %s, left out", path, numeral.Of(empty, "file"), first))
+	}
+	return c, c.some(path)
+}
+
+// readTable reads a column of texts of a table.
+func (t *Texts) readTable(ctx context.Context, path string) (c content, err error) {
+	column := cmp.Or(t.Text, "text")
+	at, label, name := -1, -1, -1
+	c.file, err = data.EachLine(ctx, path, func(names, cells []string, place int) error {
+		if at < 0 {
+			if at = slices.Index(names, column); at < 0 {
+				return fmt.Errorf("has no column %q, only %.300q: name that of the texts in the key text", column, names)
+			}
+			if label = firstOf(names, t.Labels, "labels", "label", "class"); t.Labels != "" && label < 0 {
+				return fmt.Errorf("has no column %q, only %.300q", t.Labels, names)
+			}
+			name, c.classed = firstOf(names, "", "names", "name", "id"), label >= 0
+		}
+		text := one{name: fmt.Sprint(place), text: strings.Clone(cells[at])}
+		if err := sound(text.text); err != nil {
+			return fmt.Errorf("line %d, column %q: %w", place, column, err)
+		}
+		if name >= 0 && cells[name] != "" {
+			text.name = strings.Clone(cells[name])
+		}
+		if label >= 0 && !data.IsUnknownLabel(cells[label]) {
+			text.class = strings.TrimSpace(strings.Clone(cells[label]))
+		}
+		c.add(text, t.Unit)
+		return nil
+	})
+	if err != nil {
+		return c, located(path, err)
+	}
+	return c, c.some(path)
+}
+
+// firstOf returns the place of a column that is named, or else of the first of the usual names; -1 if there is none.
+func firstOf(names []string, named string, usual ...string) int {
+	if named != "" {
+		usual = []string{named}
+	}
+	for _, name := range usual {
+		if i := slices.Index(names, name); i >= 0 {
+			return i
+		}
+	}
+	return -1
+}
+
+// some returns an error if there are no texts.
+func (c *content) some(path string) error {
+	if len(c.texts) == 0 {
+		return &data.Error{Path: path, Problem: "has no text: every file or cell is empty"}
+	}
+	return nil
+}
+
+// add adds the units of a text; those of white space are left out.
+func (c *content) add(of one, unit string) {
+	n := 0
+	part := func(text string) {
+		n++
+		if strings.TrimSpace(text) == "" {
+			return
+		}
+		p := one{of.name, of.class, text}
+		if unit != "" && unit != wholeFile {
+			p.name = fmt.Sprintf("%s:%d", of.name, n)
+		}
+		c.texts = append(c.texts, p)
+	}
+	switch unit {
+	case line:
+		for text := range strings.Lines(of.text) {
+			part(strings.TrimRight(text, "\r\n"))
+		}
+	case paragraph:
+		var lines []string
+		for text := range strings.Lines(of.text + "\n\n") {
+			if strings.TrimSpace(text) != "" {
+				lines = append(lines, text)
+			} else if lines != nil {
+				part(strings.Join(lines, ""))
+				lines = nil
+			}
+		}
+	case sentence:
+		for text := range tokens.Sentences(of.text) {
+			part(text)
+		}
+	default:
+		part(of.text)
+	}
+}
+
+// sound returns an error for a text with bytes that no text has.
+func sound(text string) error {
+	at, what := strings.IndexByte(text, 0), "a zero byte: it is no text, or one in UTF-16 or UTF-32 without a byte order mark; save it as UTF-8"
+	if !utf8.ValidString(text) {
+		for i := 0; i < len(text) && (at < 0 || i < at); {
+			r, size := utf8.DecodeRuneInString(text[i:])
+			if r == utf8.RuneError && size == 1 {
+				at, what = i, fmt.Sprintf("the byte %#x, which is not UTF-8: convert it, for example with iconv -f latin1 -t utf8", text[i])
+			}
+			i += size
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	return fmt.Errorf("line %d, byte %d: got %s", strings.Count(text[:at], "\n")+1, at-strings.LastIndexByte(text[:at], '\n'), what)
+}
+
+// located returns the error of a file; the error of a cancelled context is returned unchanged.
+func located(path string, err error) error {
+	var known *data.Error
+	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	return &data.Error{Path: path, Problem: "cannot be read", Err: err}
+}
+
+// of returns the error of a data set.
+func of(name string, err error) error {
+	var known *data.Error
+	if errors.As(err, &known) {
+		named := *known
+		named.Dataset = cmp.Or(known.Dataset, name)
+		return &named
+	}
+	return err
+}
+
+// classes returns the names of the classes, sorted, and the label of every text.
+func (c *content) classes(known []string) (names []string, labels []int, err error) {
+	if !c.classed {
+		return nil, nil, nil
+	}
+	if names = known; names == nil {
+		for _, t := range c.texts {
+			if t.class != "" {
+				names = append(names, t.class)
+			}
+		}
+		slices.Sort(names)
+		names = slices.Compact(names)
+	}
+	for _, t := range c.texts {
+		label, found := slices.BinarySearch(names, t.class)
+		if !found {
+			if label = data.UnknownLabel; t.class != "" {
+				return nil, nil, &data.Error{Path: c.file.Path, Problem: fmt.Sprintf("text %.60q has the class %.60q, which no training text has (%.200q)", t.name, t.class, names)}
+			}
+		}
+		labels = append(labels, label)
+	}
+	return names, labels, nil
+}
+
+// names returns the names of the texts.
+func (c *content) names() []string {
+	names := make([]string, len(c.texts))
+	for i, t := range c.texts {
+		names[i] = t.name
+	}
+	return names
+}
+
+// each returns a function that passes all texts to do.
+func (c *content) each(ctx context.Context) func(do func(text string)) error {
+	return func(do func(text string)) error {
+		for _, t := range c.texts {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			do(t.text)
+		}
+		return nil
+	}
+}
+
+// samples is what a data set makes of texts.
+type samples struct {
+	images  *data.Images
+	further []*data.Values
+	notes   []string
+}
+
+// maker is a data set of texts.
+type maker interface {
+	// vocabulary fits the tokenizer to the training texts.
+	vocabulary(ctx context.Context, c content) (*tokens.Tokenizer, error)
+	// samples makes samples of texts with these labels.
+	samples(ctx context.Context, c content, t *tokens.Tokenizer, labels []int) (samples, error)
+}
+
+// last is the set that was loaded last. Shape, classes and samples of a declaration are asked for one after the other, and files are the same if their
+// names, sizes and times are.
+var last struct {
+	sync.Mutex
+	key string
+	set *data.Set
+}
+
+// load loads the set of a declaration.
+func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale) (*data.Set, error) {
+	key := fmt.Sprintf("%s %+v", name, m)
+	for _, path := range []string{t.File, t.Test} {
+		key += "\n" + state(path)
+	}
+	last.Lock()
+	defer last.Unlock()
+	if last.key == key {
+		set := *last.set
+		return &set, nil
+	}
+	c, err := t.read(ctx, t.File)
+	if err != nil {
+		return nil, of(name, err)
+	}
+	set := &data.Set{Name: name, HasTest: t.HasTest(), Files: []data.File{c.file}, Notes: c.notes, Scale: scale}
+	if set.Tokens = t.fitted; set.Tokens == nil {
+		if set.Tokens, err = m.vocabulary(ctx, c); errors.Is(err, tokens.ErrEmpty) {
+			wrong := &data.Error{Path: t.File, Problem: fmt.Sprintf("no word of %s is in the vocabulary", numeral.Of(len(c.texts), "text")), Hint: "lower the key least, or raise most"}
+			if len(c.texts) == 1 && cmp.Or(t.Unit, wholeFile) == wholeFile {
+				wrong.Hint = `it is one text: divide it by unit = "paragraph", "sentence" or "line"`
+			}
+			err = wrong
+		}
+		if err != nil {
+			return nil, of(name, err)
+		}
+	}
+	make := func(c content) (*data.Images, error) {
+		names, labels, err := c.classes(set.Classes)
+		if err != nil {
+			return nil, err
+		}
+		set.Classes = names
+		s, err := m.samples(ctx, c, set.Tokens, labels)
+		if err != nil {
+			return nil, err
+		}
+		set.Notes = append(set.Notes, s.notes...)
+		return s.images.WithColumns(s.further...)
+	}
+	if set.Train, err = make(c); err == nil && t.Test != "" {
+		if c, err = t.read(ctx, t.Test); err == nil {
+			set.Files = append(set.Files, c.file)
+			set.Test, err = make(c)
+		}
+	}
+	if err != nil {
+		return nil, of(name, err)
+	}
+	set.Shape = set.Train.Shape
+	last.key, last.set = key, set
+	copied := *set
+	return &copied, nil
+}
+
+// state describes files without reading them.
+func state(path string) string {
+	paths, _ := filepath.Glob(path) // another pattern has none
+	text := path
+	for _, p := range append(paths, filesIn(path)...) {
+		if info, err := os.Stat(p); err == nil {
+			text += fmt.Sprintf("|%s %d %d", p, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return text
+}
+
+// rows reads the samples of another file by the vocabulary of a model.
+func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, error) {
+	if t.fitted == nil {
+		return nil, &data.Error{Path: path, Problem: "is a text, but the run has no vocabulary"}
+	}
+	c, err := t.read(ctx, path)
+	if err != nil {
+		return nil, err
+	}
+	names, labels, err := c.classes(nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := m.samples(ctx, c, t.fitted, labels)
+	if err != nil {
+		return nil, err
+	}
+	images, err := s.images.WithColumns(s.further...)
+	rows := &data.Rows{Images: images, Classes: names, Notes: append(c.notes, s.notes...)}
+	if rows.Names = c.names(); images.Len() != len(rows.Names) {
+		rows.Names = images.RowNames()
+	}
+	return rows, err
+}
+
+// ReadsFile reports whether a file is one of texts.
+func (t *Texts) ReadsFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir() || isText(path) || data.IsTable(path)
+}
+
+// check returns the error of a key of the vocabulary.
+func checkSize(kind string, size int) error {
+	least := map[string]int{tokens.Bytes: 258, tokens.Pairs: 259}[kind]
+	if size != 0 && size < least {
+		return part.KeyErrorf("vocabulary", "got %d, want at least %d: 256 bytes, <pad>, <end> and a pair", size, least)
+	}
+	return nil
+}

@@ -1,0 +1,272 @@
+package text_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/data/text"
+	"tessera/internal/tokens"
+)
+
+var background = context.Background()
+
+// folder writes files into a new folder.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, content := range files {
+		path := filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func load(t *testing.T, s data.Source) *data.Set {
+	t.Helper()
+	set, err := data.Load(background, s, nil, data.Both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return set
+}
+
+// bag returns a data set with the defaults.
+func bag(file string, change func(*text.Bag)) *text.Bag {
+	e, _ := data.Registry.Lookup("text")
+	b := e.New().(*text.Bag)
+	b.File = file
+	if change != nil {
+		change(b)
+	}
+	return b
+}
+
+func TestCountsAreThoseOfScikitLearn(t *testing.T) {
+	var want struct {
+		Texts []string
+		Cases []struct {
+			Least  int
+			Most   float64
+			Words  []string
+			Counts [][]float32
+		}
+	}
+	file, err := os.ReadFile("testdata/counts.json")
+	if err == nil {
+		err = json.Unmarshal(file, &want)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for i, one := range want.Texts {
+		files[fmt.Sprintf("%d.txt", i)] = one
+	}
+	dir := folder(t, files)
+	for _, c := range want.Cases {
+		set := load(t, bag(dir, func(b *text.Bag) { b.Least, b.Most = c.Least, c.Most }))
+		words := set.Train.ValueNames()
+		if sorted := slices.Sorted(slices.Values(words)); !slices.Equal(sorted, c.Words) {
+			t.Errorf("least %d, most %v: got the words %q, want %q", c.Least, c.Most, sorted, c.Words)
+			continue
+		}
+		x := set.Train.Float32()
+		for i, row := range c.Counts {
+			for j, n := range row {
+				if got := x[i*len(words)+slices.Index(words, c.Words[j])]; got != n {
+					t.Errorf("least %d, most %v: text %d, %q: got %v, want %v", c.Least, c.Most, i, c.Words[j], got, n)
+				}
+			}
+		}
+	}
+}
+
+func TestPairsAreCountedWithinTheWindow(t *testing.T) {
+	lines := []string{"a b c a d rare b", "b a. a, c! d d", "c"}
+	dir := folder(t, map[string]string{"x.txt": strings.Join(lines, "\n")})
+	for _, weights := range []string{"flat", "harmonic"} {
+		for window := 1; window < 8; window++ {
+			e, _ := data.Registry.Lookup("cooccurrence")
+			s := e.New().(*text.Cooccurrence)
+			s.File, s.Unit, s.Window, s.Weights, s.Least = filepath.Join(dir, "x.txt"), "line", window, weights, 2
+			set := load(t, s)
+			words := set.Train.ValueNames()
+			if !slices.Equal(slices.Sorted(slices.Values(words)), []string{"a", "b", "c", "d"}) || !slices.Equal(words, set.Train.RowNames()) {
+				t.Fatalf("got the words %q, rows %q", words, set.Train.RowNames())
+			}
+			want := make([]float64, 16)
+			for _, line := range lines {
+				list := strings.Fields(strings.NewReplacer(".", "", ",", "", "!", "").Replace(line))
+				for i, a := range list {
+					for k, b := range list {
+						d := max(i-k, k-i)
+						x, y := slices.Index(words, a), slices.Index(words, b)
+						if d == 0 || d > window || x < 0 || y < 0 {
+							continue
+						}
+						if weights == "flat" {
+							want[x*4+y]++
+						} else {
+							want[x*4+y] += 1 / float64(d)
+						}
+					}
+				}
+			}
+			for i, v := range set.Train.Float32() {
+				if math.Abs(float64(v)-want[i]) > 1e-6 {
+					t.Errorf("%s, window %d: %s near %s: got %v, want %v", weights, window, words[i/4], words[i%4], v, want[i])
+				}
+			}
+		}
+	}
+}
+
+// sequences returns a data set with the defaults.
+func sequences(file, kind string, length int, unit string) *text.Sequences {
+	e, _ := data.Registry.Lookup("tokens")
+	s := e.New().(*text.Sequences)
+	s.File, s.Tokens, s.Length, s.Unit = file, kind, length, unit
+	return s
+}
+
+func TestSequencesAreWindowsOrUnits(t *testing.T) {
+	dir := folder(t, map[string]string{"x.txt": "abcdefghij", "y.txt": "xy"})
+	const pad, end = 256, 257
+	of := func(bytes string, more ...float32) (list []float32) {
+		for _, b := range []byte(bytes) {
+			list = append(list, float32(b))
+		}
+		return append(list, more...)
+	}
+	for _, c := range []struct {
+		unit    string
+		step    int
+		want    []float32
+		lengths []float32
+	}{
+		{"", 0, slices.Concat(of("abcd"), of("efgh"), of("hij", end), of("xy", end, pad)), []float32{4, 4, 4, 3}},
+		{"", 3, slices.Concat(of("abcd"), of("defg"), of("ghij"), of("hij", end), of("xy", end, pad)), []float32{4, 4, 4, 4, 3}},
+		{"line", 0, slices.Concat(of("abcd"), of("xy", end, pad)), []float32{4, 3}},
+	} {
+		s := sequences(dir, tokens.Bytes, 4, c.unit)
+		s.Step = c.step
+		set := load(t, s)
+		if got := set.Train.Float32(); !slices.Equal(got, c.want) {
+			t.Errorf("unit %q, step %d: got %v, want %v", c.unit, c.step, got, c.want)
+		}
+		lengths := make([]float32, set.Train.Len())
+		all := make([]int, set.Train.Len())
+		for i := range all {
+			all[i] = i
+		}
+		if set.Train.Gather(lengths, "length", all); !slices.Equal(lengths, c.lengths) {
+			t.Errorf("unit %q, step %d: got the lengths %v, want %v", c.unit, c.step, lengths, c.lengths)
+		}
+	}
+}
+
+func TestUnitsClassesAndNames(t *testing.T) {
+	dir := folder(t, map[string]string{"old/b.txt": "One line here.\nTwo lines. Three!\n\nA new paragraph", "new/a.txt": "one two", "new/deep/c.txt": "two one", ".hidden.txt": "x", "new/empty.txt": " \n", "new/other.md": "x"})
+	for _, c := range []struct {
+		unit  string
+		names []string
+	}{
+		{"", []string{"new/a", "new/deep/c", "old/b"}},
+		{"line", []string{"new/a:1", "new/deep/c:1", "old/b:1", "old/b:2", "old/b:4"}},
+		{"paragraph", []string{"new/a:1", "new/deep/c:1", "old/b:1", "old/b:2"}},
+		{"sentence", []string{"new/a:1", "new/deep/c:1", "old/b:1", "old/b:2", "old/b:3", "old/b:4"}},
+	} {
+		set := load(t, bag(dir, func(b *text.Bag) { b.Unit, b.Least, b.Most = c.unit, 1, 1 }))
+		if got := set.Train.RowNames(); !slices.Equal(got, c.names) {
+			t.Errorf("unit %q: got %q, want %q", c.unit, got, c.names)
+		}
+		if labels := set.Train.Labels(); !slices.Equal(set.Classes, []string{"new", "old"}) || labels[0] != 0 || labels[len(labels)-1] != 1 {
+			t.Errorf("unit %q: got the classes %q and labels %v", c.unit, set.Classes, labels)
+		}
+		if !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, "1 file without text") }) {
+			t.Errorf("unit %q: got the notes %q, want one about an empty file", c.unit, set.Notes)
+		}
+	}
+}
+
+// A table has the samples of files with the same texts, and further texts are counted by the vocabulary of the training.
+func TestTablesAndFurtherTexts(t *testing.T) {
+	dir := folder(t, map[string]string{"t.csv": "name,review,stars\nx,\"good, good film\",5\ny,bad film,1\nz,good plot,\n", "more.csv": "review,stars\ngood good unseen,5\n", "new.txt": "unseen film, FILM"})
+	b := bag(filepath.Join(dir, "t.csv"), func(b *text.Bag) { b.Text, b.Labels, b.Least, b.Most = "review", "stars", 1, 1 })
+	set := load(t, b)
+	if want := []string{"good", "film", "bad", "plot"}; !slices.Equal(set.Train.ValueNames(), want) || !slices.Equal(set.Train.RowNames(), []string{"x", "y", "z"}) {
+		t.Fatalf("got %q of %q, want %q", set.Train.ValueNames(), set.Train.RowNames(), want)
+	}
+	if want := []float32{2, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1}; !slices.Equal(set.Train.Float32(), want) {
+		t.Errorf("got %v, want %v", set.Train.Float32(), want)
+	}
+	if labels := set.Train.Labels(); !slices.Equal(labels, []int{1, 0, data.UnknownLabel}) {
+		t.Errorf("got the labels %v of %q", labels, set.Classes)
+	}
+	fitted := data.WithVocabulary(b, set.Tokens)
+	for name, want := range map[string][]float32{"more.csv": {2, 0, 0, 0}, "new.txt": {0, 2, 0, 0}} {
+		rows, err := data.ReadRows(background, filepath.Join(dir, name), set.Shape, fitted)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.Equal(rows.Float32(), want) {
+			t.Errorf("%s: got %v, want %v", name, rows.Float32(), want)
+		}
+	}
+}
+
+func TestBadTextsAreLocated(t *testing.T) {
+	dir := folder(t, map[string]string{"latin.txt": "ok\ncaf\xe9", "nul.txt": "a\x00b", "empty.txt": "", "one.txt": "word", "a/x.txt": "one two", "b/y.txt": "two one", "test/c/z.txt": "one two",
+		"t.csv": "review,label\none two,1\n", "cell.csv": "text,label\nfine,1\nb\xffd,2\n", "none/readme.md": "x"})
+	for _, c := range []struct{ file, want string }{
+		{"latin.txt", "latin.txt: cannot be read: line 2, byte 4: got the byte 0xe9, which is not UTF-8"},
+		{"nul.txt", "nul.txt: cannot be read: line 1, byte 2: got a zero byte"},
+		{"empty.txt", "has no text: every file or cell is empty"},
+		{"one.txt", "no word of 1 text is in the vocabulary; it is one text: divide it"},
+		{"absent.txt", "not found"},
+		{"*.text.txt", "no file ends in .txt"},
+		{"none", "has no texts"},
+		{"t.csv", `has no column "text", only ["review" "label"]`},
+		{"cell.csv", "cell.csv"},
+	} {
+		_, err := data.Load(background, bag(filepath.Join(dir, c.file), nil), nil, data.Both)
+		var of *data.Error
+		if !errors.As(err, &of) || !strings.Contains(err.Error(), c.want) || of.Dataset != "text" {
+			t.Errorf("%s: got %v, want %q", c.file, err, c.want)
+		}
+	}
+	_, err := data.Load(background, bag(dir, func(b *text.Bag) { b.Least, b.Test = 1, filepath.Join(dir, "test") }), nil, data.Both)
+	if err == nil {
+		t.Error("invalid files in a folder are taken")
+	}
+	trained := folder(t, map[string]string{"a/x.txt": "one two", "b/y.txt": "two one"})
+	_, err = data.Load(background, bag(trained, func(b *text.Bag) { b.Least, b.Most, b.Test = 1, 1, filepath.Join(dir, "test") }), nil, data.Both)
+	if err == nil || !strings.Contains(err.Error(), `text "c/z" has the class "c", which no training text has`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestPathsOfTextsAreRecognised(t *testing.T) {
+	dir := folder(t, map[string]string{"prose.txt": "One, two.\nThree, four, five.\n", "table.txt": "a\tb\n1\t2\n", "deep/x/y.txt": "x", "photos/readme.txt": "x", "photos/1.png": "x", "empty/x.md": ""})
+	for path, want := range map[string]string{"prose.txt": "text", "table.txt": "csv", "deep": "text", "photos": "images", "empty": "images", "absent.txt": "text", "*.txt": "text", "x.csv": "csv"} {
+		if got := data.KindOf(filepath.Join(dir, path)); got != want {
+			t.Errorf("%s: got %q, want %q", path, got, want)
+		}
+	}
+	for key, want := range map[string]string{"window": "cooccurrence", "length": "tokens", "unit": "text", "scale": ""} {
+		if got := text.NameFor([]string{"file", key}); got != want {
+			t.Errorf("%s: got %q, want %q", key, got, want)
+		}
+	}
+}

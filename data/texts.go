@@ -1,0 +1,97 @@
+package data
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"tessera/internal/tokens"
+)
+
+// FileReader is a source that reads further files by what was fitted, such as texts by their vocabulary; [ReadRows] calls it.
+type FileReader interface {
+	Source
+	// ReadsFile reports whether the samples of a file are read by ReadFile.
+	ReadsFile(path string) bool
+	// ReadFile reads the samples of a file like the training samples. It returns an error before it was fitted.
+	ReadFile(ctx context.Context, path string) (*Rows, error)
+	// Fitted returns the source with the vocabulary of a model.
+	Fitted(t *tokens.Tokenizer) Source
+}
+
+// WithVocabulary returns a source that reads further files by the vocabulary of a model; s itself if the vocabulary is nil.
+func WithVocabulary(s Source, t *tokens.Tokenizer) Source {
+	if of, ok := s.(FileReader); ok && t != nil {
+		return of.Fitted(t)
+	}
+	return s
+}
+
+// NewCounts returns complete samples of a sparse matrix, like [NewEntries] followed by [Images.WithZeros], with the names of its rows (nil for
+// numbers) and columns, and with labels (nil for none).
+func NewCounts(starts []int, columns []int32, values []float32, rowNames, columnNames []string, labels []int) (*Images, error) {
+	m, err := NewEntries(starts, columns, values, len(columnNames))
+	if err == nil && (rowNames != nil && len(rowNames) != m.n || labels != nil && len(labels) != m.n) {
+		err = errors.New("data: names or labels are of another number of rows")
+	}
+	if err != nil {
+		return nil, err
+	}
+	m = m.WithZeros()
+	m.entries.rowNames, m.columns, m.labels = rowNames, slices.Clone(columnNames), labels
+	return m, nil
+}
+
+// EachLine calls do with the cells of every line of a table after the first one, which has the names of its columns; place is the number of the
+// line.
+func EachLine(ctx context.Context, path string, do func(names, cells []string, place int) error) (File, error) {
+	o, err := reading{Files: Files{Kind: "csv", File: path}}.open(ctx)
+	defer o.close()
+	if err == nil && o.csv == nil {
+		err = errNoTable
+	}
+	if err != nil {
+		return File{}, badFile("", path, err)
+	}
+	lines := o.csv.reader()
+	_, _ = lines.Read() // the names, which were read before
+	for {
+		cells, err := lines.Read()
+		if err == io.EOF {
+			break
+		} else if err == nil {
+			line, _ := lines.FieldPos(0)
+			err = do(o.csv.header, cells, line)
+		} else {
+			err = csvError(err)
+		}
+		if err != nil {
+			return File{}, badFile("", path, err)
+		}
+	}
+	file, err := o.checksum(ctx)
+	return file, badFile("", path, err)
+}
+
+// ReadText reads a file of text, gzipped or not, as UTF-8; UTF-16 is recognised by its byte order mark.
+func ReadText(ctx context.Context, path string) (string, error) {
+	f, err := openText(ctx, path)
+	if err != nil {
+		return "", badFile("", path, err)
+	}
+	defer f.Close()
+	b, err := io.ReadAll(decoded(f))
+	return string(b), badFile("", path, err)
+}
+
+// kinds lists what other packages say about paths; see [RegisterKind].
+var kinds []func(path string, exists, isDir bool) string
+
+// RegisterKind adds a function that returns the name of the data set that reads a file or folder, "" if it does not know it. It is asked before
+// the formats; of a path that does not exist only its name is known.
+func RegisterKind(of func(path string, exists, isDir bool) string) { kinds = append(kinds, of) }
+
+// IsUnknownLabel reports whether a cell of labels means an unknown class.
+func IsUnknownLabel(cell string) bool { return isUnknown(strings.TrimSpace(cell)) }
