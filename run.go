@@ -194,10 +194,10 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 		return nil, err
 	}
 	if images == nil || images.Len() == 0 {
-		return nil, &data.Error{Path: name, Problem: "there are no images to measure"}
+		return nil, &data.Error{Path: name, Problem: "there are no samples to measure"}
 	}
 	if !slices.Equal(images.Shape, r.Shape()) {
-		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", images.Shape, r.Shape())}
+		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its samples do not have the shape of the training samples (got %v, want %v)", images.Shape, r.Shape())}
 	}
 	images = images.Scaled(r.Scaling())
 	if drawn := r.Model.Dataset.Drawn; drawn != nil {
@@ -206,7 +206,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 			return nil, &data.Error{Path: name, Err: err}
 		}
 	}
-	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images}, chosen)
+	return r.EvaluateSample(ctx, &evaluation.Sample{Split: evaluation.Given, Name: name, Images: images, Classes: r.Measured()[0].Names}, chosen)
 }
 
 // Images returns the test images of the data set, or all images if there is no test split, before scaling. It returns a

@@ -695,7 +695,7 @@ func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) er
 	}
 	for p := range layout.Stacked() {
 		if slices.Contains(p.Inputs(), losses.Labels) {
-			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its images have no labels, but %s (%s) reads them", p.Path, p.Kind),
+			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its samples have no labels, but %s (%s) reads them", p.Path, p.Kind),
 				Hint: "name them with the key labels, or name another column in from"}
 		}
 	}

@@ -47,7 +47,19 @@ type network struct{ *Model }
 
 func (n network) training() Training {
 	_, search := n.Optimizer.Optimizer.(optim.Search)
-	return Training{Most: n.Train.Epochs, Key: epochsKey, UnitsKey: "encoder.N.units", Iterates: search, Signed: true}
+	return Training{Most: n.Train.Epochs, Key: epochsKey, UnitsKey: n.unitsKey(), Iterates: search, Signed: true}
+}
+
+// unitsKey returns the key that declares the units of the code: that of the last layer of the encoder that has one.
+func (n network) unitsKey() string {
+	for i, l := range slices.Backward(n.Encoder) {
+		for _, key := range []string{"units", "filters"} {
+			if slices.Contains(table.Keys(l.Layer, ""), key) {
+				return fmt.Sprintf("encoder.%d.%s", i, key)
+			}
+		}
+	}
+	return "encoder"
 }
 
 type method struct {

@@ -33,15 +33,16 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 		text   string
 		want   []string
 	}{
-		"number and class":  {Files{Kind: "csv", Labels: "kind"}, rows, []string{`column "id" counts up by one`, `column "target" has 3 different whole numbers`, `write labels = "target"`}},
-		"number of samples": {Files{Kind: "csv", Labels: "kind", Names: "id"}, rows, []string{`column "target"`}},
-		"both are named":    {Files{Kind: "csv", Labels: "target", Names: "id", Columns: ColumnNames{"images": {"mass", "age"}}}, rows, nil},
-		"they are meant":    {Files{Kind: "csv", Labels: "kind", Columns: ColumnNames{"images": {"id", "mass", "target"}}}, rows, nil},
-		"no name":           {Files{Kind: "csv", Names: "a"}, "a,,b\n1,5,2\n2,4,2.5\n3,2,2.1\n4,6,1\n5,1,4\n", []string{`column "" has no name`}},
-		"name of an index":  {Files{Kind: "csv"}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
-		"few rows":          {Files{Kind: "csv"}, "id,b\n1,2\n2,3\n", nil},
-		"deviations":        {Files{Kind: "csv"}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`}},
-		"scaled":            {Files{Kind: "csv", Scale: Scale{&Standardise{Centre: true}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"number and class":    {Files{Kind: "csv", Labels: "kind"}, rows, []string{`column "id" counts up by one`, `column "target" has 3 different whole numbers`, `write labels = "target"`}},
+		"number of samples":   {Files{Kind: "csv", Labels: "kind", Names: "id"}, rows, []string{`column "target"`}},
+		"both are named":      {Files{Kind: "csv", Labels: "target", Names: "id", Columns: ColumnNames{"images": {"mass", "age"}}}, rows, nil},
+		"they are meant":      {Files{Kind: "csv", Labels: "kind", Columns: ColumnNames{"images": {"id", "mass", "target"}}}, rows, nil},
+		"no name":             {Files{Kind: "csv", Names: "a"}, "a,,b\n1,5,2\n2,4,2.5\n3,2,2.1\n4,6,1\n5,1,4\n", []string{`column "" has no name`}},
+		"name of an index":    {Files{Kind: "csv"}, "Index,b\n9,2\n7,3\n7,1\n1,3\n2,8\n", []string{`column "Index" looks like`}},
+		"few rows":            {Files{Kind: "csv"}, "id,b\n1,2\n2,3\n", nil},
+		"deviations":          {Files{Kind: "csv"}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`, `1 column with the same value in all rows, from which nothing can be learned: "c"`}},
+		"scaled":              {Files{Kind: "csv", Scale: Scale{&Standardise{Centre: true}}}, "a,b,c\n1,2000,0\n2,3400,1\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"constant, but meant": {Files{Kind: "csv", Columns: ColumnNames{"images": {"a", "c"}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
 		c.source.Images = writeText(t, "x.csv", c.text)
 		set, err := Load(context.Background(), &c.source, nil, Both)

@@ -205,11 +205,12 @@ func (e *Entries) observedAt(row, column int) bool {
 }
 
 // withColumns returns the same rows with other columns, which are identified by names or, if names is nil, by numbers; shape
-// contains their number. It returns an error for an entry in any other column.
-func (m *Images) withColumns(names []string, shape []int) (*Images, error) {
+// contains their number. Entries of columns with other names are left out and their names returned; those of other numbers are an error.
+func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignored []string, err error) {
 	if len(shape) != 1 || names != nil && len(names) != shape[0] {
-		return nil, fmt.Errorf("got %d columns of a sparse matrix, want samples of shape %v", len(names), shape)
+		return nil, nil, fmt.Errorf("got %d columns of a sparse matrix, want samples of shape %v", len(names), shape)
 	}
+	at := make([]int32, m.pixels) // -1 for a column that is left out
 	to := make(map[string]int32, shape[0])
 	for j := range shape[0] {
 		name := strconv.Itoa(j)
@@ -218,25 +219,35 @@ func (m *Images) withColumns(names []string, shape []int) (*Images, error) {
 		}
 		to[name] = int32(j)
 	}
+	for j := range at {
+		name := strconv.Itoa(j)
+		if m.columns != nil {
+			name = m.columns[j]
+		}
+		of, ok := to[name]
+		if at[j] = of; !ok {
+			at[j] = -1
+			ignored = append(ignored, name)
+		}
+	}
 	e := &Entries{starts: make([]int, m.n+1), rowNames: m.RowNames(), zeros: m.entries.zeros}
 	for i := range m.n {
 		columns, values := m.entries.row(m.row(i))
-		for _, j := range columns {
-			name := strconv.Itoa(int(j))
-			if m.columns != nil {
-				name = m.columns[j]
+		for k, j := range columns {
+			switch {
+			case at[j] >= 0:
+				e.columns, e.values = append(e.columns, at[j]), append(e.values, values[k])
+			case m.columns == nil:
+				return nil, nil, fmt.Errorf("row %.60q has an entry in column %d, want columns from 0 to %d as in the training", m.entries.nameOf(m.row(i)), j, shape[0]-1)
 			}
-			at, ok := to[name]
-			if !ok {
-				return nil, fmt.Errorf("row %.60q: the model was not fitted to a column %.60q", m.entries.nameOf(m.row(i)), name)
-			}
-			e.columns = append(e.columns, at)
 		}
-		e.values = append(e.values, values...)
 		e.starts[i+1] = len(e.columns)
 		e.sortRow(i)
 	}
-	return newEntryImages(e, shape[0], names), nil
+	if len(e.columns) == 0 && len(m.entries.columns) > 0 {
+		return nil, nil, fmt.Errorf("has no column of the training (%s), only %s", nameList(names), nameList(ignored))
+	}
+	return newEntryImages(e, shape[0], names), ignored, nil
 }
 
 // eachEntry calls do for every entry that is not hidden.

@@ -12,7 +12,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+
+	declared "tessera/config/part/table"
 )
 
 // errTooLarge is the error for a file with more bytes than the reader allows.
@@ -229,7 +232,7 @@ func badFile(dataset, path string, err error) error {
 		return &named
 	}
 	if errors.Is(err, os.ErrNotExist) {
-		return &Error{Dataset: dataset, Path: path, Problem: NotFound, Hint: "paths are relative to the folder in which the command is run"}
+		return NotFoundAt(dataset, path)
 	}
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file is cut short")
@@ -239,6 +242,26 @@ func badFile(dataset, path string, err error) error {
 		err = p.Err
 	}
 	return &Error{Dataset: dataset, Path: path, Problem: "cannot be read", Err: err}
+}
+
+// NotFoundAt returns the error for a missing file, with the most similar name that exists: of the file, or of the first folder of the path that
+// does not exist.
+func NotFoundAt(dataset, path string) *Error {
+	e := &Error{Dataset: dataset, Path: path, Problem: NotFound, Hint: "paths are relative to the folder in which the command is run"}
+	for at := filepath.Clean(path); ; at = filepath.Dir(at) {
+		entries, err := os.ReadDir(filepath.Dir(at))
+		if err != nil && filepath.Dir(at) != at {
+			continue
+		}
+		var names []string
+		for _, entry := range entries {
+			names = append(names, entry.Name())
+		}
+		if near, ok := declared.Nearest(filepath.Base(at), names); ok && near != filepath.Base(at) {
+			e.Hint = fmt.Sprintf("did you mean %q? %s", filepath.Join(filepath.Dir(at), near), e.Hint)
+		}
+		return e
+	}
 }
 
 // errSize is the error for a file that is longer or shorter than its header declares.

@@ -405,7 +405,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		set.Classes = classes
 	}
 	set.Notes = append(set.Notes, t.otherColumns(r.File, r.order)...)
-	images.labels, images.columns, images.lines = t.labels, t.columns, t.lines
+	images.labels, images.columns, images.names, images.lines = t.labels, t.columns, t.names, t.lines
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, nil, badFile(set.Name, r.File, err)
 	}

@@ -81,7 +81,7 @@ func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
 	f := &csvFile{rest: b[min(skip, len(b)):], comma: comma}
 	header, err := f.reader().Read()
 	if err != nil {
-		return nil, file, csvError(err)
+		return nil, file, csvError(err, nil, 0)
 	}
 	f.header, err = namesIn(header)
 	return f, file, err
@@ -120,14 +120,14 @@ func (f *csvFile) reader() RowReader {
 	return r
 }
 
-// csvError rewrites an error of encoding/csv for users.
-func csvError(err error) error {
+// csvError rewrites an error of encoding/csv for users. cells are those that were read, want is the number of cells of the first line.
+func csvError(err error, cells []string, want int) error {
 	var bad *csv.ParseError
 	switch {
 	case errors.Is(err, io.EOF):
 		return errors.New("is empty")
 	case errors.As(err, &bad) && errors.Is(bad.Err, csv.ErrFieldCount):
-		return fmt.Errorf("line %d has more or fewer cells than the first line", bad.Line)
+		return fmt.Errorf("line %d has %d cells, want %d as the first line: look for a missing cell, or for a separator in a text without quotes", bad.Line, len(cells), want)
 	case errors.As(err, &bad):
 		return fmt.Errorf("line %d: %w", bad.Line, bad.Err)
 	}
@@ -322,7 +322,7 @@ func (f *csvFile) valueNames(c csvColumns) (names []string) {
 // of the file. It does not warn of the names 0, 1, 2 and so on, which WriteRows writes if it knows no names.
 func (t *table) otherColumns(path string, known []string) []string {
 	if len(t.ignored) > 0 {
-		return []string{fmt.Sprintf("%s: columns that the training had not are left out: %s", path, strings.Join(t.ignored, ", "))}
+		return []string{fmt.Sprintf("%s: columns that the training had not are left out: %s", path, nameList(t.ignored))}
 	}
 	numbered := true
 	for i, name := range t.columns {
@@ -401,7 +401,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		if err == io.EOF {
 			break
 		} else if err != nil {
-			return t, csvError(err)
+			return t, csvError(err, cells, len(f.header))
 		}
 		line, _ := lines.FieldPos(0)
 		t.lines = append(t.lines, line)
@@ -502,9 +502,10 @@ const (
 
 // columnStatistics contains statistics of one column of values, for guessing its meaning.
 type columnStatistics struct {
-	counts    bool // every value is the previous one plus one
-	classes   int  // number of distinct values if all are whole numbers; 0 for more than mostClasses
-	whole     bool // all are whole numbers
+	counts    bool    // every value is the previous one plus one
+	classes   int     // number of distinct values if all are whole numbers; 0 for more than mostClasses
+	whole     bool    // all are whole numbers
+	count     float64 // number of values that are not missing
 	deviation float64
 }
 
@@ -515,10 +516,14 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		return nil
 	}
 	least, most := -1, -1
+	var constant []string
 	all := make([]columnStatistics, len(t.columns))
 	for i, name := range t.columns {
 		s := t.statistics(i)
 		all[i] = s
+		if s.deviation == 0 && s.count > 0 && !slices.Contains(r.Columns[ImagesColumn], name) {
+			constant = append(constant, name)
+		}
 		if s.deviation > 0 && (least < 0 || s.deviation < all[least].deviation) {
 			least = i
 		}
@@ -545,6 +550,10 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: column %.60q %s, but is used as a value: write %s = %.60q in the dataset table, or choose the columns of values with the key columns",
 			inLine(path), name, what, key, name))
 	}
+	if n := len(constant); n > 0 && n < len(all) {
+		notes = append(notes, fmt.Sprintf("%s: %s with the same value in all rows, from which nothing can be learned: %s; choose the columns of values with the key columns",
+			inLine(path), numeral.Of(n, "column"), nameList(constant)))
+	}
 	if len(scale) == 0 && most >= 0 && all[most].deviation > mostDeviations*all[least].deviation {
 		notes = append(notes, fmt.Sprintf("%s: the standard deviation of column %.60q is %.3g, that of %.60q is %.3g: the first one dominates all errors; "+
 			"scale = \"standardise\" in the dataset table gives all columns the same weight", inLine(path), t.columns[most], all[most].deviation, t.columns[least], all[least].deviation))
@@ -556,27 +565,27 @@ func (t *table) statistics(column int) columnStatistics {
 	n, width := t.values.dims[0], t.values.dims[1]
 	s := columnStatistics{counts: true}
 	classes, whole := map[float32]bool{}, true
-	var mean, squares, count float64 // mean and sum of squares by Welford's recurrence
+	var mean, squares float64 // mean and sum of squares by Welford's recurrence
 	for i := range n {
 		v := t.values.floats[i*width+column]
 		if v != v { // missing
 			s.counts = false
 			continue
 		}
-		count++
+		s.count++
 		s.counts = s.counts && (i == 0 || v == t.values.floats[(i-1)*width+column]+1)
 		whole = whole && v == float32(math.Floor(float64(v)))
 		if whole && len(classes) <= mostClasses {
 			classes[v] = true
 		}
 		d := float64(v) - mean
-		mean += d / count
+		mean += d / s.count
 		squares += d * (float64(v) - mean)
 	}
 	if s.whole = whole; whole && len(classes) <= mostClasses {
 		s.classes = len(classes)
 	}
-	s.deviation = math.Sqrt(squares / max(1, count))
+	s.deviation = math.Sqrt(squares / max(1, s.count))
 	return s
 }
 

@@ -26,6 +26,10 @@ type csvValues struct {
 // newCSVColumns returns the collectors for the requested further columns.
 func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 	for _, one := range c.further {
+		i := slices.IndexFunc(r.known, func(c Column) bool { return c.Name == one.name })
+		if r.optional && i >= 0 && len(one.at) != r.known[i].Size() {
+			continue
+		}
 		if slices.Contains(r.need, one.name) {
 			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != "", spans: newSpans(len(one.at)), decimal: r.Decimal})
 		}

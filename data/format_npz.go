@@ -24,7 +24,7 @@ func openNPZ(_ context.Context, path string, _ *Files) (o Opened, err error) {
 	}
 	archive, err := zip.NewReader(o.contents, o.contents.info.Size())
 	if err != nil {
-		return o, fmt.Errorf("is not an .npz file: %w", err)
+		return o, fmt.Errorf("begins as an .npz file, but its table of contents, at its end, is missing or damaged (it has %d bytes): it was cut short or changed; copy it or save it again", o.contents.info.Size())
 	}
 	for _, entry := range archive.File {
 		name, ok := strings.CutSuffix(entry.Name, ".npy")

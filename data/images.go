@@ -35,6 +35,7 @@ type Images struct {
 	hidden  []byte    // 1 for each value of a row that is deliberately hidden and read as 0; nil if there are none
 
 	columns []string // names of the values; nil for none
+	names   []string // names of the rows; nil for none, and for rows of a sparse matrix
 	lines   []int    // line numbers of the rows in a text file; nil for other files
 	finite  bool     // floats are known to be finite
 
@@ -228,6 +229,65 @@ func (m *Images) WithValues(shape []int, values []float32) (*Images, error) {
 	}
 	return &Images{Shape: given.Shape, pixels: given.pixels, n: m.n, rows: m.rows, floats: scattered(m, values, given.pixels, 0),
 		labels: m.labels, further: m.further, lines: m.lines}, nil
+}
+
+// SampleNames returns the names of the samples in their file, nil if they have none.
+func (m *Images) SampleNames() []string {
+	if m.names == nil {
+		return m.RowNames()
+	}
+	names := make([]string, m.n)
+	for i := range names {
+		names[i] = m.names[m.row(i)]
+	}
+	return names
+}
+
+// Joined returns the samples of several sets, one after the other, with the labels and columns that all of them have.
+func Joined(shape []int, all ...*Images) (*Images, error) {
+	if len(all) == 1 {
+		return all[0], nil
+	}
+	var values []float32
+	var labels []int
+	missing, labelled := false, true
+	for _, m := range all {
+		values, labels = append(values, m.Raw()...), append(labels, m.Labels()...)
+		missing, labelled = missing || m.Holed(), labelled && m.labels != nil
+	}
+	if !labelled {
+		labels = nil
+	}
+	joined, err := NewFloats(shape, values, labels)
+	if err != nil {
+		return nil, err
+	}
+	joined.missing = missing
+	for _, c := range all[0].Columns() {
+		v := &Values{Column: c}
+		for _, m := range all {
+			of := m.column(c.Name)
+			if of == nil || of.Type != c.Type || !slices.Equal(of.Shape, c.Shape) {
+				v = nil
+				break
+			}
+			for i := range m.n {
+				from, to := m.row(i)*c.Size(), (m.row(i)+1)*c.Size()
+				switch c.Type {
+				case Bytes:
+					v.bytes = append(v.bytes, of.bytes[from:to]...)
+				case Whole:
+					v.whole = append(v.whole, of.whole[from:to]...)
+				default:
+					v.floats = append(v.floats, of.floats[from:to]...)
+				}
+			}
+		}
+		if v != nil {
+			joined.further = append(joined.further, v)
+		}
+	}
+	return joined, nil
 }
 
 // row returns the offset of image i in memory. It panics, like indexing, even if the memory extends beyond a subset.

@@ -42,9 +42,19 @@ func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
 	if err != nil || fmt.Sprint(p.Rows, p.Columns) != "[u1] [m2]" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], `has no column "userId" and "movieId"`) {
 		t.Errorf("other names: got %+v, %v; want the places and a note", p, err)
 	}
-	further, err := ReadTriples(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm2,u9,5\n"), like)
-	if err != nil || !slices.Equal(further.RowNames(), []string{"u9"}) {
-		t.Errorf("further rows: got %v, want u9", err)
+	// Columns that the training had not are left out, with a warning.
+	further, err := ReadRows(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm7,u9,1\nm2,u9,5\nm8,u3,2\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	columns, values := further.Entries(1)
+	if !slices.Equal(further.RowNames(), []string{"u3", "u9"}) || !slices.Equal(columns, []int32{1}) || !slices.Equal(values, []float32{5}) ||
+		len(further.Notes) != 1 || !strings.Contains(further.Notes[0], `left out: "m7", "m8"`) {
+		t.Errorf("further rows: got %v: %v %v, %q", further.RowNames(), columns, values, further.Notes)
+	}
+	_, err = ReadRows(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm7,u9,1\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
+	if err == nil || !strings.Contains(err.Error(), `has no column of the training ("m1", "m2"), only "m7"`) {
+		t.Errorf("no column of the training: got %v", err)
 	}
 }
 

@@ -81,6 +81,17 @@ func Reading(s Source, columns ...Column) Source {
 	return l
 }
 
+// Measuring is like [Reading], but columns that the file lacks, or has with another number of values, are left out. Without names of classes
+// for the labels these are those of the file.
+func Measuring(s Source, columns ...Column) Source {
+	l, ok := Reading(s, columns...).(like)
+	if !ok {
+		return s
+	}
+	l.r.optional = true
+	return l
+}
+
 // inFiles returns the columns that a file must contain: the mask of missing entries is replaced by the column that it masks.
 func inFiles(columns []Column) (list []Column) {
 	for _, c := range columns {
@@ -118,12 +129,17 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	if len(shape) == 3 && shape[2] == 3 {
 		r.Channels = 3
 	}
+	var note string
 	if r.is(EntryFiles) {
-		matched, _ := r.matched(path)
+		var matched *Files
+		matched, note = r.matched(path)
 		r.Files = *matched
 	}
 	r.File = path
 	rows, err := r.rows(ctx)
+	if err == nil && note != "" {
+		rows.Notes = append(rows.Notes, note)
+	}
 	if err == nil {
 		err = rows.lacks(r)
 	}
@@ -156,8 +172,9 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 		return nil, err
 	}
 	if t.sparse != nil {
-		images, err := t.sparse.withColumns(r.order, r.shape)
-		return &Rows{Images: images, Names: images.RowNames()}, err
+		images, ignored, err := t.sparse.withColumns(r.order, r.shape)
+		t.ignored = ignored
+		return &Rows{Images: images, Names: images.RowNames(), Notes: append(t.warnings, t.otherColumns(r.File, nil)...)}, err
 	}
 	images, err := r.samples(t.values)
 	if err != nil {
@@ -179,7 +196,7 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 // and the classes are those of the file.
 func (r reading) classNames() (names []string, known bool) {
 	i := slices.IndexFunc(r.known, func(c Column) bool { return c.Name == LabelsColumn })
-	if i < 0 {
+	if i < 0 || r.optional && r.known[i].Names == nil {
 		return nil, false
 	}
 	return r.known[i].Names, true
@@ -187,6 +204,9 @@ func (r reading) classNames() (names []string, known bool) {
 
 // lacks returns an error for a column to read that the rows do not have.
 func (r *Rows) lacks(keys reading) error {
+	if keys.optional {
+		return nil
+	}
 	for _, name := range keys.need {
 		switch _, ok := r.Column(name); {
 		case ok:

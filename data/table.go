@@ -31,13 +31,14 @@ type table struct {
 // reading contains the keys for reading the samples of one split, or another file like it. File is the path.
 type reading struct {
 	Files
-	need    []string // the further columns to read
-	known   []Column // the further columns of the training samples, for test samples
-	classes []string // classes of the training samples, if they are folders
-	loose   bool     // the file belongs to no data set
-	apart   bool     // arrays with usual names belong to other samples in the file
-	order   []string // names of the columns of values in the required order; nil for the order of the file
-	shape   []int    // required shape of one sample; nil for any
+	need     []string // the further columns to read
+	known    []Column // the further columns of the training samples, for test samples
+	classes  []string // classes of the training samples, if they are folders
+	loose    bool     // the file belongs to no data set
+	optional bool     // columns to read that the file lacks are left out
+	apart    bool     // arrays with usual names belong to other samples in the file
+	order    []string // names of the columns of values in the required order; nil for the order of the file
+	shape    []int    // required shape of one sample; nil for any
 }
 
 // tablePart is one array of a file, before its values are read.
@@ -342,7 +343,7 @@ func (t *table) readLabels(ctx context.Context, o Opened, samples *tablePart, r 
 func (t *table) readColumns(ctx context.Context, o Opened, r reading) error {
 	for _, name := range r.need {
 		p, err := o.part(ctx, r.Columns.one(name), nil)
-		if err != nil {
+		if err != nil && !r.optional {
 			return fmt.Errorf("column %q: %w", name, err)
 		}
 		if p == nil { // the set has no such column

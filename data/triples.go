@@ -356,7 +356,7 @@ func eachLine(ctx context.Context, path string, names []string, needed int, do f
 		if err == io.EOF {
 			return nil
 		} else if err != nil {
-			return csvError(err)
+			return csvError(err, record, len(header))
 		}
 		line, _ := r.FieldPos(0)
 		for i, k := range at {
@@ -381,7 +381,7 @@ func linesOf(text *bufio.Reader) (r *csv.Reader, header []string, err error) {
 	r = csv.NewReader(text)
 	r.Comma, r.ReuseRecord = comma, true
 	if header, err = r.Read(); err != nil {
-		return nil, nil, csvError(err)
+		return nil, nil, csvError(err, nil, 0)
 	}
 	header, err = namesIn(header)
 	return r, header, err
@@ -499,17 +499,4 @@ func ReadPairs(ctx context.Context, path string, like *Files) (*Pairs, error) {
 		err = errors.New("has no pairs: want a line for each of them after the first one")
 	}
 	return p, badFile("", path, err)
-}
-
-// ReadTriples reads a file of entries with the settings of another data set; nil means the defaults. It is used for samples of rows
-// to which a model was not fitted.
-func ReadTriples(ctx context.Context, path string, like *Files) (*Images, error) {
-	if like == nil {
-		like = &Files{Kind: "triples"}
-	}
-	like, _ = like.matched(path)
-	r := like.reading()
-	r.File = path
-	t, err := r.table(ctx)
-	return t.sparse, badFile("", path, err)
 }

@@ -154,7 +154,7 @@ func TestDamagedTriplesAreRefused(t *testing.T) {
 		"no number":   {"u,v,x\na,b,1\nc,b,two\n", `line 3: value: got "two", want a finite number`},
 		"NaN":         {"u,v,x\na,b,NaN\n", `line 2: value: got "NaN"`},
 		"empty cell":  {"u,v,x\na,b,1\nc,,3\n", `line 3, column "v": is empty`},
-		"short line":  {"u,v,x\na,b,1\nc,b\n", "line 3 has more or fewer cells"},
+		"short line":  {"u,v,x\na,b,1\nc,b\n", "line 3 has 2 cells, want 3"},
 		"two columns": {"u,v\na,b\n", "has 2 columns"},
 		"no lines":    {"u,v,x\n", "has no entries"},
 		"no header":   {"3,4,1\n1,2,3\n", "the first line holds numbers"},

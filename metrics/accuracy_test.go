@@ -70,7 +70,7 @@ func TestAccuracyIsShownWhereThereAreLabelledHeads(t *testing.T) {
 		}
 	}
 	unlabelled := measured(t, newHeaded(r, 3, "class"), s.Images)
-	if v, ok := unlabelled.Find("accuracy"); !ok || v.Missing != "the images have no labels" || len(unlabelled.Shown()) == len(unlabelled.Values) {
+	if v, ok := unlabelled.Find("accuracy"); !ok || v.Missing != "the samples have no labels" || len(unlabelled.Shown()) == len(unlabelled.Values) {
 		t.Errorf("without labels: %+v", v)
 	}
 }

@@ -290,7 +290,7 @@ func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 	}
 	if lacks := d.Reads &^ has; lacks != 0 {
 		if lacks.Has(ReadsLabels) && !lacks.Has(ReadsLogits) && !c.Optional { // without logits the labels are not the cause
-			return &data.Error{Problem: fmt.Sprintf("its images have no labels, but %s needs them", d.Measures[0].Name)}
+			return &data.Error{Problem: fmt.Sprintf("its samples have no labels, but %s needs them", d.Measures[0].Name)}
 		}
 		m.running = append(m.running, running{choice: c, missing: lacks.missing(&s)})
 		return nil

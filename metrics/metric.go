@@ -147,7 +147,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsParts, "the true parts of the images are not known"},
 		{ReadsLogits, "the model has no head that is compared with classes"},
 		{ReadsTargets, "the model has no head that is compared with a column of numbers"},
-		{ReadsLabels, "the images have no labels"},
+		{ReadsLabels, "the samples have no labels"},
 		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
 	} {
 		if r.Has(input.reads) {

@@ -277,7 +277,12 @@ func columnNames(cmd *Call, r *tessera.Run, out string) ([]string, error) {
 // readSamples reads the samples of a file, and the given further columns, with the keys of the data set of a run. It prints
 // warnings about suspicious values.
 func readSamples(cmd *Call, r *tessera.Run, path string, columns ...data.Column) (*data.Rows, error) {
-	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), data.Reading(like(cmd.Context(), r), r.InFile(columns)...))
+	return readFrom(cmd, r, path, data.Reading(like(cmd.Context(), r), r.InFile(columns)...))
+}
+
+// readFrom reads the samples of a file by the keys of a source, and prints warnings about them.
+func readFrom(cmd *Call, r *tessera.Run, path string, source data.Source) (*data.Rows, error) {
+	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), source)
 	if err != nil {
 		return nil, err
 	}
@@ -304,7 +309,7 @@ func like(ctx context.Context, r *tessera.Run) data.Source {
 	if names == nil {
 		names = r.ColumnNames() // of a sparse matrix
 	}
-	return data.WithVocabulary(data.InOrder(r.Model.Dataset.Source, names), r.Tokens())
+	return data.WithVocabulary(data.InOrder(r.Origin.Placed(r.Model.Dataset.Source), names), r.Tokens())
 }
 
 // writing distinguishes two errors of writing a file: the file cannot be written, or it exists and must not be overwritten.

@@ -28,7 +28,7 @@ type evalCommand struct {
 	splitFlag
 	rawFlag
 	jsonFlag
-	In       []string       `flag:"in" each:"true" is:"file" without:"split" doc:"measure the images of this file or folder instead; may be repeated"`
+	In       []string       `flag:"in" each:"true" is:"file" without:"split" doc:"measure the samples of this file or folder instead, with the labels and columns that it has; may be repeated"`
 	Atoms    bool           `flag:"atoms" doc:"also measure how many atoms are used and how much they overlap; takes several seconds"`
 	Classes  bool           `flag:"classes" doc:"also measure precision and recall of every class that a head predicts"`
 	Operator morph.Operator `flag:"operator" doc:"operator of the max-approximation, by default the first"`
@@ -40,7 +40,7 @@ func (f *evalCommand) Help() Help {
 	return Help{
 		Long: "Measure a run on images that it was not fitted to: the test images of its data set, or those that it held out for validation. " +
 			"For comparison, up to 10000 of the fitted images are measured too. Where no images are held out, the numbers are of fitted images, and the table says so.\n\n" +
-			"--split measures one split alone: choose settings by --split validation. --in measures other images, in the formats that `tessera encode` reads.",
+			"--split measures one split alone: choose settings by --split validation. --in measures other samples, in the formats that `tessera encode` reads, with their labels and columns by the names of the training.",
 		Examples: []string{"tessera eval runs/shallow-nonneg-kl --svm", "tessera eval runs/classifier --split validation", "tessera eval runs/photos --in others --in more.npy",
 			"tessera eval runs/shallow-nonneg-kl --operator opening --radius 2 --atoms"},
 	}
@@ -101,15 +101,22 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 		}
 		return evaluation.ReportOf(r.Model, measured), nil
 	}
+	source := data.Measuring(like(cmd.Context(), r), r.Measured()...)
 	var all []*data.Images
+	var classes [][]string
 	for _, path := range f.In {
-		rows, err := readSamples(cmd, r, path)
+		rows, err := readFrom(cmd, r, path, source)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, rows.Images)
+		all, classes = append(all, rows.Images), append(classes, rows.Classes)
 	}
-	images, err := joined(r.Shape(), all)
+	for i, images := range all { // a file whose classes the training does not define has classes of its own
+		if !slices.Equal(classes[i], classes[0]) {
+			all[i] = images.WithLabels(nil)
+		}
+	}
+	images, err := data.Joined(r.Shape(), all...)
 	if err != nil {
 		return nil, err
 	}
@@ -118,21 +125,6 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 		return nil, err
 	}
 	return evaluation.ReportOf(r.Model, measured), nil
-}
-
-// joined returns the images of several files as one set without labels: the classes of one file may differ from those of
-// another file and from those of the training.
-func joined(shape []int, all []*data.Images) (*data.Images, error) {
-	var values []float32
-	missing := false
-	for _, images := range all {
-		values, missing = append(values, images.Raw()...), missing || images.Holed()
-	}
-	images, err := data.NewFloats(shape, values, nil)
-	if err == nil && missing {
-		images = images.WithMissing()
-	}
-	return images, err
 }
 
 // chosen returns the metrics of the flags, with their settings.

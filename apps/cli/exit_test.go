@@ -39,7 +39,7 @@ func TestARefusedConnectionIsFollowedByItsRemedy(t *testing.T) {
 		&fleet.Refusal{Address: "h:1", Reason: fleet.BadToken, Problem: "wrong token"}:  "tessera: h:1: refused: wrong token\ngive the coordinator's --token-file\n",
 		&fleet.Refusal{Address: "h:1", Reason: fleet.NotAQueue, Problem: "not a queue"}: "tessera: h:1: refused: not a queue\n",
 		fmt.Errorf("listen: h:1: %w", fleet.ErrNoToken):                                 "tessera: listen: h:1: other machines could connect without a token\ngive --token-file, or listen on 127.0.0.1\n",
-		&sweep.Unlabelled{Dataset: "bars", Metric: "svm_accuracy"}:                      "tessera: bars: its images have no labels, but svm_accuracy needs them\nleave the metric out: --svm=false, or other --metrics\n",
+		&sweep.Unlabelled{Dataset: "bars", Metric: "svm_accuracy"}:                      "tessera: bars: its samples have no labels, but svm_accuracy needs them\nleave the metric out: --svm=false, or other --metrics\n",
 		&sweep.Interrupted{Path: "s"}:                                                   "tessera: s: interrupted\nrun the same command again to resume\n",
 	} {
 		var out strings.Builder

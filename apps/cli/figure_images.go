@@ -161,7 +161,7 @@ func (w *figureCommand) displays(do func(display) error) error {
 			}
 		}
 		d.labels = d.samples.Labels()
-		named := all.RowNames()
+		named := all.SampleNames()
 		for _, i := range indices {
 			if d.names = append(d.names, fmt.Sprintf("sample %d", i)); i < len(named) {
 				d.names[len(d.names)-1] = named[i]

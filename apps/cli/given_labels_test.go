@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -54,6 +55,57 @@ train = { epochs = 1 }
 	}
 	b.contains("eval", b.must(0, "eval", "runs/given", "--metrics", "mse").stdout, "mse")
 	b.must(0, "report", "runs/given")
+}
+
+// Samples measured by --in have the labels and columns of a file that the training declares as its test samples, in any order of its columns
+// and in several files.
+func TestGivenSamplesAreMeasuredWithTheirLabels(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rows := func(from, to int, line string) string {
+		for i := from; i < to; i++ {
+			line += strings.NewReplacer("A", fmt.Sprint(i%3), "B", fmt.Sprint(i*i%7), "K", []string{"severe", "mild", "none"}[i%3], "D", fmt.Sprint(i%5)).Replace("\nA,B,K,D")
+		}
+		return line
+	}
+	head := "a,b,kind,dose"
+	b.write("train.csv", rows(0, 60, head))
+	b.write("test.csv", rows(60, 90, head))
+	b.write("first.csv", rows(60, 80, head))
+	b.write("second.csv", rows(80, 90, head))
+	turned := ""
+	for _, line := range strings.Split(rows(60, 90, head), "\n") {
+		c := strings.Split(line, ",")
+		turned += strings.Join([]string{c[3], c[1], c[2], c[0]}, ",") + "\n"
+	}
+	b.write("turned.csv", turned)
+	b.write("bare.csv", "b,a\n1,2\n2,1\n")
+	b.write("models.toml", `
+[model.given]
+dataset = { name = "csv", file = "train.csv", test = "test.csv", labels = "kind", columns = { target = "dose" } }
+encoder = [{ kind = "dense", units = 2 }]
+head.class = { layers = [{ kind = "dense" }] }
+head.y = { layers = [{ kind = "dense", units = 1 }] }
+loss  = [{ kind = "mse" }, { kind = "cross_entropy", on = "class", against = "labels" }, { kind = "mse", on = "y", against = "target" }]
+train = { epochs = 3 }
+`)
+	b.must(0, "train", "given")
+	value := func(args ...string) string {
+		var of map[string]any
+		text := b.must(0, append([]string{"eval", "runs/given", "--json", "--metrics", "accuracy,r2,mse"}, args...)...).stdout
+		if err := json.Unmarshal([]byte(text), &of); err != nil {
+			t.Fatal(err)
+		}
+		return fmt.Sprint(of["accuracy"], of["r2"], of["mse"], of["images"])
+	}
+	want := value("--split", "test")
+	for _, args := range [][]string{{"--in", "test.csv"}, {"--in", "turned.csv"}, {"--in", "first.csv", "--in", "second.csv"}} {
+		if got := value(args...); got != want {
+			t.Errorf("%v: got %s, want %s as of the test samples", args, got, want)
+		}
+	}
+	b.contains("no labels", b.must(exitData, "eval", "runs/given", "--in", "bare.csv", "--metrics", "accuracy").stderr, "bare.csv", "no labels", "give the labels")
+	b.contains("defaults", b.must(0, "eval", "runs/given", "--in", "bare.csv").stdout, "mse")
 }
 
 // For published or generated data sets, labels and columns are read from a file by their own names.

@@ -64,7 +64,7 @@ func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
 		}
 		guesses = append(guesses, own)
 	case err != nil && !strings.ContainsAny(path, "*?["):
-		return nil, nil, &data.Error{Path: path, Problem: data.NotFound}
+		return nil, nil, data.NotFoundAt("", path)
 	case err != nil: // shards
 		own, err := arrayOf(cmd.Context(), path)
 		if err != nil {

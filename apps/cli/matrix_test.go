@@ -169,7 +169,7 @@ func TestPairsThatAreNotKnownAreReported(t *testing.T) {
 		b.contains(text, got.stderr, want)
 	}
 	b.write("g.csv", "user;film;stars\nu99;Alien;3\n")
-	b.contains("further entries", b.run("predict", "runs/ratings", "--in", "pairs.csv", "--given", "g.csv").stderr, `row "u99": the model was not fitted to a column "Alien"`)
+	b.contains("further entries", b.run("predict", "runs/ratings", "--in", "pairs.csv", "--given", "g.csv").stderr, `g.csv: cannot be read: has no column of the training`)
 	b.write("ratings.csv", "user;film;stars\na;b;1\na;c;2\nb;b;2\na;b;3\n")
 	b.contains("check", b.run("check").stderr, `line 5: row "a", column "b" is given a second time, first in line 2`)
 	b.contains("complete", b.run("complete", "runs/ratings", "--in", "new.csv", "-o", "full.csv").stderr, "tessera predict")

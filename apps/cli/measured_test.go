@@ -51,9 +51,9 @@ func TestNumbersOfFittedImagesSayThatTheyAre(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for _, table := range []string{b.must(0, "train", "small", "--epochs", "2").stdout, b.must(0, "eval", "runs/small").stdout} {
-		b.contains("the table", spaced(table), "\nsplit train (fitted to these images, none are held out)\nimages 256\n")
+		b.contains("the table", spaced(table), "\nsplit train (fitted to these samples, none are held out)\nimages 256\n")
 	}
-	b.contains("with --split test", spaced(b.must(0, "eval", "runs/small", "--split", "test").stdout), "\nsplit all (the fitted images among them)\n")
+	b.contains("with --split test", spaced(b.must(0, "eval", "runs/small", "--split", "test").stdout), "\nsplit all (the fitted samples among them)\n")
 }
 
 func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
@@ -73,7 +73,7 @@ func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 	}
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--in", "a.npy", "--split", "train").stderr, "--in and --split cannot be given together")
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--in", "none.npy").stderr, "none.npy")
-	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--in", "a.npy", "--svm").stderr, "a.npy: its images have no labels")
+	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--in", "a.npy", "--svm").stderr, "a.npy: its samples have no labels")
 }
 
 func TestTrainAndEvalWarnOfUselessUnits(t *testing.T) {

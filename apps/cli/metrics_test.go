@@ -63,5 +63,5 @@ func TestEvalMeasuresWhatIsChosen(t *testing.T) {
 	b.contains("one of two as JSON", b.must(0, "eval", "runs/small", "--metrics", "accuracy,mse", "--json").stderr, "no value of accuracy: ")
 	b.contains("standard error", b.must(exitUsage, "eval", "runs/small", "--metrics", "mse", "--radius", "2").stderr,
 		`none of the selected metrics has a setting "radius"`)
-	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--metrics", "svm_c").stderr, "swimmer: its images have no labels, but svm_accuracy needs them")
+	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--metrics", "svm_c").stderr, "swimmer: its samples have no labels, but svm_accuracy needs them")
 }

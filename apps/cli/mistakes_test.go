@@ -46,7 +46,8 @@ func TestMistakesHaveTheCodeOfMistakes(t *testing.T) {
 	b.trainSpectra("a", "b")
 	b.contains("help", b.must(exitUsage, "help", "foo").stderr, `unknown command "foo"`)
 	b.contains("help", b.must(0, "help", "train").stdout, "tessera train")
-	b.contains("labels", b.must(exitData, "eval", "run", "--in", "spectra.csv", "--metrics", "knn_accuracy").stderr, "only the values of these samples are read")
+	b.write("bare.csv", "a,b\n1,2\n2,1\n")
+	b.contains("labels", b.must(exitData, "eval", "run", "--in", "bare.csv", "--metrics", "knn_accuracy").stderr, "give the labels in the file of the samples")
 	b.trained("images", 12)
 	b.contains("atoms", b.must(exitUsage, "figure", "atoms", "run", "images", "-o", "a.png").stderr, "draw vectors and images one by one")
 	if err := os.Mkdir(b.path("damaged"), 0o777); err != nil {

@@ -16,3 +16,14 @@ func TestNamesAreExplained(t *testing.T) {
 	b.contains("summary", b.must(0, "summary", "named").stdout, "encoder.0 (trunk)")
 	b.contains("eval of a model", b.must(2, "eval", "named").stderr, "named: is a model, not the folder of a run: `tessera train named` trains it in runs/named")
 }
+
+// The samples of a report have the names that they have in the file.
+func TestSamplesOfAReportHaveTheirNames(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("birds.csv", "name,a,b\nowl,1,2\nwren,2,1\nrook,3,3\ntern,1,1\n")
+	b.write("models.toml", "[model.birds]\ndataset = { file = \"birds.csv\", validation = 0 }\nencoder = [{ kind = \"dense\", units = 2 }]\ntrain.epochs = 2\n")
+	b.must(0, "train", "birds")
+	b.must(0, "report", "runs/birds", "-o", "r.html")
+	b.contains("report", b.read("r.html"), `"called":{"0":"owl","1":"wren","2":"rook","3":"tern"}`)
+}

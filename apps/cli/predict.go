@@ -159,11 +159,9 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 		return err
 	}
 	warn(cmd, pairs.Notes...)
-	var further *data.Images
-	if f.Given != "" {
-		if further, err = data.ReadTriples(cmd.Context(), f.Given, like); err != nil {
-			return err
-		}
+	further, err := entriesGiven(cmd, r, f.Given)
+	if err != nil {
+		return err
 	}
 	values, err := r.PredictEntries(pairs, further)
 	var unknown *data.Error
@@ -190,6 +188,19 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 		w.Flush()
 		return w.Error()
 	})
+}
+
+// entriesGiven reads the entries of further rows, nil for no file.
+func entriesGiven(cmd *Call, r *tessera.Run, path string) (*data.Images, error) {
+	if path == "" {
+		return nil, nil
+	}
+	rows, err := data.ReadRows(cmd.Context(), path, r.Shape(), like(cmd.Context(), r))
+	if err != nil {
+		return nil, err
+	}
+	warn(cmd, rows.Notes...)
+	return rows.Images, nil
 }
 
 // table writes a line for each sample. Samples without names are numbered.

@@ -15,7 +15,7 @@ import (
 
 func init() {
 	Commands.Register("rank", "Choose the number of units of an auto-encoder, or of components of a PCA, an NMF, a mixture, k-means, ...", func() Command {
-		return &rankCommand{threadFlags: allThreads(), Folds: 2}
+		return &rankCommand{threadFlags: allThreads()}
 	})
 }
 
@@ -28,7 +28,7 @@ type rankCommand struct {
 	Epochs int    `flag:"epochs" want:"> 0" doc:"number of epochs of an auto-encoder; short for --set train.epochs=N"`
 	Ranks  []int  `flag:"ranks" want:"> 0" doc:"numbers of components to compare" default:"from a quarter of the declared number to twice as many"`
 	Seeds  int    `flag:"seeds" want:">= 3" doc:"fits of an NMF from different random starts, whose consensus is measured in place of held-out blocks"`
-	Folds  int    `flag:"folds" want:">= 2" doc:"folds of the images, and of the pixels or entries"`
+	Folds  int    `flag:"folds" want:">= 2" doc:"folds of the samples, and of the values or entries" default:"5 of the entries of a matrix_factorisation, which half of them would not determine, otherwise 2"`
 	Figure string `flag:"figure" is:"output" doc:"also draw the numbers: a .png, .svg or .pdf file"`
 }
 
@@ -103,6 +103,12 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 		var other error
 		if m, other = f.model(name, f.training()...); other != nil {
 			return nil, f.noEpochs(name, f.Epochs, err)
+		}
+	}
+	if f.Folds == 0 {
+		f.Folds = 2
+		if m.Kind == "matrix_factorisation" {
+			f.Folds = 5
 		}
 	}
 	if m.Baseline == nil && f.Seeds > 0 {

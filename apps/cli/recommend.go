@@ -48,12 +48,9 @@ func (f *recommendCommand) Do(cmd *Call) error {
 	if !r.PredictsEntries() {
 		return usagef("recommend: %s: %w", r.Path, tessera.ErrNoMatrix)
 	}
-	var further *data.Images
-	if f.Given != "" {
-		like := data.SparseOf(r.Model.Dataset.Source)
-		if further, err = data.ReadTriples(cmd.Context(), f.Given, like); err != nil {
-			return err
-		}
+	further, err := entriesGiven(cmd, r, f.Given)
+	if err != nil {
+		return err
 	}
 	known, err := f.known(cmd, r, further)
 	if err != nil {

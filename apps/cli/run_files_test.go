@@ -163,7 +163,7 @@ init = "random"
 		b.contains(run, b.must(0, "resume", run).stderr, "is finished")
 	}
 	b.write("runs/net/config.toml", strings.Replace(b.read("runs/net/config.toml"), "epochs = 1\n", "epochs = 2\n", 1))
-	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its images do not have the shape of the training images (got [3 3], want [6 5])")
+	b.contains("another shape", b.must(exitData, "resume", "runs/net").stderr, "its samples do not have the shape of the training samples (got [3 3], want [6 5])")
 	images(6, 5)
 	b.write("train.npy", b.read("train.npy")[:200]+"0"+b.read("train.npy")[201:])
 	b.contains("other images", b.must(exitCheckpoint, "resume", "runs/net").stderr, "train.npy has changed since the run was trained (SHA-256: got ", "restore them")

@@ -177,7 +177,7 @@ func TestMistakesOfASweepEndWithExitCode3AndOfUsageWith2(t *testing.T) {
 		t.Error("a refused sweep wrote something")
 	}
 	r := b.must(exitData, "sweep", "targets", "--svm")
-	b.contains("standard error", r.stderr, "swimmer: its images have no labels, but svm_accuracy needs them\n", "leave the metric out: --svm=false")
+	b.contains("standard error", r.stderr, "swimmer: its samples have no labels, but svm_accuracy needs them\n", "leave the metric out: --svm=false")
 	r = b.must(exitConfig, "sweep", "targets", "--set", "train.epoch=3")
 	b.contains("standard error", r.stderr, `--set train.epoch: sweep "targets": model "small": train: unknown key "epoch"`)
 	b.write("models.toml", strings.Replace(smallSweeps, "[0.1, 0.3]", "[0.1, 3]", 1))

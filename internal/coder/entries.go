@@ -40,7 +40,7 @@ func (c *Coder) ColumnNames() []string {
 }
 
 // PredictEntries returns the predictions of a matrix_factorisation for pairs of a row and a column, by name. further, which
-// may be nil, contains entries of additional rows ([data.ReadTriples]): their codes are computed from these entries without
+// may be nil, contains entries of additional rows ([data.ReadRows] with the columns of the model): their codes are computed from these entries without
 // changing the model. An additional row replaces a fitted row of the same name. It returns a [*data.Error] for a row that is
 // neither fitted nor in further, and for an unknown column.
 func (c *Coder) PredictEntries(pairs *data.Pairs, further *data.Images) ([]float64, error) {
@@ -57,7 +57,7 @@ func (c *Coder) PredictEntries(pairs *data.Pairs, further *data.Images) ([]float
 	err := c.Do(func(inner metrics.Coder) error {
 		m := inner.(classical.MatrixPredictor)
 		rows, columns := indexed(c.RowNames()), indexed(c.ColumnNames())
-		codes, err := foldIn(m, further, columns)
+		codes, err := foldIn(m, further)
 		if err != nil {
 			return err
 		}
@@ -92,30 +92,22 @@ func unknown(pairs *data.Pairs, i int, what, name, hint string) error {
 }
 
 // foldIn computes the codes of additional rows, by name.
-func foldIn(m classical.MatrixPredictor, further *data.Images, columns map[string]int) (map[string][]float64, error) {
+func foldIn(m classical.MatrixPredictor, further *data.Images) (map[string][]float64, error) {
 	if further == nil {
 		return nil, nil
 	}
 	if !further.Sparse() {
 		return nil, errors.New("tessera: predict: the further entries are not those of a sparse matrix")
 	}
-	rowNames, columnNames := named(further.RowNames(), further.Len()), named(further.ValueNames(), further.Pixels())
+	names := named(further.RowNames(), further.Len())
 	codes := make(map[string][]float64, further.Len())
 	for i := range further.Len() {
-		theirs, values := further.Entries(i)
-		own := make([]int32, len(theirs))
-		for k, j := range theirs {
-			at, known := columns[columnNames[j]]
-			if !known {
-				return nil, &data.Error{Problem: fmt.Sprintf("further entries: row %.60q: the model was not fitted to a column %.60q", rowNames[i], columnNames[j])}
-			}
-			own[k] = int32(at)
-		}
-		code, err := m.FoldIn(own, values)
+		columns, values := further.Entries(i)
+		code, err := m.FoldIn(columns, values)
 		if err != nil {
-			return nil, fmt.Errorf("row %.60q: %w", rowNames[i], err)
+			return nil, fmt.Errorf("row %.60q: %w", names[i], err)
 		}
-		codes[rowNames[i]] = code
+		codes[names[i]] = code
 	}
 	return codes, nil
 }

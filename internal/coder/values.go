@@ -34,6 +34,15 @@ func (c *Coder) InFile(columns []data.Column) []data.Column {
 	return c.withClasses(c.trained.Spec.BehindDrawn(columns))
 }
 
+// Measured returns descriptions of the columns that a measurement of the run can read from a file: the labels, and the columns of the model.
+func (c *Coder) Measured() []data.Column {
+	columns := []data.Column{{Name: data.LabelsColumn, Type: data.Whole}}
+	if c.trained.Model != nil {
+		columns = append(columns, c.trained.Layout.Columns...)
+	}
+	return c.InFile(columns)
+}
+
 // withClasses adds the names of the classes to the column of labels, if columns contains it.
 func (c *Coder) withClasses(columns []data.Column) []data.Column {
 	for i := range columns {

@@ -31,7 +31,7 @@ func TestTheSVMNeedsLabels(t *testing.T) {
 	var missing *data.Error
 	again := open(t, spec(t, declared, "s", "train.epochs=1"), Options{Out: out, Metrics: withSVM(t)})
 	if _, err := again.Run(context.Background()); !errors.As(err, &missing) ||
-		!strings.Contains(err.Error(), "bars: its images have no labels, but svm_accuracy needs them") {
+		!strings.Contains(err.Error(), "bars: its samples have no labels, but svm_accuracy needs them") {
 		t.Errorf("got %v", err)
 	}
 	same(t, "refused", files(t, out), before)

@@ -200,7 +200,7 @@ func (e *Unlabelled) Error() string { return e.Unwrap().Error() }
 
 // Unwrap returns a [*data.Error].
 func (e *Unlabelled) Unwrap() error {
-	return &data.Error{Dataset: e.Dataset, Problem: "its images have no labels, but " + e.Metric + " needs them"}
+	return &data.Error{Dataset: e.Dataset, Problem: "its samples have no labels, but " + e.Metric + " needs them"}
 }
 
 // labelled returns an error if a metric needs labels and the images have none.

@@ -263,7 +263,7 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	}
 	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
 	if len(labels) == 0 || slices.Max(labels) < 0 {
-		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its images have no labels, but loss[%d] (%s) needs them", i, kind),
+		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its samples have no labels, but loss[%d] (%s) needs them", i, kind),
 			Hint: "name them with the key labels, or put the images of each class into a folder"}
 	}
 	if most := slices.Max(labels); most >= classes {

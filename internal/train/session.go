@@ -72,7 +72,7 @@ func newSession(ctx context.Context, spec *config.Model, o Options, from *stored
 		return nil, data.Splits{}, halted(err)
 	}
 	if from != nil && !slices.Equal(from.shape, set.Shape) {
-		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, from.shape)}
+		return nil, data.Splits{}, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its samples do not have the shape of the training samples (got %v, want %v)", set.Shape, from.shape)}
 	}
 	if from == nil && o.Warn != nil {
 		for _, note := range set.Notes {

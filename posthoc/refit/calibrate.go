@@ -125,7 +125,7 @@ func collect(ctx context.Context, r *tessera.Run, split data.Split, head, column
 		return nil, err
 	}
 	if sample.Images.Classes(r.ClassColumn(head)) == nil {
-		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "its images have no labels"}
+		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "its samples have no labels"}
 	}
 	c := &collector{head: head, column: column}
 	if column != "" {

@@ -101,6 +101,7 @@ type runData struct {
 	Units   map[int]unitDetail `json:"units,omitempty"` // nil if their use was not measured
 	Use     string             `json:"use,omitempty"`   // definition of the use, in words
 	Images  map[int]string     `json:"images,omitempty"`
+	Called  map[int]string     `json:"called,omitempty"` // names of samples, by their numbers
 	Classes []string           `json:"classes,omitempty"`
 	Vectors bool               `json:"vectors,omitempty"`
 	Names   []string           `json:"names,omitempty"` // names of the columns of vectors; nil if there are none, or too many

@@ -108,7 +108,7 @@ func contains(t *testing.T, text string, wanted ...string) {
 
 func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
-	contains(t, text, "<td>auto-encoder</td>", "finished after 3 epochs", "256 training images of swimmer (fitted to these images, none are held out)",
+	contains(t, text, "<td>auto-encoder</td>", "finished after 3 epochs", "256 training images of swimmer (fitted to these samples, none are held out)",
 		"reconstruction: the mean image is better", `<span class="default">epsilon = `, `<span>epochs = 3`, "tessera eval ", `data-unit="0"`, "Units that contribute most",
 		"<td>mse + ", "from the settings above")
 }
@@ -243,7 +243,7 @@ func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
 	if last := one.Samples[len(one.Samples)-1]; last.Class != "1" || last.Number < 5_000 {
 		t.Errorf("the last sample is image %d of class %s", last.Number, last.Class)
 	}
-	contains(t, factText(one.Top()), "measured on: 10,800 training images of memory (fitted to these images)", "are of 10,000 of the images, evenly spread")
+	contains(t, factText(one.Top()), "measured on: 10,800 training images of memory (fitted to these samples)", "are of 10,000 of the images, evenly spread")
 }
 
 func TestAPageOfNothingIsAnError(t *testing.T) {

@@ -227,6 +227,7 @@ type view struct {
 	n       int
 	labels  []int    // labels; nil if there are none
 	classes []string // names of the classes
+	names   []string // names of all samples, by their numbers; nil if they have none
 	atoms   *metrics.Atoms
 	direct  bool // every value of the code weights one atom
 	usage   *usage
@@ -238,7 +239,7 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	images := evaluation.Spread(sample.Images, min(mostImages, max(1, mostValues/sample.Images.Pixels())))
 	shift, scaling := images.Scaling().Split()
 	v := &view{run: run, coder: run.Centred(), shift: shift, sample: sample, data: images, painter: newPainter(run.Shape()), images: images.Scaled(shift).Float32(),
-		scaling: scaling, n: images.Len(), atoms: run.Atoms()}
+		scaling: scaling, n: images.Len(), atoms: run.Atoms(), names: sample.Images.SampleNames()}
 	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
 		v.tone = figures.Unit
 	}

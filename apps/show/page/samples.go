@@ -72,6 +72,7 @@ func (v *view) samples(r *Run) ([]doc.Block, error) {
 			one.add(v.painter.draw(v.tone, b), "max-approximation: error "+numeral.Float(meanSquare(v.differences(a, b))))
 		}
 		r.Samples = append(r.Samples, one)
+		v.call(&r.data, i)
 	}
 	title, words := fmt.Sprintf("The %ss and their codes", v.noun()), fmt.Sprintf("Move the slider to see other %ss. The bars are the code of the %s: one bar for each unit.", v.noun(), v.noun())
 	if outputs != nil {

@@ -67,7 +67,7 @@ func sweepPage(t *testing.T, path string) (*page.Sweep, string) {
 func TestASweepSaysWhatItIs(t *testing.T) {
 	s, text := sweepPage(t, ran(t, weights, "weights"))
 	contains(t, factText(s.Facts), "2 settings, each with 2 seeds, 4 trials in all", "training: adam, mini-batches of 20, 2 epochs", "objective: a weighted sum of mse, kl",
-		"varied: weight of the kl term (loss.1.weight)", "measured: all trials, on 60 images of bars (fitted to these images, none are held out)")
+		"varied: weight of the kl term (loss.1.weight)", "measured: all trials, on 60 images of bars (fitted to these samples, none are held out)")
 	contains(t, s.Warning, "images on which they were trained")
 	if s.Compared == nil || s.OneSeed != "" {
 		t.Fatalf("differences %+v, %q", s.Compared, s.OneSeed)

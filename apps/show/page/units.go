@@ -464,7 +464,7 @@ func (v *view) detail(j int) unitDetail {
 func (v *view) topPictures(data *runData) {
 	p := v.painter.forVectors(v.scaled(v.images[:min(len(v.images), 100*len(v.image(0)))]))
 	for most := topImages; most > 0; most /= 2 {
-		data.Images = map[int]string{}
+		data.Images, data.Called = map[int]string{}, nil
 		size := 0
 		for j, d := range data.Units {
 			d.Top = d.Top[:min(most, len(d.Top))]
@@ -472,6 +472,7 @@ func (v *view) topPictures(data *runData) {
 			for _, i := range v.usage.each[j].top[:len(d.Top)] {
 				if number := v.number(i); data.Images[number] == "" {
 					data.Images[number] = p.draw(v.tone, v.scaled(v.image(i)))
+					v.call(data, i)
 					size += len(data.Images[number])
 				}
 			}
@@ -480,6 +481,18 @@ func (v *view) topPictures(data *runData) {
 			return
 		}
 	}
+}
+
+// call adds the name of sample i, if it has one.
+func (v *view) call(data *runData, i int) {
+	at := v.number(i)
+	if at >= len(v.names) {
+		return
+	}
+	if data.Called == nil {
+		data.Called = map[int]string{}
+	}
+	data.Called[at] = v.names[at]
 }
 
 // typical is the number of units that are shown for a class.

@@ -38,7 +38,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 		return nil, err
 	}
 	if !slices.Equal(set.Shape, shape) {
-		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its images do not have the shape of the training images (got %v, want %v)", set.Shape, shape)}
+		return nil, &data.Error{Dataset: set.Name, Problem: fmt.Sprintf("its samples do not have the shape of the training samples (got %v, want %v)", set.Shape, shape)}
 	}
 	if err := m.Unusable(set.Name, set.Shape, images); err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 			named.Dataset = s.Name
 		}
 		if s.Split == Given && named.Hint == "" {
-			named.Hint = "only the values of these samples are read; declare them as the data set of a model, or name metrics that need no labels"
+			named.Hint = "give the labels in the file of the samples, under the name that they have in the training or as labels, or name metrics that need none"
 		}
 		return nil, &named
 	} else if err != nil {
@@ -185,9 +185,9 @@ func splitsOf(m *config.Model) Plan {
 	case !sel.Validation.Test && sel.Validation.Fraction > 0:
 		return Plan{data.ValidationSplit, data.TrainSplit, note}
 	case onTest && sel.Limit == 0:
-		return Plan{data.TestSplit, "", "fitted to these images, none are held out"}
+		return Plan{data.TestSplit, "", "fitted to these samples, none are held out"}
 	}
-	return Plan{data.TrainSplit, "", "fitted to these images, none are held out"}
+	return Plan{data.TrainSplit, "", "fitted to these samples, none are held out"}
 }
 
 // Spread returns at most n of the images, evenly spaced.
@@ -244,9 +244,9 @@ func (r *Report) CountFitted() int {
 }
 
 // amongThem is the note for a split that contains some of the fitted images.
-const amongThem = "the fitted images among them"
+const amongThem = "the fitted samples among them"
 
-// ReportOf returns the report of one measured split. It notes whether the model was fitted to these images.
+// ReportOf returns the report of one measured split. It notes whether the model was fitted to these samples.
 func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 	r := &Report{Result: measured}
 	if m == nil || measured == nil {
@@ -269,7 +269,7 @@ func ReportOf(m *config.Model, measured *metrics.Result) *Report {
 			r.Note = amongThem
 		}
 	case data.TrainSplit:
-		r.Note = "fitted to these images"
+		r.Note = "fitted to these samples"
 	default:
 		r.Note = amongThem
 	}

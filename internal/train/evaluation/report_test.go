@@ -14,7 +14,7 @@ import (
 
 func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 	onTest, held := data.Validation{Test: true}, data.Validation{Fraction: 0.1}
-	none := "fitted to these images, none are held out"
+	none := "fitted to these samples, none are held out"
 	for _, c := range []struct {
 		name string
 		set  data.Source
@@ -67,7 +67,7 @@ func TestValidationImagesThatSelectNothingAreNotSaidTo(t *testing.T) {
 func TestTheTestImagesOfAModelFittedToThemAreNotHeldOut(t *testing.T) {
 	m := &config.Model{Dataset: config.Dataset{Source: data.FashionMNIST(), Selection: data.Selection{Fit: "test", Validation: data.Validation{Fraction: 0.1}}}}
 	r := evaluation.ReportOf(m, &metrics.Result{Split: "test"})
-	if want := "the fitted images among them"; r.HeldOut || r.Note != want {
+	if want := "the fitted samples among them"; r.HeldOut || r.Note != want {
 		t.Errorf("got held out %v, %q, want %q", r.HeldOut, r.Note, want)
 	}
 }

@@ -57,8 +57,10 @@ class RunView {
     grid.prepend(...cells); // the bias stays last
   }
 
+  called(i) { return this.data.called?.[i] ?? `${this.data.noun} ${i}`; }
+
   sample(i) {
-    const s = this.data.samples[i], which = `${this.data.noun} ${s.number}${s.class ? ", " + s.class : ""}`;
+    const s = this.data.samples[i], which = `${this.called(s.number)}${s.class ? ", " + s.class : ""}`;
     this.row.querySelectorAll("img").forEach((img, p) => { img.src = source(s.pictures[p]); });
     this.row.querySelectorAll("figcaption").forEach((caption, p) => { caption.textContent = s.captions[p]; });
     this.which.textContent = which;
@@ -97,7 +99,7 @@ class RunView {
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));
     if (d.top.length) {
       rest.append(element("h3", {}, `The ${noun}s that use it most`), element("div", { class: "pictures" }, ...d.top.map(([image, use]) =>
-        element("figure", {}, element("img", { src: source(this.data.images[image]), alt: `${noun} ${image}` }), element("figcaption", { class: "note" }, `${noun} ${image}: ${number(use)}`)))));
+        element("figure", {}, element("img", { src: source(this.data.images[image]), alt: this.called(image) }), element("figcaption", { class: "note" }, `${this.called(image)}: ${number(use)}`)))));
     }
     if (d.near.length) {
       rest.append(element("h3", {}, "Neighbours: used together most (correlation, cosine of the pictures)"), element("div", { class: "most" },
