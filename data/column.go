@@ -385,7 +385,7 @@ func (m *Images) firstDrawn(d *drawnColumn, wanted func(float32) bool) (place st
 func (m *Images) placeIn(v *Values, row, k int) string {
 	place := fmt.Sprintf("sample %d", row)
 	if m.lines != nil {
-		place = fmt.Sprintf("line %d", m.lines[row])
+		place = fmt.Sprintf("line %d", m.lines.of(row))
 	}
 	place += fmt.Sprintf(", column %q", v.Name)
 	if v.Size() > 1 {

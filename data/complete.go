@@ -96,55 +96,55 @@ func fillNPY(_ context.Context, h holes, _ string, b []byte) ([]byte, error) {
 
 // fillCSV replaces the cells of missing values. The rest of the text is not changed.
 func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
-	f, _, err := openCSV(ctx, path)
+	o, err := openColumns(ctx, path, nil)
+	defer o.close()
 	if err != nil {
 		return nil, err
 	}
+	f := o.csv
 	c, err := f.columns(h.reading)
 	if err != nil {
 		return nil, err
 	}
-	var lines []int // offsets at which lines begin
-	for at := 0; at < len(f.rest); {
+	for _, begin := range []string{"\x1f\x8b", "\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(b, []byte(begin)) {
+			return nil, errors.New("is compressed or in UTF-16: save it as a plain UTF-8 text first")
+		}
+	}
+	rest := bytes.TrimPrefix(b, []byte(utf8Mark))[f.skip:]
+	out := slices.Clone(b[:len(b)-len(rest)]) // a byte order mark, and the line that declares the separator
+	var lines []int                           // offsets at which lines begin
+	for at := 0; at < len(rest); {
 		lines = append(lines, at)
-		end := bytes.IndexByte(f.rest[at:], '\n')
+		end := bytes.IndexByte(rest[at:], '\n')
 		if end < 0 {
 			break
 		}
 		at += end + 1
 	}
-	if !bytes.HasSuffix(b, f.rest) {
-		return nil, errors.New("is compressed or in UTF-16: save it as a plain UTF-8 text first")
-	}
-	out := slices.Clone(b[:len(b)-len(f.rest)]) // a byte order mark, and the line that declares the separator
-	r := f.reader()
-	_, _ = r.Read() // the header
-	done := 0
-	for row := 0; ; row++ {
-		if _, err := r.Read(); err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, csvError(err)
-		}
+	done, row := 0, 0
+	_, err = f.eachRow(func(rows RowReader, _ []string) error {
 		fill := map[int]float64{}
 		for k, i := range c.values {
 			if at := row*len(c.values) + k; h.raw[at] != h.raw[at] {
 				fill[i] = h.value(at)
 			}
 		}
+		row++
 		for i := range f.header {
 			v, missing := fill[i]
 			if !missing {
 				continue
 			}
-			line, column := r.FieldPos(i)
+			line, column := rows.FieldPos(i)
 			from := lines[line-1] + column - 1
-			out = append(out, f.rest[done:from]...)
+			out = append(out, rest[done:from]...)
 			out = append(out, f.cell(numberText(v), h.reading.Decimal)...)
-			done = from + cellLength(f.rest[from:], f.comma)
+			done = from + cellLength(rest[from:], f.comma)
 		}
-	}
-	return append(out, f.rest[done:]...), nil
+		return nil
+	})
+	return append(out, rest[done:]...), err
 }
 
 // cell returns the text of a number in the notation of the file.

@@ -9,6 +9,26 @@ import (
 	"strings"
 )
 
+// cellNumber returns the number of a cell of a table; NaN for a missing one. ok is false for a text.
+func cellNumber(cell, decimal string) (v float64, missing, ok bool) {
+	cell = strings.TrimSpace(cell)
+	plain := cell != "" && decimal != ","
+	for i := 0; i < len(cell) && plain; i++ {
+		b := cell[i]
+		plain = '0' <= b && b <= '9' || b == '.' || b == '-' || b == '+' || b == 'e' || b == 'E'
+	}
+	if plain {
+		if v, err := strconv.ParseFloat(cell, 64); err == nil {
+			return v, false, true
+		}
+	}
+	if isMissing(cell) {
+		return math.NaN(), true, true
+	}
+	v, ok = parseNumber(cell, decimal)
+	return v, false, ok
+}
+
 // parseNumber returns the number that a cell of a text file represents. decimal is the sign before the fraction: "." or ",". Python's
 // True and False are 1 and 0. Hexadecimal numbers and digits with underscores, which strconv accepts, are not numbers.
 func parseNumber(cell, decimal string) (v float64, ok bool) {
@@ -38,7 +58,7 @@ func isBool(cell string) bool {
 func narrow(cell string, v float64) float32 {
 	const fraction, half = 1<<29 - 1, 1 << 28
 	if math.Float64bits(v)&fraction == half {
-		if exact, err := strconv.ParseFloat(cell, 32); err == nil {
+		if exact, err := strconv.ParseFloat(strings.TrimSpace(cell), 32); err == nil {
 			return float32(exact)
 		}
 	}

@@ -198,6 +198,14 @@ func claimedSize(f io.ReaderAt, packed int64) int64 {
 	return min(int64(binary.LittleEndian.Uint32(claim[:])), bestRatio*packed)
 }
 
+// claimed returns the probable number of uncompressed bytes of a file.
+func claimed(c *contents) int64 {
+	if isGzip(c) {
+		return min(claimedSize(c, c.info.Size()), textRatio*c.info.Size())
+	}
+	return c.info.Size()
+}
+
 // head returns the first bytes, at most n, of a file, uncompressed.
 func head(path string, n int) ([]byte, error) {
 	f, _, err := openFile(path)

@@ -405,7 +405,10 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		set.Classes = classes
 	}
 	set.Notes = append(set.Notes, t.otherColumns(r.File, r.order)...)
-	images.labels, images.columns, images.names, images.lines = t.labels, t.columns, t.names, t.lines
+	images.labels, images.columns, images.names = t.labels, t.columns, t.names
+	if t.lines.n > 0 {
+		images.lines = &t.lines
+	}
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, nil, badFile(set.Name, r.File, err)
 	}

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -9,25 +10,29 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"math"
 	"path"
 	"slices"
 	"strconv"
 	"strings"
+	"unsafe"
 
 	declared "tessera/config/part/table"
 	"tessera/internal/numeral"
 	"tessera/internal/volume"
 )
 
-// csvFile is a text file of columns: a line of column names, then one line per sample.
+// csvFile is a file of columns: a line of column names, then one line per sample.
 type csvFile struct {
 	header []string
-	rest   []byte
 	comma  rune
-	rows   func() RowReader // reads another format of columns, or several files, in place of rest; nil for a text
-	texts  bool             // rows reads texts
+	size   int64                               // bytes of a text; 0 if not known
+	skip   int                                 // bytes before the line of names
+	text   func() (r io.Reader, sum hash.Hash) // begins to read a text, whose checksum is known when it has been read; nil for another format
+	rows   func() RowReader                    // reads another format of columns, or several files; nil for a text
+	texts  bool                                // cells are texts
 }
 
 // RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
@@ -57,34 +62,36 @@ func init() {
 	RegisterFormat(of)
 }
 
-// openColumns opens a .csv file as a table.
-func openColumns(ctx context.Context, path string, _ *Files) (Opened, error) {
-	f, file, err := openCSV(ctx, path)
-	return Opened{csv: f, file: file}, err
-}
-
-// openCSV reads a file, which may be gzipped, and parses its first line; see [separator].
-func openCSV(ctx context.Context, path string) (*csvFile, File, error) {
-	text, err := openText(ctx, path)
-	if err != nil {
-		return nil, File{}, err
+// openColumns opens a text, which may be gzipped, as a table, and parses its first line; see [separator]. Rows are read when they are needed.
+func openColumns(ctx context.Context, path string, _ *Files) (o Opened, err error) {
+	if o.contents, err = openContents(path); err != nil {
+		return o, err
 	}
-	defer text.Close()
-	digest, all := sha256.New(), bytes.NewBuffer(make([]byte, 0, text.size+bytes.MinRead))
-	_, err = all.ReadFrom(decoded(io.TeeReader(text, digest)))
-	file := File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
+	first, err := textOf(ctx, o.contents)
 	if err != nil {
-		return nil, file, err
+		return o, err
 	}
-	b := all.Bytes()
-	comma, skip := separator(b)
-	f := &csvFile{rest: b[min(skip, len(b)):], comma: comma}
+	start, _ := decoded(first).Peek(1 << 16)
+	f := &csvFile{texts: true, size: claimed(o.contents)}
+	f.comma, f.skip = separator(start)
+	f.text = func() (io.Reader, hash.Hash) {
+		sum := sha256.New()
+		text, err := textOf(ctx, o.contents)
+		if err != nil {
+			return failing{err}, sum
+		}
+		return io.TeeReader(text, sum), sum
+	}
 	header, err := f.reader().Read()
+	if err == io.EOF {
+		err = errors.New("is empty")
+	}
 	if err != nil {
-		return nil, file, csvError(err, nil, 0)
+		return o, err
 	}
 	f.header, err = namesIn(header)
-	return f, file, err
+	o.csv = f
+	return o, err
 }
 
 // isHeader reports whether a first line contains column names rather than the numbers of a sample.
@@ -114,24 +121,132 @@ func (f *csvFile) reader() RowReader {
 	if f.rows != nil {
 		return f.rows()
 	}
-	r := csv.NewReader(bytes.NewReader(f.rest))
-	r.Comma, r.ReuseRecord = f.comma, true
-	r.TrimLeadingSpace = f.comma != '\t' // else empty cells would be trimmed
-	return r
+	text, sum := f.text()
+	plain := decoded(text)
+	_, _ = plain.Discard(f.skip)
+	return newTextRows(plain, f.comma, sum)
 }
 
-// csvError rewrites an error of encoding/csv for users. cells are those that were read, want is the number of cells of the first line.
-func csvError(err error, cells []string, want int) error {
+// eachRow calls do for every row after the names of the columns. It returns the checksum of a text, "" for other files.
+func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum string, err error) {
+	rows := f.reader()
+	_, _ = rows.Read() // the names, which were read before
+	for {
+		cells, err := rows.Read()
+		if err == io.EOF {
+			break
+		}
+		if err == nil {
+			err = do(rows, cells)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	if text, ok := rows.(*textRows); ok && text.sum != nil {
+		sum = hex.EncodeToString(text.sum.Sum(nil))
+	}
+	return sum, nil
+}
+
+// textRows reads the rows of a text. Rows are split in place, and their cells are valid until the next row, up to the first line with a quote;
+// that line and those after it are read by encoding/csv.
+type textRows struct {
+	text   *bufio.Reader
+	comma  rune
+	sum    hash.Hash // of what was read; nil if it is not needed
+	quoted *csv.Reader
+	cells  []string
+	starts []int // offsets of the cells in their line
+	line   int   // lines that were split
+	offset int64 // bytes of these lines
+}
+
+func newTextRows(text *bufio.Reader, comma rune, sum hash.Hash) *textRows {
+	return &textRows{text: text, comma: comma, sum: sum}
+}
+
+// Read implements [RowReader].
+func (r *textRows) Read() ([]string, error) {
+	for r.quoted == nil {
+		line, err := r.text.ReadSlice('\n')
+		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+			return nil, err
+		}
+		if err == bufio.ErrBufferFull || bytes.IndexByte(line, '"') >= 0 {
+			r.quoted = csv.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(line)), r.text))
+			r.quoted.Comma, r.quoted.ReuseRecord, r.quoted.FieldsPerRecord = r.comma, true, len(r.cells)
+			r.quoted.TrimLeadingSpace = r.comma != '\t' // else empty cells would be trimmed
+			break
+		}
+		if len(line) == 0 {
+			return nil, io.EOF
+		}
+		r.line, r.offset = r.line+1, r.offset+int64(len(line))
+		plain := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		if len(plain) == 0 {
+			continue
+		}
+		return r.split(unsafe.String(unsafe.SliceData(plain), len(plain)))
+	}
+	cells, err := r.quoted.Read()
 	var bad *csv.ParseError
 	switch {
-	case errors.Is(err, io.EOF):
-		return errors.New("is empty")
 	case errors.As(err, &bad) && errors.Is(bad.Err, csv.ErrFieldCount):
-		return fmt.Errorf("line %d has %d cells, want %d as the first line: look for a missing cell, or for a separator in a text without quotes", bad.Line, len(cells), want)
+		err = r.ragged(bad.Line+r.line, len(cells), r.quoted.FieldsPerRecord)
 	case errors.As(err, &bad):
-		return fmt.Errorf("line %d: %w", bad.Line, bad.Err)
+		err = fmt.Errorf("line %d: %w", bad.Line+r.line, bad.Err)
 	}
-	return err
+	return cells, err
+}
+
+// split splits a line without quotes.
+func (r *textRows) split(line string) ([]string, error) {
+	want := len(r.cells)
+	r.cells, r.starts = r.cells[:0], r.starts[:0]
+	for at := 0; ; {
+		end := strings.IndexByte(line[at:], byte(r.comma))
+		cell := line[at:]
+		if end >= 0 {
+			cell = line[at : at+end]
+		}
+		if r.comma != '\t' {
+			trimmed := strings.TrimLeft(cell, " \t")
+			at += len(cell) - len(trimmed)
+			cell = trimmed
+		}
+		r.cells, r.starts = append(r.cells, cell), append(r.starts, at)
+		if end < 0 {
+			break
+		}
+		at += len(cell) + 1
+	}
+	if n := len(r.cells); want > 0 && n != want {
+		return r.cells, r.ragged(r.line, n, want)
+	}
+	return r.cells, nil
+}
+
+// ragged returns the error for a line with another number of cells than the first line.
+func (r *textRows) ragged(line, cells, want int) error {
+	return fmt.Errorf("line %d has %s, want %d as the first line: look for a missing cell, or for a separator in a text without quotes", line, numeral.Of(cells, "cell"), want)
+}
+
+// FieldPos implements [RowReader].
+func (r *textRows) FieldPos(field int) (line, column int) {
+	if r.quoted == nil {
+		return r.line, r.starts[field] + 1
+	}
+	line, column = r.quoted.FieldPos(field)
+	return line + r.line, column
+}
+
+// read returns the number of bytes that were read.
+func (r *textRows) read() int64 {
+	if r.quoted == nil {
+		return r.offset
+	}
+	return r.offset + r.quoted.InputOffset()
 }
 
 // Names of the columns that WriteRows writes before the values.
@@ -371,9 +486,12 @@ func (f *csvFile) describe(c csvColumns) string {
 	return inLine(fmt.Sprintf("%s (%s), labels %s, names %s", numeral.Of(len(c.values), "value"), strings.Join(names, ", "), column(c.labels), column(c.names)))
 }
 
+// firstRows is the number of rows by which the number of all rows is estimated.
+const firstRows = 256
+
 // table reads the samples.
 func (f *csvFile) table(r reading) (t table, err error) {
-	if f.rows != nil && !f.texts { // numbers that are no texts
+	if !f.texts { // numbers that are no texts
 		r.Decimal = ""
 	}
 	c, err := f.columns(r)
@@ -388,41 +506,36 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	}
 	missing, first := 0, ""
 	t.values.spans = newSpans(len(c.values))
-	add := func(v float32, wide float64) {
-		t.values.floats = append(t.values.floats, v)
-		if r.Scale.subtracts() {
-			t.values.wide = append(t.values.wide, wide)
-		}
-	}
-	lines := f.reader()
-	_, _ = lines.Read() // the header, which was read before
-	for {
-		cells, err := lines.Read()
-		if err == io.EOF {
-			break
-		} else if err != nil {
-			return t, csvError(err, cells, len(f.header))
-		}
-		line, _ := lines.FieldPos(0)
-		t.lines = append(t.lines, line)
+	exact := r.Scale.subtracts()
+	sum, err := f.eachRow(func(rows RowReader, cells []string) error {
+		line, _ := rows.FieldPos(0)
+		t.lines.add(line)
 		for k, i := range c.values {
-			cell := strings.TrimSpace(cells[i])
-			if isMissing(cell) {
+			v, absent, ok := cellNumber(cells[i], r.Decimal)
+			switch {
+			case absent:
 				if missing++; missing == 1 {
 					first = fmt.Sprintf("line %d, column %.60q", line, f.header[i])
 				}
-				add(float32(math.NaN()), math.NaN())
-				continue
+			case !ok:
+				return fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(strings.TrimSpace(cells[i])))
+			default:
+				t.values.spans.add(k, v)
+				if t.values.spans.over != 0 {
+					return fmt.Errorf("line %d, column %.60q: %w", line, f.header[i], t.values.spans.overflow())
+				}
 			}
-			v, ok := parseNumber(cell, r.Decimal)
-			if !ok {
-				return t, fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(cell))
+			t.values.floats = append(t.values.floats, narrow(cells[i], v))
+			if exact {
+				t.values.wide = append(t.values.wide, v)
 			}
-			t.values.spans.add(k, v)
-			if t.values.spans.over != 0 {
-				return t, fmt.Errorf("line %d, column %.60q: %w", line, f.header[i], t.values.spans.overflow())
+		}
+		if text, ok := rows.(*textRows); ok && t.lines.n == firstRows { // room for all rows, which costs nothing until it is used
+			more := int(f.size/max(1, text.read()/firstRows)*11/10) * len(c.values)
+			t.values.floats = slices.Grow(t.values.floats, more)
+			if exact {
+				t.values.wide = slices.Grow(t.values.wide, more)
 			}
-			add(narrow(cell, v), v)
 		}
 		if c.labels >= 0 {
 			t.texts = append(t.texts, strings.Clone(strings.TrimSpace(cells[c.labels])))
@@ -432,9 +545,16 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		}
 		for _, one := range further {
 			if err := one.add(f.header, cells, line); err != nil {
-				return t, err
+				return err
 			}
 		}
+		return nil
+	})
+	if err != nil {
+		return t, err
+	}
+	if sum != "" {
+		t.files = append(t.files, File{Path: r.File, SHA256: sum})
 	}
 	for _, one := range further {
 		v, err := one.finish(r.known)
@@ -450,7 +570,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	if len(t.values.floats) == 0 {
 		return t, errors.New("has no line after the first one")
 	}
-	t.values.dims = []int{len(t.lines), len(c.values)}
+	t.values.dims = []int{t.lines.n, len(c.values)}
 	t.columns = f.valueNames(c)
 	if len(r.order) > 0 && slices.Equal(t.columns, r.order) {
 		all, other := c, r

@@ -46,7 +46,8 @@ func (c *csvValues) add(header, cells []string, line int) error {
 	}
 	for k, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
-		if isMissing(cell) && c.allows {
+		v, absent, ok := cellNumber(cell, c.decimal)
+		if absent && c.allows {
 			c.holes = true
 			c.floats = append(c.floats, float32(math.NaN()))
 			if len(c.at) == 1 {
@@ -54,10 +55,9 @@ func (c *csvValues) add(header, cells []string, line int) error {
 			}
 			continue
 		}
-		if isMissing(cell) {
+		if absent {
 			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; %s, remove these rows, or fill the cells in", line, header[i], c.name, missingHint)
 		}
-		v, ok := parseNumber(cell, c.decimal)
 		if ok = ok && !(len(c.at) == 1 && isBool(cell)); ok { // texts of two classes
 			c.spans.add(k, v)
 		}
@@ -143,19 +143,17 @@ func (f *csvFile) describeColumn(name string, r reading) (Column, error) {
 		return unknown, err
 	}
 	list := newCSVColumns(c, r)
-	lines := f.reader()
-	_, _ = lines.Read()
-	for {
-		cells, err := lines.Read()
-		if err != nil { // the end, or an error that Load reports
-			break
-		}
-		line, _ := lines.FieldPos(0)
+	_, err = f.eachRow(func(rows RowReader, cells []string) error {
+		line, _ := rows.FieldPos(0)
 		for _, one := range list {
 			if err := one.add(f.header, cells, line); err != nil {
-				return unknown, err
+				return err
 			}
 		}
+		return nil
+	})
+	if err != nil { // which Load reports
+		return unknown, err
 	}
 	if len(list) == 0 {
 		return unknown, nil

@@ -33,15 +33,24 @@ type openedText struct {
 
 // openText opens a file of text. The caller closes it.
 func openText(ctx context.Context, path string) (*openedText, error) {
-	f, size, err := openFile(path)
+	c, err := openContents(path)
 	if err != nil {
 		return nil, err
 	}
-	t := &openedText{f, ctx, f, size, size}
-	if isGzip(f) {
-		z, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<18))
+	t, err := textOf(ctx, c)
+	if err != nil {
+		c.Close()
+	}
+	return t, err
+}
+
+// textOf begins to read an opened file as a text.
+func textOf(ctx context.Context, c *contents) (*openedText, error) {
+	size := c.info.Size()
+	t := &openedText{c, ctx, io.NewSectionReader(c, 0, size), size, size}
+	if isGzip(c) {
+		z, err := gzip.NewReader(bufio.NewReaderSize(t.r, 1<<18))
 		if err != nil {
-			f.Close()
 			return nil, fmt.Errorf("gzip: %w", err)
 		}
 		t.most = max(textFrom, textRatio*size)
@@ -49,6 +58,11 @@ func openText(ctx context.Context, path string) (*openedText, error) {
 	}
 	return t, nil
 }
+
+// failing is a reader that returns an error.
+type failing struct{ err error }
+
+func (b failing) Read([]byte) (int, error) { return 0, b.err }
 
 // Read implements [io.Reader].
 func (t *openedText) Read(p []byte) (int, error) {
@@ -74,9 +88,19 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// utf8Mark is the byte order mark of a text in UTF-8.
+const utf8Mark = "\xef\xbb\xbf"
+
 // decoded returns a text as UTF-8, without a byte order mark. UTF-16 is recognised by its mark.
-func decoded(r io.Reader) io.Reader {
-	return transform.NewReader(r, unicode.BOMOverride(transform.Nop))
+func decoded(r io.Reader) *bufio.Reader {
+	text := bufio.NewReaderSize(r, 1<<18)
+	switch start, _ := text.Peek(len(utf8Mark)); {
+	case string(start) == utf8Mark:
+		_, _ = text.Discard(len(start))
+	case bytes.HasPrefix(start, []byte("\xff\xfe")), bytes.HasPrefix(start, []byte("\xfe\xff")):
+		return bufio.NewReaderSize(transform.NewReader(text, unicode.BOMOverride(transform.Nop)), 1<<18)
+	}
+	return text
 }
 
 // separator returns the sign between the cells of a text, and how many bytes before the line of names declare it, as Excel does with
@@ -96,7 +120,7 @@ func separator(start []byte) (comma rune, skip int) {
 func namesIn(cells []string) ([]string, error) {
 	names := make([]string, len(cells))
 	for i, cell := range cells {
-		if names[i] = strings.TrimSpace(cell); strings.ContainsRune(names[i], '\r') {
+		if names[i] = strings.Clone(strings.TrimSpace(cell)); strings.ContainsRune(names[i], '\r') {
 			return nil, errors.New("its lines end in a carriage return alone, as on old Macs: save it with line feeds")
 		}
 		if strings.ContainsRune(names[i], 0) {

@@ -34,10 +34,10 @@ type Images struct {
 	vacant  []float32 // values as which missing and hidden entries are read, one per value of a sample; nil for 0
 	hidden  []byte    // 1 for each value of a row that is deliberately hidden and read as 0; nil if there are none
 
-	columns []string // names of the values; nil for none
-	names   []string // names of the rows; nil for none, and for rows of a sparse matrix
-	lines   []int    // line numbers of the rows in a text file; nil for other files
-	finite  bool     // floats are known to be finite
+	columns []string  // names of the values; nil for none
+	names   []string  // names of the rows; nil for none, and for rows of a sparse matrix
+	lines   *rowLines // line numbers of the rows in a text file; nil for other files
+	finite  bool      // floats are known to be finite
 
 	wide []float64 // floats as they are in the file, until they are scaled by an exact scaling; nil if floats will do
 
@@ -381,7 +381,7 @@ func (m *Images) placeOf(i int) string {
 	row := m.row(i)
 	switch {
 	case m.lines != nil:
-		return fmt.Sprintf("line %d", m.lines[row])
+		return fmt.Sprintf("line %d", m.lines.of(row))
 	case m.entries != nil && m.entries.rowNames != nil:
 		return fmt.Sprintf("row %.60q", m.entries.rowNames[row])
 	}

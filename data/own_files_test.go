@@ -186,7 +186,7 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 	for want, source := range map[string]Source{
 		"the first line holds numbers":                                         &Files{Kind: "csv", Images: file("numbers.csv", "0.5,1\n2,3\n")},
 		`line 3, column "b": got "x", want a finite number`:                    &Files{Kind: "csv", Images: file("text.csv", "a,b\n1,2\n3,x\n")},
-		"line 3 has 1 cells, want 2":                                           &Files{Kind: "csv", Images: file("ragged.csv", "a,b\n1,2\n3\n")},
+		"line 3 has 1 cell, want 2":                                            &Files{Kind: "csv", Images: file("ragged.csv", "a,b\n1,2\n3\n")},
 		`has no column "kind", want "a", "b"`:                                  &Files{Kind: "csv", Images: file("columns.csv", "a,b\n1,2\n"), Labels: "kind"},
 		"has no line after the first":                                          &Files{Kind: "csv", Images: file("head.csv", "a,b\n")},
 		fmt.Sprintf("did you mean %q", dir+"/head.csv"):                        &Files{Kind: "csv", Images: dir + "/haed.csv"},

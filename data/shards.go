@@ -170,7 +170,7 @@ func joinedTable(shards []Opened) (*csvFile, error) {
 	}
 	joined := *first
 	joined.rows = func() RowReader { return &joinedRows{shards: shards} }
-	joined.texts = first.rows == nil
+	joined.texts = first.texts
 	return &joined, nil
 }
 
@@ -198,7 +198,7 @@ func (r *joinedRows) Read() ([]string, error) {
 		cells, err := r.now.Read()
 		if err != io.EOF {
 			if err != nil {
-				err = badFile("", r.shards[0].path, csvError(err))
+				err = badFile("", r.shards[0].path, err)
 			}
 			return cells, err
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"image"
-	"io"
 	"math"
 	"strconv"
 	"strings"
@@ -58,18 +57,15 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 	for i := range columns {
 		columns[i] = columnReader{seen: map[string]bool{}, lowest: [2]float64{math.Inf(1), math.Inf(1)}, highest: [2]float64{math.Inf(-1), math.Inf(-1)}}
 	}
-	lines := f.reader()
-	_, _ = lines.Read() // the names, which were read before
-	for ; ; s.Rows++ {
-		cells, err := lines.Read()
-		if err == io.EOF {
-			break
-		} else if err != nil {
-			return nil, badFile("csv", path, csvError(err))
-		}
+	_, err = f.eachRow(func(_ RowReader, cells []string) error {
 		for i := range columns {
 			columns[i].add(strings.TrimSpace(cells[i]), s.Rows < 1000)
 		}
+		s.Rows++
+		return nil
+	})
+	if err != nil {
+		return nil, badFile("csv", path, err)
 	}
 	if s.Rows == 0 {
 		return nil, badFile("csv", path, errors.New("has no line after the first one"))

@@ -18,7 +18,7 @@ type table struct {
 	sparse   *Images // samples of a sparse matrix, in place of all others
 	values   array
 	columns  []string // names of the values, in order, if the file contains them
-	lines    []int    // line numbers of the samples in a text file; nil for other files
+	lines    rowLines // line numbers of the samples in a text file
 	names    []string // one name per sample; nil if there are none
 	labels   []int    // one label per sample; nil if there are none
 	texts    []string // labels as text, which may be names of classes; labels is nil if they are not numbers
@@ -26,6 +26,28 @@ type table struct {
 	further  []*Values
 	ignored  []string // names of columns of values that are not in the required order of names
 	warnings []string
+}
+
+// rowLines are the lines of rows in a text: those that do not follow the line of the row before.
+type rowLines struct {
+	n     int      // number of rows
+	jumps [][2]int // row and its line
+	last  int
+}
+
+// add adds the line of the next row.
+func (l *rowLines) add(line int) {
+	if l.n == 0 || line != l.last+1 {
+		l.jumps = append(l.jumps, [2]int{l.n, line})
+	}
+	l.last = line
+	l.n++
+}
+
+// of returns the line of a row.
+func (l *rowLines) of(row int) int {
+	i, _ := slices.BinarySearchFunc(l.jumps, row+1, func(jump [2]int, row int) int { return cmp.Compare(jump[0], row) })
+	return l.jumps[i-1][1] + row - l.jumps[i-1][0]
 }
 
 // reading contains the keys for reading the samples of one split, or another file like it. File is the path.

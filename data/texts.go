@@ -45,7 +45,7 @@ func NewCounts(starts []int, columns []int32, values []float32, rowNames, column
 }
 
 // EachLine calls do with the cells of every line of a table after the first one, which has the names of its columns; place is the number of the
-// line.
+// line. Cells are valid only during the call.
 func EachLine(ctx context.Context, path string, do func(names, cells []string, place int) error) (File, error) {
 	o, err := reading{Files: Files{Kind: "csv", File: path}}.open(ctx)
 	defer o.close()
@@ -55,21 +55,12 @@ func EachLine(ctx context.Context, path string, do func(names, cells []string, p
 	if err != nil {
 		return File{}, badFile("", path, err)
 	}
-	lines := o.csv.reader()
-	_, _ = lines.Read() // the names, which were read before
-	for {
-		cells, err := lines.Read()
-		if err == io.EOF {
-			break
-		} else if err == nil {
-			line, _ := lines.FieldPos(0)
-			err = do(o.csv.header, cells, line)
-		} else {
-			err = csvError(err)
-		}
-		if err != nil {
-			return File{}, badFile("", path, err)
-		}
+	sum, err := o.csv.eachRow(func(rows RowReader, cells []string) error {
+		line, _ := rows.FieldPos(0)
+		return do(o.csv.header, cells, line)
+	})
+	if err != nil || sum != "" {
+		return File{Path: path, SHA256: sum}, badFile("", path, err)
 	}
 	file, err := o.checksum(ctx)
 	return file, badFile("", path, err)

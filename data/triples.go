@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -341,8 +340,7 @@ func eachLine(ctx context.Context, path string, names []string, needed int, do f
 		return err
 	}
 	defer f.Close()
-	text := bufio.NewReaderSize(decoded(f), 1<<18)
-	r, header, err := linesOf(text)
+	r, header, err := linesOf(decoded(f))
 	if err != nil {
 		return err
 	}
@@ -356,7 +354,7 @@ func eachLine(ctx context.Context, path string, names []string, needed int, do f
 		if err == io.EOF {
 			return nil
 		} else if err != nil {
-			return csvError(err, record, len(header))
+			return err
 		}
 		line, _ := r.FieldPos(0)
 		for i, k := range at {
@@ -374,14 +372,16 @@ func eachLine(ctx context.Context, path string, names []string, needed int, do f
 }
 
 // linesOf reads the first line of a text, the names of the columns.
-func linesOf(text *bufio.Reader) (r *csv.Reader, header []string, err error) {
+func linesOf(text *bufio.Reader) (r *textRows, header []string, err error) {
 	first, _ := text.Peek(1 << 16)
 	comma, skip := separator(first)
 	_, _ = text.Discard(skip)
-	r = csv.NewReader(text)
-	r.Comma, r.ReuseRecord = comma, true
-	if header, err = r.Read(); err != nil {
-		return nil, nil, csvError(err, nil, 0)
+	r = newTextRows(text, comma, nil)
+	if header, err = r.Read(); err == io.EOF {
+		err = errors.New("is empty")
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	header, err = namesIn(header)
 	return r, header, err
@@ -394,7 +394,7 @@ func headerOf(path string) []string {
 		return nil
 	}
 	defer f.Close()
-	_, header, err := linesOf(bufio.NewReaderSize(decoded(f), 1<<18))
+	_, header, err := linesOf(decoded(f))
 	if err != nil {
 		return nil
 	}
