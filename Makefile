@@ -23,7 +23,7 @@ PYTHON ?= /usr/bin/python3
 GOLANGCI ?= v2.15.0
 GOVULNCHECK ?= v1.9.0
 
-.PHONY: models arm64 run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
+.PHONY: models gallery unseen arm64 run test test-tools python check format vet staticcheck lint vulnerabilities release module race fuzz portable same-bytes bench bench-peers golden mpi kill-test kill-kinds slurm chaos parts encode-load serve-soak bench-serve reports identifiability
 
 run: ## train the quick start
 	$(GO) run ./apps/tessera train swimmer-parts
@@ -154,6 +154,17 @@ bench-serve: ## tessera serve beside onnxruntime-node, by wrk; RUN, ONNX: its en
 
 release: ## binaries for linux, darwin and windows on amd64 and arm64, with checksums and a list of what was run, in dist/
 	$(GO) -C internal/tools run ./release --out $(CURDIR)/dist
+
+GALLERY ?= .gallery
+gallery: ## train the models of docs/gallery.md for a short time and write its pages; needs Pillow; TESSERA_DATA is the folder that holds fashion-mnist/ and mnist/
+	@mkdir -p $(GALLERY)
+	$(GO) build -o $(GALLERY)/tessera ./apps/tessera
+	$(PYTHON) internal/tools/gallery/gallery.py $(GALLERY)/tessera $(GALLERY)
+
+unseen: ## the table of docs/reproduction/unseen.csv; needs scikit-learn; takes an hour
+	@mkdir -p .unseen
+	$(GO) build -o .unseen/tessera ./apps/tessera
+	$(PYTHON) internal/tools/bench/unseen.py .unseen/tessera .unseen && cp .unseen/unseen.csv docs/reproduction/
 
 # The models of a release.
 RELEASE ?= release
