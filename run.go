@@ -165,6 +165,9 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 		return nil, err
 	}
 	report := &evaluation.Report{Result: first, HeldOut: plan.Fitted != "", Note: plan.Note}
+	if !report.HeldOut {
+		report.FittedImages = sample.Images.Len()
+	}
 	both := evaluation.OnFitted(chosen)
 	if !report.HeldOut || len(both) == 0 {
 		return report, nil

@@ -79,14 +79,19 @@ func Numbers(r *evaluation.Report, named bool) []doc.Block {
 		split += " (" + r.Note + ")"
 	}
 	heads, results := []string{split}, []*metrics.Result{r.Result}
+	fitted := func(measured int) any {
+		if measured < r.FittedImages {
+			return doc.Shown{Value: measured, Text: numeral.Count(measured) + " of " + numeral.Count(r.FittedImages)}
+		}
+		return measured
+	}
 	images := []any{r.Counted(), r.Images}
+	if !r.HeldOut {
+		images[1] = fitted(r.Images)
+	}
 	if r.Fitted != nil {
 		heads, results = append(heads, r.Fitted.Split+" (fitted)"), append(results, r.Fitted)
-		fitted := any(r.Fitted.Images)
-		if r.Fitted.Images < r.FittedImages {
-			fitted = doc.Shown{Value: fitted, Text: numeral.Count(r.Fitted.Images) + " of " + numeral.Count(r.FittedImages)}
-		}
-		images = append(images, fitted)
+		images = append(images, fitted(r.Fitted.Images))
 	}
 	return numberTables("split", named, heads, results, images)
 }

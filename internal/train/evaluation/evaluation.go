@@ -228,7 +228,7 @@ type Report struct {
 	HeldOut         bool            // the model was not fitted to the images of Result
 	Note            string          // caveat; see [Plan]
 	Fitted          *metrics.Result // metrics on fitted images; nil if Result is already on fitted images, or if they could not be read
-	FittedImages    int             // number of all fitted images; Fitted may be measured on fewer, evenly spaced
+	FittedImages    int             // number of all fitted images; fewer, evenly spaced, may be measured
 	Unread          error           // why the fitted images could not be read; nil if they were
 }
 
@@ -237,7 +237,7 @@ func (r *Report) CountFitted() int {
 	switch {
 	case data.Split(r.Split) == Given:
 		return 0
-	case r.HeldOut:
+	case r.HeldOut || r.FittedImages > 0:
 		return r.FittedImages
 	}
 	return r.Images
