@@ -192,10 +192,12 @@ func TestBarsDependOnTheirSeedAlone(t *testing.T) {
 // TestGeneratedSetsAreBounded declares sets within the ranges of the keys whose values would take far more than 4 GB.
 func TestGeneratedSetsAreBounded(t *testing.T) {
 	for name, s := range map[string]Source{
-		"patches": &Patches{Of: &Inner{Source: largePictures{}}, Size: 256, Count: 1_000_000},
-		"notes":   &Notes{Notes: 2, Bins: 4096, Count: 1_000_000, Density: 0.1},
-		"topics":  &Topics{Topics: 2, Words: 100_000, Count: 1_000_000, Length: 1, Mixture: 1, Sparsity: 1},
-		"shapes":  &Shapes{Parts: 1, Height: 64, Width: 64, Count: 1_000_000},
+		"patches":       &Patches{Of: &Inner{Source: largePictures{}}, Size: 256, Count: 1_000_000},
+		"notes":         &Notes{Notes: 2, Bins: 4096, Count: 1_000_000, Density: 0.1},
+		"topics":        &Topics{Topics: 2, Words: 100_000, Count: 1_000_000, Length: 1, Mixture: 1, Sparsity: 1},
+		"superposition": &Superposition{Features: 2, Values: 100_000, Count: 1_000_000, Active: 1, Group: 1, Seed: 1},
+		"hierarchy":     &Hierarchy{Parents: 1, Children: 1, Values: 100_000, Count: 1_000_000, Active: 1, Seed: 1},
+		"shapes":        &Shapes{Parts: 1, Height: 64, Width: 64, Count: 1_000_000},
 	} {
 		_, err := s.Load(background, nil, Both)
 		if invalid := new(Error); !errors.As(err, &invalid) || invalid.Hint == "" || !strings.Contains(err.Error(), name+": got 1000000 samples") {

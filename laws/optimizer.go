@@ -31,6 +31,7 @@ func oneSort(fresh func() optim.Optimizer) error {
 var Rule = once(append(updateLaws(eachLength), []law[func() optim.Rule]{
 	{"updates parts like the whole", splittable},
 	{"changes no weight without gradient and decay", restful},
+	{"leaves elements without gradient alone, if it says that it rests", rests},
 	{"takes its base rate from learning_rate", rateKey},
 	{"does not allocate", ruleAllocates},
 }...))
@@ -251,6 +252,39 @@ func restful(fresh func() optim.Rule) error {
 		t.fiveSteps(u, source(), 0, u.rate)
 		if err := differ("after five steps", t.w, w); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// rests checks that elements without gradient keep weights and states that earlier steps have left, also between others.
+func rests(fresh func() optim.Rule) error {
+	o, ok := fresh().(optim.Resting)
+	if !ok || !o.Rests() {
+		return nil
+	}
+	all, _ := eachLength(o) // has no errors
+	for _, u := range all {
+		r := source()
+		t := newTraining(u, normal(r, u.n, 1))
+		t.fiveSteps(u, r, 1, u.rate)
+		g := normal(r, u.n, 1)
+		before := append([][]float32{slices.Clone(t.w)}, t.state...)
+		for i := range t.state {
+			before[1+i] = slices.Clone(t.state[i])
+		}
+		for i := range g {
+			if i%3 != 1 {
+				g[i] = 0
+			}
+		}
+		u.update(t.w, g, t.state, u.rate, 6)
+		for k, now := range append([][]float32{t.w}, t.state...) {
+			for i, v := range now {
+				if g[i] == 0 && v != before[k][i] {
+					return fmt.Errorf("element %d of weights and states %d: got %v, want %v", i, k, v, before[k][i])
+				}
+			}
 		}
 	}
 	return nil

@@ -35,6 +35,11 @@ type fixedRate struct{ wrongRule }
 
 func (fixedRate) LearningRate() float64 { return 0.01 }
 
+// restless says that elements without gradient rest, but its momentum moves them.
+type restless struct{ wrongRule }
+
+func (restless) Rests() bool { return true }
+
 // faulty maps a law to a rule that breaks it.
 func faulty() map[string]func() optim.Rule {
 	calls := 0
@@ -74,6 +79,14 @@ func faulty() map[string]func() optim.Rule {
 			descend(w, g, lr)
 		}),
 		"takes its base rate from learning_rate": func() optim.Rule { return &fixedRate{} },
+		"leaves elements without gradient alone, if it says that it rests": func() optim.Rule {
+			return &restless{wrongRule{Rate: 0.01, states: 1, update: func(w, g []float32, state [][]float32, lr float32) {
+				for i := range w {
+					state[0][i] = 0.5*state[0][i] + g[i]
+				}
+				descend(w, state[0], lr)
+			}}}
+		},
 		"does not allocate": with(0, func(w, g []float32, _ [][]float32, lr float32) {
 			sink = slices.Clone(g)
 			descend(w, sink, lr)

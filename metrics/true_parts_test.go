@@ -28,3 +28,15 @@ func TestThePartsFoundDependOnTheCosineThatIsAskedFor(t *testing.T) {
 		}
 	}
 }
+
+// The atom of the first part has little of the second one, that of the second has absorbed the third, which is itself.
+func TestAnAtomThatIsNearerToASumHasAbsorbedAPart(t *testing.T) {
+	s := &Subject{Parts: [][]float32{{5, 0, 0}, {0, 1, 0}, {0, 0, 0.1}}, Atoms: &Atoms{Shape: []int{3}, Count: 3, Values: []float32{3, 0.3, 0, 0, 0.8, 0.6, 0, 0, 1}}}
+	meter, err := selected(t, "parts_found")[0].Metric.Start(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if values, err := meter.Values(t.Context()); err != nil || values[2].Number != 1 {
+		t.Errorf("got %v, %v, want 1 absorbed part", values, err)
+	}
+}

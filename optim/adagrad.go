@@ -2,7 +2,7 @@ package optim
 
 import "tessera/internal/engine/kernel"
 
-var _ Rule = (*Adagrad)(nil)
+var _ Resting = (*Adagrad)(nil)
 
 // Adagrad divides every step by the root of the sum of all squared gradients so far. With d = g + weight_decay * w and
 // initially s = 0:
@@ -27,6 +27,9 @@ func (o *Adagrad) LearningRate() float64 { return o.Rate }
 
 // States implements [Optimizer]. The state is s.
 func (o *Adagrad) States() int { return 1 }
+
+// Rests implements [Resting].
+func (o *Adagrad) Rests() bool { return o.WeightDecay == 0 }
 
 func (o *Adagrad) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	kernel.Adagrad(w, g, state[0], kernel.AdagradParams{LR: lr, Eps: o.Epsilon, WeightDecay: o.WeightDecay})

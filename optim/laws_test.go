@@ -33,6 +33,9 @@ func TestRulesObeyTheLawsWithOtherSettings(t *testing.T) {
 		"rmsprop with momentum": func() optim.Rule {
 			return &optim.RMSProp{Rate: 1e-3, Rho: 0.9, Epsilon: 1e-8, Momentum: 0.5}
 		},
+		"adam, lazy": func() optim.Rule {
+			return &optim.Adam{Rate: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, Lazy: true}
+		},
 		"adam with weight decay": func() optim.Rule {
 			return &optim.Adam{Rate: 0.01, Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.1}
 		},

@@ -31,6 +31,14 @@ type Rule interface {
 	Update(w, g []float32, state [][]float32, lr float64, step int)
 }
 
+// Resting is implemented by rules that leave elements alone whose gradient is 0. Of a table of which a step reads a few rows, such as
+// that of a layer embedding, only these rows are then updated.
+type Resting interface {
+	Rule
+	// Rests reports whether, with these settings, a gradient of 0 changes neither an element nor its state.
+	Rests() bool
+}
+
 // Whole is a [Rule] that updates some parameters as a whole, for example matrices by their singular values. It updates all
 // other parameters by Update, element by element.
 type Whole interface {

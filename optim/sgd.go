@@ -5,7 +5,7 @@ import (
 	"tessera/internal/engine/kernel"
 )
 
-var _ Rule = (*SGD)(nil)
+var _ Resting = (*SGD)(nil)
 
 // SGD is stochastic gradient descent with optional momentum. With d = g + weight_decay * w:
 //
@@ -45,6 +45,9 @@ func (o *SGD) States() int {
 	}
 	return 1
 }
+
+// Rests implements [Resting].
+func (o *SGD) Rests() bool { return o.Momentum == 0 && o.WeightDecay == 0 }
 
 func (o *SGD) Update(w, g []float32, state [][]float32, lr float64, _ int) {
 	var b []float32

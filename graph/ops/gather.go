@@ -48,6 +48,7 @@ func scatterRows(indices, g *gorgonia.Node, s ScatterOp) (*gorgonia.Node, error)
 		Spec:     s,
 		Out:      tensor.Shape{s.Rows, s.Width},
 		Units:    s.Rows,
+		Scatters: s.Width,
 		ByUnit:   []bool{false, false},
 		Fixed:    []bool{true, false},
 		Division: ir.BySums,

@@ -24,7 +24,9 @@ var (
 	_ ir.Blocks    = (*blockwise)(nil)
 	_ ir.Units     = (*unitwise)(nil)
 	_ ir.Divisible = (*unitwise)(nil)
-	_ ir.Units     = (*unitPart)(nil)
+
+	_ ir.Scattering = (*unitwise)(nil)
+	_ ir.Units      = (*unitPart)(nil)
 )
 
 // Derivative returns the gradients of an op with respect to its inputs. y is the output and grad the upstream gradient.
@@ -385,6 +387,8 @@ type Unitwise struct {
 	// division, kernels must not assume the total number of units or images: with [ir.ByUnits] the arguments have fewer
 	// units, with [ir.BySums] fewer images. The size of one unit or image does not change.
 	Division ir.Division
+	// Scatters is the number of values of a row if the op is that of [ir.Scattering], otherwise 0.
+	Scatters int
 	// At returns kernels for a subset of the units: their unit i is unit at(i) of the op. It requires the division
 	// [ir.ByUnits]. At may be nil if the kernels use the index of a unit only to locate its values.
 	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
@@ -459,6 +463,7 @@ func all[T Float](o *unitwise, dst []T, in [][]T, kernel func(o *unitwise) units
 }
 
 func (o *unitwise) Units() int        { return o.describe.Units }
+func (o *unitwise) Width() int        { return o.describe.Scatters }
 func (o *unitwise) ByUnit(i int) bool { return o.describe.ByUnit[i] }
 func (o *unitwise) Scratch() int      { return o.describe.Scratch }
 func (o *unitwise) Work() float64     { return max(o.describe.Work, float64(volume.Of(o.out))) }
@@ -498,6 +503,7 @@ type unitPart struct {
 
 func (p *unitPart) String() string { return fmt.Sprintf("%s, %d units", p.name, p.units) }
 func (p *unitPart) Units() int     { return p.units }
+func (p *unitPart) Width() int     { return 0 }
 
 func (p *unitPart) Work() float64 {
 	return p.unitwise.Work() * float64(p.units) / float64(p.describe.Units)

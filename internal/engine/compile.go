@@ -23,6 +23,7 @@ type compiler[T ir.Float] struct {
 	scratch    []*cell[T]              // one per thread, shared by all steps
 	mostlyZero map[*ir.Value]bool      // values that products check for zeros
 	steps      []*step
+	scattered  map[*ir.Value]*scatter[T]
 	sent       []*message[T] // messages that complete at the end of the run, in the order of sending
 }
 
@@ -122,7 +123,10 @@ func (c *compiler[T]) makeSteps() error {
 // placeAll allocates the arena and assigns a part of it to every written value.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
-	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites)
+	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites, c.scattered)
+	for v := range c.scattered { // its zeros stay from run to run
+		c.cells[v].data = hugepages.Make[T](volume.Of(v.Shape))
+	}
 	arena := hugepages.Make[T](p.arena)
 	for _, b := range p.blocks {
 		if cell := c.cells[b.value]; cell != nil {
@@ -149,7 +153,9 @@ func (c *compiler[T]) bindWanted() {
 		p.taps = append(p.taps, next())
 	}
 	p.gradients = make([]*cell[T], len(p.program.Parameters))
+	p.touched = make([]*scatter[T], len(p.program.Parameters))
 	for _, g := range p.program.Gradients {
+		p.touched[g.Parameter] = c.scattered[wanted[0]]
 		p.gradients[g.Parameter] = next()
 	}
 	for _, u := range p.program.Updates {
@@ -180,6 +186,10 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 	case ir.Blockwise:
 		c.steps = append(c.steps, c.blockStep(v, o))
 	case ir.Unitwise:
+		if width := c.scatters(v, o); width > 0 {
+			c.steps = append(c.steps, c.scatterStep(v, width))
+			break
+		}
 		c.steps = append(c.steps, c.unitStep(v, o))
 	case ir.Foreign:
 		c.steps = append(c.steps, c.foreignStep(v, o))
@@ -368,8 +378,9 @@ const align = 16
 
 // place assigns a range of one arena to every written value. The ranges of values that are alive at the same time do
 // not overlap. Wanted values stay alive to the end. The largest values are placed first, each at the lowest free
-// offset. overwrites maps a value to the value that it overwrites element by element; the two share a range.
-func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value) (blocks []block, total int) {
+// offset. overwrites maps a value to the value that it overwrites element by element; the two share a range. Values in apart have
+// memory of their own.
+func place[T ir.Float](phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value, apart map[*ir.Value]*scatter[T]) (blocks []block, total int) {
 	live := map[*ir.Value]*block{}
 	for i, p := range phases {
 		for _, st := range slices.Concat(p.serial, p.shared) {
@@ -395,7 +406,7 @@ func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Valu
 		}
 	}
 	for v, b := range live {
-		if overwrites[v] == nil {
+		if overwrites[v] == nil && apart[v] == nil {
 			blocks = append(blocks, *b)
 		}
 	}

@@ -46,7 +46,8 @@ type Plan[T ir.Float] struct {
 	inputs     []*cell[T]
 	parameters [][]T
 	taps       []*cell[T]
-	gradients  []*cell[T] // nil for a parameter without a gradient
+	gradients  []*cell[T]    // nil for a parameter without a gradient
+	touched    []*scatter[T] // by parameter, nil for a gradient of which all rows may differ from 0
 	updates    []*cell[T]
 	updated    [][]T // parameters to which updates are assigned
 	blocks     []block
@@ -121,7 +122,7 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	plan := &Plan[T]{program: program, module: m, team: members, group: group}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
 		overwrites: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads()),
-		mostlyZero: map[*ir.Value]bool{}}
+		mostlyZero: map[*ir.Value]bool{}, scattered: map[*ir.Value]*scatter[T]{}}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}
@@ -255,10 +256,21 @@ func (p *Plan[T]) Gradient(i int) []T {
 	return p.gradients[i].data
 }
 
+// Touched implements [ir.Touching].
+func (p *Plan[T]) Touched(i int) [][]int32 {
+	if p.touched[i] == nil {
+		return nil
+	}
+	return p.touched[i].touched
+}
+
 // Close implements [ir.Runner]. It does not close the team, which the caller owns.
 func (p *Plan[T]) Close() error { return nil }
 
-var _ ir.Runner[float32] = (*Plan[float32])(nil)
+var (
+	_ ir.Runner[float32] = (*Plan[float32])(nil)
+	_ ir.Touching        = (*Plan[float32])(nil)
+)
 
 // chainName lists the functions of a group, in order.
 func chainName(g *group) string {

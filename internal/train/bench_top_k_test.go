@@ -41,3 +41,14 @@ func BenchmarkTopK(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkTable times training steps of a table of 50,000 words of 100 values, of which a step reads one in a hundred.
+func BenchmarkTable(b *testing.B) {
+	for _, optimizer := range []string{`{ kind = "sgd" }`, `{ kind = "adagrad" }`, `{ kind = "adam", lazy = true }`, `{ kind = "adam" }`} {
+		b.Run(optimizer, func(b *testing.B) {
+			spec := model(b, fmt.Sprintf(tables, 50_000, 100, 84, "optimizer = "+optimizer))
+			spec.Dataset.Source = words(b, 8400, 50_000)
+			benchmarkStep(b, spec, 2, nil)
+		})
+	}
+}

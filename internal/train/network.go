@@ -211,6 +211,7 @@ func (n *network) step() error {
 	if err != nil {
 		return n.failed(err)
 	}
+	n.stepper.touched = p.Touched(gradients)
 	sound := n.stepper.advance(gradients)
 	if err := n.stepper.Failed(); err != nil {
 		return n.failed(err)

@@ -22,6 +22,7 @@ type program struct {
 	terms     []int       // index of the tap for each of the model's losses, -1 if the program does not compute it
 	adaptive  []adaptive  // weights that adapt to their terms
 	gradients [][]float32 // gradients of the parameters in the stepper's order, read after every run
+	touched   [][][]int32 // what Touched returns
 	of        []int       // index in Parameters of each of these parameters; -1 if the graph does not read it
 	separate  []separate  // terms whose gradients hooks read
 }
@@ -102,6 +103,24 @@ func (p *program) Gradients() [][]float32 {
 		}
 	}
 	return p.gradients
+}
+
+// Touched returns, for every gradient, lists of the rows that may differ from 0, as of [ir.Touching]; nil for a gradient of which
+// they are not known, and for one that is no longer that of the last run.
+func (p *program) Touched(gradients [][]float32) [][][]int32 {
+	r, ok := p.runner.(ir.Touching)
+	if !ok {
+		return nil
+	}
+	p.touched = p.touched[:0]
+	for i, j := range p.of {
+		var lists [][]int32
+		if g := gradients[i]; j >= 0 && len(g) > 0 && &g[0] == &p.runner.Gradient(j)[0] {
+			lists = r.Touched(j)
+		}
+		p.touched = append(p.touched, lists)
+	}
+	return p.touched
 }
 
 // Run runs the program with these inputs.

@@ -29,22 +29,24 @@ type stepper struct {
 	processes *processes // processes that each update a part of every parameter; nil: this process updates all
 	trainable []*trainable
 	chunks    []chunk
-	wholes    []*trainable // parameters that a rule updates as a whole
-	begun     atomic.Int64 // number of wholes that a thread has started in this step
-	projected []*trainable // parameters with constraints on complete parameters
-	squares   []float64    // sum of the gradient's squares, per chunk
-	scratch   [][]float32  // clipped gradient, per thread, because two parameters may share an unclipped one
-	bad       []bool       // a non-finite value was found, per thread
-	panicked  []error      // panics of user-defined code, per thread
-	lost      error        // error of the communication with other processes in this step
-	large     bool         // the weights do not fit into the caches
-	queues    []queue      // chunks of each thread; an idle thread takes chunks of others
+	wholes    []*trainable  // parameters that a rule updates as a whole
+	begun     atomic.Int64  // number of wholes that a thread has started in this step
+	projected []*trainable  // parameters with constraints on complete parameters
+	squares   []float64     // sum of the gradient's squares, per chunk
+	scratch   [][]float32   // clipped gradient, per thread, because two parameters may share an unclipped one
+	states    [][][]float32 // parts of the states of a rule, per thread
+	bad       []bool        // a non-finite value was found, per thread
+	panicked  []error       // panics of user-defined code, per thread
+	lost      error         // error of the communication with other processes in this step
+	large     bool          // the weights do not fit into the caches
+	queues    []queue       // chunks of each thread; an idle thread takes chunks of others
 
 	views     []*hooks.Parameter // all parameters of the model, as hooks see them
 	pointwise []func(p *hooks.Parameter, values []float32, from int)
 	watching  []func(p *hooks.Parameter, values []float32, from int, scratch []float32)
 
 	gradients [][]float32 // gradients of this step
+	touched   [][][]int32 // lists of the rows of each gradient that may differ from 0, nil if they are not known; nil: none is known
 
 	beside func(thread int) // called in the same pass as the update; may be nil
 
@@ -100,6 +102,7 @@ func newStepper(m *graph.Model, team *team.Team, among *processes) *stepper {
 	s.large = bytes > large
 	s.squares = make([]float64, len(s.chunks))
 	s.bad = make([]bool, team.Threads())
+	s.states = make([][][]float32, team.Threads())
 	s.panicked = make([]error, team.Threads())
 	s.scratch = make([][]float32, team.Threads())
 	for i := range s.scratch {
@@ -384,6 +387,11 @@ func (s *stepper) sumChunks(thread int) {
 }
 
 func (s *stepper) updateChunks(thread int) {
+	for i, lists := range s.touched {
+		if m := s.trainable[i]; s.sparse(m) {
+			s.moveRows(thread, m, lists)
+		}
+	}
 	s.drain(thread, &s.queues[thread])
 	if s.beside != nil {
 		s.beside(thread)
@@ -393,6 +401,46 @@ func (s *stepper) updateChunks(thread int) {
 	}
 	for i := int(s.begun.Add(1)) - 1; i < len(s.wholes); i = int(s.begun.Add(1)) - 1 {
 		s.moveWhole(thread, s.wholes[i])
+	}
+}
+
+// sparse reports whether only some rows of a parameter are updated: nothing would change the others.
+func (s *stepper) sparse(m *trainable) bool {
+	if m.index >= len(s.touched) || s.touched[m.index] == nil || s.processes != nil || m.whole != nil || len(m.follows)+len(m.fused)+len(m.unfused)+
+		len(s.pointwise)+len(s.watching) > 0 {
+		return false
+	}
+	r, ok := m.by.rule.(optim.Resting)
+	return ok && r.Rests()
+}
+
+// moveRows updates a thread's share of the rows of a parameter whose gradient may differ from 0. All elements of the others rest.
+func (s *stepper) moveRows(thread int, m *trainable, lists [][]int32) {
+	all, width := 0, m.Shape[1]
+	for _, rows := range lists {
+		all += len(rows)
+	}
+	from, to := s.share(thread, all)
+	state := slices.Grow(s.states[thread][:0], len(m.State))[:len(m.State)]
+	s.states[thread] = state
+	for _, rows := range lists {
+		for _, row := range rows[min(max(from, 0), len(rows)):min(max(to, 0), len(rows))] {
+			for first, end := int(row)*width, (int(row)+1)*width; first < end; first += optim.NormBlock {
+				last := min(first+optim.NormBlock, end)
+				for k, values := range m.State {
+					state[k] = values[first:last]
+				}
+				g := s.gradients[m.index][first:last]
+				if m.by.factor != 1 {
+					g = scaled(s.scratch[thread], g, m.by.factor)
+				}
+				m.by.apply(m.Data[first:last], g, state)
+				if !finite(m.Data[first:last]) {
+					s.bad[thread] = true
+				}
+			}
+		}
+		from, to = from-len(rows), to-len(rows)
 	}
 }
 
@@ -432,7 +480,7 @@ func (s *stepper) drain(thread int, q *queue) {
 	i := q.next()
 	for i >= 0 {
 		after := q.next()
-		if after >= 0 && s.large {
+		if after >= 0 && s.large && !s.sparse(s.trainable[s.chunks[after].of]) {
 			s.ask(&s.chunks[after])
 		}
 		s.move(thread, &s.chunks[i])
@@ -458,7 +506,7 @@ func (s *stepper) ask(c *chunk) {
 // move updates one chunk and projects it.
 func (s *stepper) move(thread int, c *chunk) {
 	m, g := s.trainable[c.of], s.gradients[c.of]
-	if g == nil {
+	if g == nil || s.sparse(m) {
 		return
 	}
 	g = g[c.from:c.to]

@@ -335,6 +335,13 @@ type Runner[T Float] interface {
 	Close() error
 }
 
+// Touching is implemented by runners that know which rows of a gradient may differ from 0.
+type Touching interface {
+	// Touched returns lists of the rows of the gradient with respect to parameter i, a matrix, that may differ from 0 after
+	// the last run, each row once; nil if they are not known.
+	Touched(i int) [][]int32
+}
+
 // ParameterValues returns data itself for float32, and a converted copy for float64; see [Runner].
 func ParameterValues[T Float](data []float32) []T {
 	if same, ok := any(data).([]T); ok {

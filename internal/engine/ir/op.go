@@ -401,6 +401,13 @@ type Selection struct {
 	Float64 func(block int) func(x []float64) []int
 }
 
+// Scattering is implemented by kernels of two args, indices and rows, whose output is a matrix (rows, Width): row i is the sum, in
+// their order, of the rows of the second arg whose index is i. All other rows are 0.
+type Scattering interface {
+	// Width returns the number of values of a row, or 0 if the kernel computes something else.
+	Width() int
+}
+
 // Units is a kernel whose output consists of units: slices of equal length, in row-major order, each computed
 // independently from the args. A back end may compute any range of them, in any order, on any goroutine. A kernel is
 // created for args of fixed shapes.

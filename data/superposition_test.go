@@ -1,0 +1,82 @@
+package data
+
+import (
+	"math"
+	"testing"
+)
+
+// present returns which features are active in samples of orthogonal directions, whose inner products are the magnitudes.
+func present(t *testing.T, set *Set) (active [][]bool) {
+	t.Helper()
+	x, width := set.Train.Float32(), set.Train.Pixels()
+	for i := range set.Train.Len() {
+		marks := make([]bool, len(set.Parts))
+		for k, d := range set.Parts {
+			product := 0.0
+			for j, v := range x[i*width : (i+1)*width] {
+				product += float64(v) * float64(d[j])
+			}
+			marks[k] = product > 0.3
+		}
+		active = append(active, marks)
+	}
+	return active
+}
+
+func TestFeaturesInSuperpositionAreCorrelatedInGroups(t *testing.T) {
+	s := &Superposition{Features: 4, Values: 4000, Count: 4000, Active: 1, Group: 2, Correlation: 0.6, Noise: 0.001, Seed: 2}
+	set := load(t, s)
+	counts, both := make([]float64, 4), map[[2]int]float64{}
+	for _, marks := range present(t, set) {
+		for k, on := range marks {
+			if on {
+				counts[k]++
+				for l := range k {
+					if marks[l] {
+						both[[2]int{l, k}]++
+					}
+				}
+			}
+		}
+	}
+	for k, n := range counts {
+		if math.Abs(n/4000-0.25) > 0.03 {
+			t.Errorf("feature %d is active in %v of the samples, want 0.25", k, n/4000)
+		}
+	}
+	// the chance that two normals of correlation 0.6 both exceed their upper quartile is 0.1345 (scipy.stats.multivariate_normal)
+	for pair, want := range map[[2]int]float64{{0, 1}: 0.1345, {2, 3}: 0.1345, {0, 2}: 0.0625, {1, 3}: 0.0625} {
+		if got := both[pair] / 4000; math.Abs(got-want) > 0.015 {
+			t.Errorf("features %v are both active in %v of the samples, want %v", pair, got, want)
+		}
+	}
+	s.Count = 10
+	if few := load(t, s).Train.Float32(); few[9*4000] != set.Train.Float32()[9*4000] {
+		t.Error("a smaller set is not the beginning of a larger one")
+	}
+}
+
+func TestChildrenImplyTheirParents(t *testing.T) {
+	set := load(t, &Hierarchy{Parents: 3, Children: 2, Values: 4000, Count: 3000, Active: 1.5, Implied: 0.8, Noise: 0.001, Seed: 2})
+	parents, children := 0.0, 0.0
+	for i, marks := range present(t, set) {
+		for k := range 3 {
+			first, second := marks[3+2*k], marks[4+2*k]
+			if first && second || (first || second) && !marks[k] {
+				t.Fatalf("sample %d: parent %d %v, children %v and %v", i, k, marks[k], first, second)
+			}
+			if marks[k] {
+				parents++
+			}
+			if first || second {
+				children++
+			}
+		}
+	}
+	if math.Abs(parents/3000-1.5) > 0.05 || math.Abs(children/parents-0.8) > 0.015 {
+		t.Errorf("%v parents a sample and %v children a parent, want 1.5 and 0.8", parents/3000, children/parents)
+	}
+	if set.Kinds[2] != ParentKind || set.Kinds[3] != ChildKind {
+		t.Errorf("kinds %v", set.Kinds)
+	}
+}
