@@ -156,9 +156,11 @@ type textRows struct {
 	comma  rune
 	sum    hash.Hash // of what was read; nil if it is not needed
 	quoted *csv.Reader
+	source *lineReader // of quoted
 	cells  []string
 	starts []int // offsets of the cells in their line
 	line   int   // lines that were split
+	last   int   // line of the last row of quoted
 	offset int64 // bytes of these lines
 }
 
@@ -170,11 +172,15 @@ func newTextRows(text *bufio.Reader, comma rune, sum hash.Hash) *textRows {
 func (r *textRows) Read() ([]string, error) {
 	for r.quoted == nil {
 		line, err := r.text.ReadSlice('\n')
-		if err != nil && err != io.EOF && err != bufio.ErrBufferFull {
+		if err == bufio.ErrBufferFull {
+			line, err = r.long(line)
+		}
+		if err != nil && err != io.EOF {
 			return nil, err
 		}
-		if err == bufio.ErrBufferFull || bytes.IndexByte(line, '"') >= 0 {
-			r.quoted = csv.NewReader(io.MultiReader(bytes.NewReader(bytes.Clone(line)), r.text))
+		if bytes.IndexByte(line, '"') >= 0 {
+			r.source = &lineReader{r: io.MultiReader(bytes.NewReader(bytes.Clone(line)), r.text)}
+			r.quoted = csv.NewReader(r.source)
 			r.quoted.Comma, r.quoted.ReuseRecord, r.quoted.FieldsPerRecord = r.comma, true, len(r.cells)
 			r.quoted.TrimLeadingSpace = r.comma != '\t' // else empty cells would be trimmed
 			break
@@ -189,6 +195,7 @@ func (r *textRows) Read() ([]string, error) {
 		}
 		return r.split(unsafe.String(unsafe.SliceData(plain), len(plain)))
 	}
+	r.source.left = mostLine
 	cells, err := r.quoted.Read()
 	var bad *csv.ParseError
 	switch {
@@ -196,8 +203,49 @@ func (r *textRows) Read() ([]string, error) {
 		err = r.ragged(bad.Line+r.line, len(cells), r.quoted.FieldsPerRecord)
 	case errors.As(err, &bad):
 		err = fmt.Errorf("line %d: %w", bad.Line+r.line, bad.Err)
+	case errors.Is(err, errLine):
+		err = fmt.Errorf("a line after line %d: %w", max(r.last, r.line), err)
+	case err == nil:
+		r.last, _ = r.FieldPos(0)
 	}
 	return cells, err
+}
+
+// mostLine is the number of bytes that a line may have, with the lines that its quotes join.
+const mostLine = 16 << 20
+
+var errLine = fmt.Errorf("is longer than %d MB: it is no table, or a quote is not closed", mostLine>>20)
+
+// lineReader reads at most left bytes; more are an error.
+type lineReader struct {
+	r    io.Reader
+	left int
+}
+
+// Read implements [io.Reader].
+func (l *lineReader) Read(b []byte) (int, error) {
+	if l.left <= 0 {
+		return 0, errLine
+	}
+	n, err := l.r.Read(b)
+	l.left -= n
+	return n, err
+}
+
+// long returns a line of which the first bytes, a full buffer, are read.
+func (r *textRows) long(start []byte) (line []byte, err error) {
+	line = bytes.Clone(start)
+	for err = bufio.ErrBufferFull; err == bufio.ErrBufferFull; {
+		if len(line) > mostLine {
+			return nil, fmt.Errorf("line %d: %w", r.line+1, errLine)
+		}
+		if len(line)+len(start) > cap(line) {
+			line = slices.Grow(line, len(line))
+		}
+		start, err = r.text.ReadSlice('\n')
+		line = append(line, start...)
+	}
+	return line, err
 }
 
 // split splits a line without quotes.

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -27,7 +28,12 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 			err = fmt.Errorf("is a damaged Parquet file: %v", r)
 		}
 	}()
-	p, err := parquet.OpenFile(o.contents, o.contents.info.Size())
+	var end [8]byte // the length of the footer, for which the library would take memory
+	size := o.contents.info.Size()
+	if _, err := o.contents.ReadAt(end[:], size-8); err != nil || int64(binary.LittleEndian.Uint32(end[:])) > size-12 || string(end[4:]) != "PAR1" {
+		return o, errors.New("is a Parquet file without its end: it was cut short or changed; copy it or save it again")
+	}
+	p, err := parquet.OpenFile(o.contents, size)
 	if err != nil {
 		return o, fmt.Errorf("is not a Parquet file: %w", err)
 	}
@@ -41,19 +47,19 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 		}
 	}
 	o.csv = f
-	cells, size, unpacked := float64(p.NumRows())*float64(len(f.header)), float64(o.contents.info.Size()), 0.0
+	cells, unpacked := float64(p.NumRows())*float64(len(f.header)), 0.0
 	for _, group := range p.Metadata().RowGroups {
 		for _, chunk := range group.Columns {
 			unpacked += max(float64(chunk.MetaData.TotalUncompressedSize), 0)
 		}
 	}
-	switch most := max(textFrom, bestRatio*size); {
+	switch most := max(textFrom, bestRatio*float64(size)); {
 	case len(f.header) == 0:
 		err = errors.New("has no columns of single values")
 	case unpacked > most:
-		err = fmt.Errorf("claims %.0f bytes of uncompressed values, more than a file of %.0f bytes can hold", unpacked, size)
+		err = fmt.Errorf("claims %.0f bytes of uncompressed values, more than a file of %d bytes can hold", unpacked, size)
 	case 4*cells > most:
-		err = fmt.Errorf("claims %d rows of %d columns, more than a file of %.0f bytes can hold", p.NumRows(), len(f.header), size)
+		err = fmt.Errorf("claims %d rows of %d columns, more than a file of %d bytes can hold", p.NumRows(), len(f.header), size)
 	}
 	return o, err
 }
