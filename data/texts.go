@@ -21,6 +21,13 @@ type FileReader interface {
 	Fitted(t *tokens.Tokenizer) Source
 }
 
+// TextReader is a [FileReader] that also reads texts from memory.
+type TextReader interface {
+	FileReader
+	// ReadTexts returns the samples of texts, one for each. It returns an error before it was fitted.
+	ReadTexts(ctx context.Context, texts []string) (*Images, error)
+}
+
 // WithVocabulary returns a source that reads further files by the vocabulary of a model; s itself if the vocabulary is nil.
 func WithVocabulary(s Source, t *tokens.Tokenizer) Source {
 	if of, ok := s.(FileReader); ok && t != nil {

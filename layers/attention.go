@@ -29,12 +29,16 @@ var _ Reader = (*Attention)(nil)
 // With mask = "VALUE" a token gives a key and a value only if its mask is 1. The mask contains one number for each of these
 // tokens, for example for sequences of different lengths (see [FirstTokens]). The attention weights of the other tokens are
 // exactly 0.
+//
+// With causal = true a token attends to itself and the tokens before it only, as in a model of language that predicts the next token from those
+// before. Padding after the last token then needs no mask.
 type Attention struct {
-	Heads int    `toml:"heads" want:"> 0" doc:"number of attention heads"`
-	Bias  bool   `toml:"bias" doc:"learn biases of queries, values and outputs"`
-	Keys  string `toml:"keys" doc:"name of the value whose tokens give keys and values; empty: the input itself"`
-	Mask  string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
-	Init  Init   `toml:"init" doc:"initial values of the weights"`
+	Heads  int    `toml:"heads" want:"> 0" doc:"number of attention heads"`
+	Bias   bool   `toml:"bias" doc:"learn biases of queries, values and outputs"`
+	Keys   string `toml:"keys" doc:"name of the value whose tokens give keys and values; empty: the input itself"`
+	Mask   string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
+	Causal bool   `toml:"causal" optional:"true" doc:"a token attends to itself and the tokens before it only"`
+	Init   Init   `toml:"init" doc:"initial values of the weights"`
 
 	other, mask []int // shapes of the values that keys and mask name
 }
@@ -64,6 +68,14 @@ func (a *Attention) others(in []int) []int {
 		return in
 	}
 	return a.other
+}
+
+// Check returns an error for keys or a mask of tokens after which nothing is read.
+func (a *Attention) Check() error {
+	if a.Causal && (a.Keys != "" || a.Mask != "") {
+		return part.KeyErrorf("causal", "reads the tokens of the input before a token: leave out keys and mask")
+	}
+	return nil
 }
 
 // geometry returns the geometry of the attention of tokens of shape in to tokens of shape other.
@@ -164,6 +176,9 @@ func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	key, value := sequence(mapped(rowsOfOthers, "key"), others), sequence(mapped(rowsOfOthers, "value"), others)
 	scores := c.Do("scores", func() (*gorgonia.Node, error) { return g.Scores(query, key) })
 	weights := c.Do("softmax", func() (*gorgonia.Node, error) {
+		if a.Causal {
+			return ops.CausalSoftmax(scores)
+		}
 		if a.Mask == "" {
 			return ops.Softmax(scores)
 		}

@@ -207,10 +207,14 @@ type loaded struct {
 	outputs  []*output         // outputs of a request that names none
 	derived  []*output         // the outputs label and probability of each head of classes
 	run      *tessera.Run      // open run of a model that makes images; nil for others
+	text     textReader        // makes samples of texts; nil for other samples
 	shift    *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
 	missing  map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users    sync.WaitGroup
 }
+
+// textReader returns the values of the sample of a text.
+type textReader func(text string) ([]float32, error)
 
 // overshoot is the distance by which values of resampled pixels may lie outside [0,1].
 const overshoot = 0.1
@@ -244,6 +248,9 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 	switch {
 	case c.Name == losses.Images:
 		f.name, f.names = inputName, l.names
+		if l.text != nil {
+			f.datatypes = append(f.datatypes, typeBytes)
+		}
 		if l.pictures {
 			f.datatypes = append(f.datatypes, typeUINT8)
 		}
@@ -309,6 +316,15 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	l.shift, _ = run.Scaling().Split()
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
+	}
+	if s, ok := data.WithVocabulary(run.Model.Dataset.Source, run.Tokens()).(data.TextReader); ok && run.Tokens() != nil {
+		l.text = func(text string) ([]float32, error) {
+			sample, err := s.ReadTexts(context.Background(), []string{text})
+			if err != nil {
+				return nil, err
+			}
+			return sample.Float32(), nil
+		}
 	}
 	if len(l.shape) == 1 {
 		l.names, _ = run.ValueNames(context.Background()) // the file of the training may be gone

@@ -3,6 +3,7 @@ package serve
 import (
 	"cmp"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -180,7 +181,7 @@ func (d *draft) member(c *cursor, b *buffer, key string) (err error) {
 				return fmt.Errorf("got more than %d, want %s", len(d.inputs), d.model.wantedInputs())
 			}
 			from := len(b.images)
-			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest}})
+			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest, text: d.model.text}})
 			return c.object(func(key string) error { return d.inputs[len(d.inputs)-1].member(c, key) })
 		})
 		if err != nil && statusOf(err) == http.StatusBadRequest {
@@ -222,7 +223,7 @@ func (in *input) member(c *cursor, key string) (err error) {
 			return nil
 		}
 		in.hasData = true
-		in.data.dims, in.data.leaf = nil, 0
+		in.data.dims, in.data.leaf, in.data.texts = nil, 0, false
 		in.data.buffer.images = in.data.buffer.images[:in.data.from]
 		if in.data.buffer.exact {
 			in.data.buffer.wide = in.data.buffer.wide[:in.data.from]
@@ -315,6 +316,14 @@ func (in *input) fits(f *feature, count, most int) error {
 			return fmt.Errorf("input %q: datatype UINT8: %w", in.name, errNoPixels)
 		}
 		return fmt.Errorf("input %q: datatype: got %q, want %s", in.name, cut(in.datatype), strings.Join(f.datatypes, ", "))
+	}
+	if isText := in.datatype == typeBytes; isText != in.data.texts || isText && in.size >= 0 {
+		return fmt.Errorf("input %q: datatype %s: want data with %s", in.name, in.datatype, map[bool]string{true: "one string for each text", false: "numbers"}[isText])
+	} else if isText {
+		if len(in.shape) == 0 || volume.Of(in.shape) != in.shape[0] {
+			return fmt.Errorf("input %q: shape: got %v, want [n] for n texts", in.name, in.shape)
+		}
+		in.shape = []int{in.shape[0], f.size}
 	}
 	flat := []int{f.size}
 	want := fmt.Sprintf("[n %d]", f.size)
@@ -519,6 +528,8 @@ type nested struct {
 	dims     []int // dimensions of the arrays read so far
 	leaf     int   // depth of the numbers, plus one; 0 before the first number
 	most     int   // maximum number of values in the buffer
+	text     textReader
+	texts    bool // the elements are texts, of each of which the values of its sample are read
 }
 
 // values returns all numbers in the buffer, including those of the previous inputs.
@@ -546,6 +557,12 @@ func (t *nested) read(c *cursor, depth int) error {
 				return err
 			}
 		}
+	case t.text != nil && c.next() == '"':
+		t.texts = true
+		if err := t.strings(c); err != nil {
+			return err
+		}
+		n = len(t.values()) - begin
 	default:
 		if err := t.numbers(c); err != nil {
 			return err
@@ -565,6 +582,39 @@ func (t *nested) read(c *cursor, depth int) error {
 		return fmt.Errorf("data: nested arrays have different lengths (got %d after %d)", n, was)
 	}
 	t.dims[depth] = n
+	return nil
+}
+
+// strings reads the elements of an array of texts.
+func (t *nested) strings(c *cursor) error {
+	for more := true; more; {
+		c.next()
+		begin := c.i
+		if err := c.skip(); err != nil {
+			return err
+		}
+		var text string
+		if json.Unmarshal(c.b[begin:c.i], &text) != nil {
+			return errors.New("data: got another value among texts, want strings")
+		}
+		row, err := t.text(text)
+		if err != nil {
+			return fmt.Errorf("data: %w", err)
+		}
+		values := t.values()
+		if len(values)+len(row) > t.most {
+			return problemf(http.StatusRequestEntityTooLarge, "data: got more than %d texts; send fewer in one request", (t.most-t.from)/len(row))
+		}
+		if len(values)+len(row) > cap(values) {
+			if values, err = room(t.buffer, values, min(max(2*cap(values), len(values)+len(row)), t.most)); err != nil {
+				return err
+			}
+		}
+		t.buffer.images = append(values, row...)
+		if more, err = c.more(']'); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

@@ -82,6 +82,11 @@ func (b *Bag) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
 	return b.rows(ctx, b, path)
 }
 
+// ReadTexts implements [data.TextReader].
+func (b *Bag) ReadTexts(ctx context.Context, texts []string) (*data.Images, error) {
+	return b.memory(ctx, b, texts)
+}
+
 // Fitted implements [data.FileReader].
 func (b *Bag) Fitted(t *tokens.Tokenizer) data.Source {
 	other := *b

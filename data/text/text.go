@@ -495,6 +495,25 @@ func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, err
 	return rows, err
 }
 
+// memory makes one sample of every text.
+func (t *Texts) memory(ctx context.Context, m maker, texts []string) (*data.Images, error) {
+	if t.fitted == nil {
+		return nil, errors.New("text: there is no vocabulary")
+	}
+	c := content{texts: make([]one, len(texts))}
+	for i, text := range texts {
+		if err := sound(text); err != nil {
+			return nil, err
+		}
+		c.texts[i].text = text
+	}
+	s, err := m.samples(ctx, c, t.fitted, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.images.WithColumns(s.further...)
+}
+
 // ReadsFile reports whether a file is one of texts.
 func (t *Texts) ReadsFile(path string) bool {
 	info, err := os.Stat(path)

@@ -58,6 +58,13 @@ func (s *Sequences) ReadFile(ctx context.Context, path string) (*data.Rows, erro
 	return s.rows(ctx, s, path)
 }
 
+// ReadTexts implements [data.TextReader]: the first tokens of every text.
+func (s *Sequences) ReadTexts(ctx context.Context, texts []string) (*data.Images, error) {
+	first := *s
+	first.Unit = line // one sample for each
+	return s.memory(ctx, &first, texts)
+}
+
 // Fitted implements [data.FileReader].
 func (s *Sequences) Fitted(t *tokens.Tokenizer) data.Source {
 	other := *s

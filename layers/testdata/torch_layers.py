@@ -289,6 +289,20 @@ def attention(shape, heads, bias):
     return token_case("attention", {"heads": heads, "bias": bias}, shape, x, y, parameters)
 
 
+def causal_attention(shape, heads):
+    """A token sees itself and those before it: attn_mask is True for the others."""
+    x, n = sequence(*shape), shape[-1]
+    layer = nn.MultiheadAttention(n, heads, bias=False, batch_first=True)
+    with torch.no_grad():
+        layer.in_proj_weight.normal_()
+        layer.out_proj.weight.normal_()
+    y = layer(x, x, x, attn_mask=torch.ones(shape[0], shape[0], dtype=torch.bool).triu(1), need_weights=False)[0]
+    part = lambda i: lambda p: p[i * n:(i + 1) * n].T
+    parameters = {name: (layer.in_proj_weight, part(i)) for i, name in enumerate(["query", "key", "value"])}
+    parameters["output"] = (layer.out_proj.weight, lambda p: p.T)
+    return token_case("attention", {"heads": heads, "causal": True}, shape, x, y, parameters)
+
+
 def lengths(tokens):
     """Masks of sequences of 1, 2, ... and of all tokens: True for those that count."""
     n = torch.tensor([1, tokens // 2, tokens])
@@ -407,6 +421,7 @@ if DOUBLE:
         conv1d((11, 2), 3, 3, stride=2, padding="same", dilation=2),
         layer_scale((4, 5)),
         layer_scale((7,)),
+        causal_attention((5, 6), 3),
     ]
 
 if __name__ == "__main__":

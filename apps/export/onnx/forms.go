@@ -89,6 +89,7 @@ func init() {
 	})
 	define(maskedSoftmax)
 	define(firstPlaces)
+	define(causalSoftmax)
 	define(func(w *writer, v *ir.Value, _ ops.LogSoftmaxOp) string {
 		return w.node(v, "LogSoftmax", w.first(v), IntOf("axis", -1))
 	})
@@ -166,6 +167,18 @@ func maskedSoftmax(w *writer, v *ir.Value, o ops.MaskedSoftmaxOp) string {
 	counted := w.node(v, "Greater", []string{mask, w.number(0.5, 0)})
 	x := w.node(v, "Where", []string{counted, w.full(v.Args[0]), w.number(-1e30, 0)})
 	return w.node(v, "Mul", []string{w.node(v, "Softmax", []string{x}, IntOf("axis", -1)), w.node(v, "Cast", []string{counted}, IntOf("to", float32Element))})
+}
+
+// causalSoftmax adds a number whose exponential is 0 to the elements behind the diagonal, and applies a softmax.
+func causalSoftmax(w *writer, v *ir.Value, o ops.CausalSoftmaxOp) string {
+	behind := make([]float32, o.Length*o.Length)
+	for i := range o.Length {
+		for j := i + 1; j < o.Length; j++ {
+			behind[i*o.Length+j] = -1e30
+		}
+	}
+	mask := w.constant(floats(fmt.Sprintf("causal%d", o.Length), []int{o.Length, o.Length}, behind))
+	return w.node(v, "Softmax", []string{w.node(v, "Add", []string{w.full(v.Args[0]), mask})}, IntOf("axis", -1))
 }
 
 // firstPlaces compares each length with the places 0, 1, 2, ...
