@@ -1,0 +1,82 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+
+	"tessera"
+	"tessera/apps/show/doc"
+	"tessera/internal/coder"
+)
+
+func init() {
+	Commands.Register("generate", "Continue a text, token by token", func() Command {
+		return &generateCommand{runFlags: forRuns(), Count: 100, Temperature: 1, TopP: 1, Seed: 1}
+	})
+}
+
+// generateCommand is the command generate.
+type generateCommand struct {
+	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
+	runFlags
+	jsonFlag
+	Prompt      string  `flag:"prompt,p" required:"true" doc:"begin of the text"`
+	Count       int     `flag:"tokens,n" want:"> 0" doc:"largest number of tokens to draw; the text may end before"`
+	Temperature float64 `flag:"temperature" want:">= 0" doc:"divides the logits: small values take likely tokens, 0 the most likely"`
+	TopK        int     `flag:"top-k" want:">= 0" doc:"draw among this many most likely tokens; 0 for all"`
+	TopP        float64 `flag:"top-p" want:"in (0,1]" doc:"draw among the most likely tokens with this sum of probabilities"`
+	Seed        uint64  `flag:"seed" doc:"seed of the drawn tokens"`
+}
+
+// Help implements [Command].
+func (f *generateCommand) Help() Help {
+	return Help{
+		Long: "Continue a text by a model with the loss next_token: each token is drawn from what the model predicts behind those before it, printed at once, and read again. The " +
+			"model sees as many of the last tokens as its samples have. Equal seeds give equal texts. The prompt is divided by the vocabulary of the run.",
+		Examples: []string{"tessera generate runs/gpt --prompt 'In the beginning'", "tessera generate runs/gpt --prompt 'And' -n 200 --temperature 0.7 --top-k 20 --seed 2"},
+	}
+}
+
+// Do implements [Command].
+func (f *generateCommand) Do(cmd *Call) error {
+	r, err := f.open(f.Folder)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	if r.Tokens() == nil {
+		return usagef("generate: %s: %w", r.Path, tessera.ErrNoLanguage)
+	}
+	list := r.Tokens().Encode(f.Prompt)
+	begin, printed := len(list), ""
+	print := func() error {
+		if f.JSON {
+			return nil
+		}
+		text := r.Tokens().Decode(list)
+		_, err := fmt.Fprint(cmd.OutOrStdout(), text[len(printed):])
+		printed = text
+		return err
+	}
+	if err := print(); err != nil {
+		return err
+	}
+	how := coder.Sampling{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, Seed: f.Seed}
+	err = r.Continue(cmd.Context(), list, f.Count, how, func(token int32) error {
+		list = append(list, token)
+		return print()
+	})
+	switch {
+	case errors.Is(err, tessera.ErrNoLanguage), begin == 0:
+		return usageError{err}
+	case err != nil:
+		return err
+	case !f.JSON:
+		_, err = fmt.Fprintln(cmd.OutOrStdout())
+		return err
+	}
+	d := &doc.Document{}
+	d.Add(&doc.Facts{Facts: []doc.Fact{{Key: "text", Title: "text", Value: r.Tokens().Decode(list)}, {Key: "prompt", Title: "tokens of the prompt", Value: begin},
+		{Key: "tokens", Title: "drawn tokens", Value: len(list) - begin}}})
+	return cmd.Show(d, f.JSON)
+}

@@ -1,0 +1,43 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// A model of language is trained on a text, continues a prompt with what it has learned, and says what it cannot do.
+func TestATextIsContinued(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("abc.txt", strings.Repeat("abcabcabc", 200))
+	b.write("models.toml", `[model.abc]
+dataset   = { file = "abc.txt", length = 13, step = 5, tokens = "characters" }
+encoder   = [{ kind = "embedding", vocabulary = 6, units = 16 }, { kind = "position" }, { kind = "transformer", heads = 2, causal = true }]
+decoder   = []
+head.next = { from = "encoder.2", layers = [{ kind = "token_dense", units = 6 }] }
+loss      = [{ kind = "next_token", length = "length" }]
+optimizer = { kind = "adam", learning_rate = 0.01 }
+train     = { epochs = 15, batch = 16 }
+
+[model.counts]
+kind       = "nmf"
+components = 1
+dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validation = 0 }
+`)
+	b.must(0, "train", "abc", "--quiet")
+	for _, how := range [][]string{{"--temperature", "0"}, {"--temperature", "0.2", "--top-k", "1"}, {"--top-p", "0.05"}} {
+		got := b.must(0, append([]string{"generate", "runs/abc", "--prompt", "bcab", "-n", "20"}, how...)...).stdout // longer than a sample
+		if want := "bcabcabcabcabcabcabcabca\n"; got != want {
+			t.Errorf("%v: got %q, want %q", how, got, want)
+		}
+	}
+	one := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout
+	if again := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout; again != one {
+		t.Errorf("the same seed gives %q and %q", one, again)
+	}
+	b.contains("JSON", b.must(0, "generate", "runs/abc", "--prompt", "ab", "-n", "2", "--temperature", "0", "--json").stdout, `"text": "abca"`)
+	b.contains("nearest token", b.must(0, "neighbours", "runs/abc", "a").stdout, "b", "c")
+	b.contains("no prompt", b.must(exitUsage, "generate", "runs/abc", "--prompt", "").stderr, "the prompt is empty")
+	b.must(0, "train", "counts", "--quiet")
+	b.contains("another model", b.must(exitUsage, "generate", "runs/counts", "--prompt", "a").stderr, "it continues no texts")
+}

@@ -1,0 +1,114 @@
+package coder
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"tessera/config"
+	"tessera/internal/random"
+	"tessera/losses"
+)
+
+// Sampling says how the next token is drawn from the softmax of the logits.
+type Sampling struct {
+	Temperature float64 // divides the logits; 0 takes the most probable token
+	TopK        int     // only the so many most probable tokens; 0 for all
+	TopP        float64 // only the most probable tokens whose probabilities add up to it; 0 or 1 for all
+	Seed        uint64
+}
+
+// ErrNoLanguage is the error for a model that does not predict the next token.
+var ErrNoLanguage = errors.New("it continues no texts: want a model of the data set tokens with a loss next_token")
+
+// Continue draws at most n tokens that continue a text, and passes each to do as soon as it is drawn. It ends at <end>, which is not passed. The model
+// sees the last tokens only, as many as a sample has. Equal seeds give equal texts.
+func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Sampling, do func(token int32) error) error {
+	if err := c.Ready(); err != nil {
+		return err
+	}
+	t := c.Tokens()
+	at := slices.IndexFunc(c.trained.Spec.Losses, func(l config.Loss) bool {
+		next, ok := l.Loss.(*losses.NextToken)
+		return ok && next.Shift == 1 && l.Reads().Against == losses.Images
+	})
+	if t == nil || at < 0 {
+		return fmt.Errorf("%s: %w", c.path, ErrNoLanguage)
+	}
+	if len(tokens) == 0 {
+		return errors.New("generate: the prompt is empty: the model needs a token to begin with")
+	}
+	head, length := c.trained.Spec.Losses[at].On, c.Shape()[0]
+	list := slices.Clone(tokens)
+	for i := range n {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		seen := list[max(0, len(list)-length):]
+		sample := make([]float32, length)
+		for j := range sample {
+			if sample[j] = float32(t.Pad()); j < len(seen) {
+				sample[j] = float32(seen[j])
+			}
+		}
+		logits, err := c.ValueOf(head, map[string][]float32{losses.Images: sample})
+		if err != nil {
+			return err
+		}
+		k := len(logits) / length
+		row := logits[(len(seen)-1)*k : len(seen)*k]
+		row = row[:min(k, t.Size())] // a table may have more rows than there are tokens
+		token := how.draw(row, random.Stream(how.Seed, "generate", uint64(i)).Float64(), func(token int32) bool {
+			return int(token) < t.Texts() || token == t.End()
+		})
+		if token == t.End() {
+			return nil
+		}
+		list = append(list, token)
+		if err := do(token); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// draw returns the token of a uniform number in [0,1), among those that may be drawn.
+func (s Sampling) draw(logits []float32, u float64, may func(token int32) bool) int32 {
+	order := make([]int32, 0, len(logits))
+	for i := range logits {
+		if may(int32(i)) {
+			order = append(order, int32(i))
+		}
+	}
+	slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(logits[b], logits[a]) })
+	if s.Temperature == 0 {
+		return order[0]
+	}
+	if s.TopK > 0 {
+		order = order[:min(s.TopK, len(order))]
+	}
+	p, sum := make([]float64, len(order)), 0.0
+	for i, token := range order {
+		p[i] = math.Exp(float64(logits[token]-logits[order[0]]) / s.Temperature)
+		sum += p[i]
+	}
+	if s.TopP > 0 && s.TopP < 1 {
+		kept := 0.0
+		for i, v := range p {
+			if kept += v; kept >= s.TopP*sum {
+				p, sum = p[:i+1], kept
+				break
+			}
+		}
+	}
+	u *= sum
+	for i, v := range p {
+		if u -= v; u < 0 {
+			return order[i]
+		}
+	}
+	return order[len(p)-1] // by rounding
+}

@@ -1,0 +1,52 @@
+package coder
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// Tokens are drawn in proportion to the softmax of the logits among those that the settings leave.
+func TestTokensAreDrawnFromTheSoftmaxOfWhatIsLeft(t *testing.T) {
+	logits := []float32{1, 3, 2, 9, 0}
+	may := func(token int32) bool { return token != 3 }
+	weight := func(token int32, temperature float64) float64 { return math.Exp(float64(logits[token]) / temperature) }
+	for _, c := range []struct {
+		how  Sampling
+		left []int32
+	}{
+		{Sampling{Temperature: 1}, []int32{0, 1, 2, 4}},
+		{Sampling{Temperature: 2, TopP: 1}, []int32{0, 1, 2, 4}},
+		{Sampling{Temperature: 1, TopK: 2}, []int32{1, 2}},
+		{Sampling{Temperature: 1, TopP: 0.6}, []int32{1}},
+		{Sampling{Temperature: 1, TopP: 0.8}, []int32{1, 2}},
+		{Sampling{}, []int32{1}},
+	} {
+		const n = 20000
+		r, counts := rand.New(rand.NewPCG(1, 2)), map[int32]float64{}
+		for range n {
+			counts[c.how.draw(logits, r.Float64(), may)]++
+		}
+		sum := 0.0
+		for _, token := range c.left {
+			sum += weight(token, max(c.how.Temperature, 1e-9))
+		}
+		total := 0.0
+		for _, token := range c.left {
+			p := 1.0
+			if len(c.left) > 1 {
+				p = weight(token, c.how.Temperature) / sum
+			}
+			if got := counts[token] / n; math.Abs(got-p) > 5*math.Sqrt(p*(1-p)/n) {
+				t.Errorf("%+v: token %d has the share %v, want %v", c.how, token, got, p)
+			}
+			total += counts[token]
+		}
+		if total != n {
+			t.Errorf("%+v: %v of %d tokens are others than %v", c.how, n-total, n, c.left)
+		}
+	}
+	if got := (Sampling{Temperature: 1}).draw(logits, math.Nextafter(1, 0), may); got != 4 {
+		t.Errorf("the largest number draws %d, want the least likely token", got)
+	}
+}
