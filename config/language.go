@@ -277,7 +277,7 @@ var lacks = map[string]string{
 	"sae":        "a sparse auto-encoder is an auto-encoder with the layer top_k, or with a loss on the code (kl, hoyer, l1)",
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
-	"causal": causalNote, "causalattention": causalNote, "gpt": causalNote, "nexttoken": causalNote, "causalselfattention": causalNote, "decoderonly": causalNote,
+	"causal": causalNote, "causalattention": causalNote, "gpt": causalNote, "nextword": causalNote, "causalselfattention": causalNote, "decoderonly": causalNote,
 	"bert":  "a masked auto-encoder of tokens has the layers mask_patches and mask_tokens: `tessera check --fill masked-autoencoder` prints one of images",
 	"glove": wordsNote, "word2vec": wordsNote, "skipgram": wordsNote, "fasttext": wordsNote, "tokenembedding": wordsNote,
 	"clip": "CLIP compares two heads of a model by the loss contrastive (with), one for each column",
@@ -299,10 +299,10 @@ var lacks = map[string]string{
 }
 
 // causalNote is the advice for models that predict the next token.
-const causalNote = "attention reads all tokens; a next token is a column of classes of the data: cross_entropy with against = \"NEXT\""
+const causalNote = "a model of language has a transformer with causal = true, the loss next_token and the data set tokens"
 
 // wordsNote is the advice for embeddings of words.
-const wordsNote = "the layer embedding looks up vectors by whole numbers; data.md, which `tessera docs DIR` writes, shows columns of words"
+const wordsNote = "vectors of words: a factorisation of the data set cooccurrence with scale = \"ppmi\", or a layer embedding"
 
 // rbmNote is the advice for machines that are declared as auto-encoders.
 const rbmNote = "a restricted Boltzmann machine is an auto-encoder with the layer rbm: `tessera check --fill rbm` and `tessera check --fill deep-belief` print some"
