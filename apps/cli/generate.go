@@ -33,7 +33,7 @@ func (f *generateCommand) Help() Help {
 	return Help{
 		Long: "Continue a text by a model with the loss next_token: each token is drawn from what the model predicts behind those before it, printed at once, and read again. The " +
 			"model sees as many of the last tokens as its samples have. Equal seeds give equal texts. The prompt is divided by the vocabulary of the run.",
-		Examples: []string{"tessera generate runs/gpt --prompt 'In the beginning'", "tessera generate runs/gpt --prompt 'And' -n 200 --temperature 0.7 --top-k 20 --seed 2"},
+		Examples: []string{"tessera generate runs/gpt --prompt Adam", "tessera generate runs/gpt --prompt And -n 200 --temperature 0.7 --top-k 20 --seed 2"},
 	}
 }
 
