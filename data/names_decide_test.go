@@ -1,6 +1,7 @@
 package data
 
 import (
+	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -154,5 +155,15 @@ func TestEqualSamplesAreAWarning(t *testing.T) {
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b\n0,0\n0,0\n0,0\n")}, Dirs{}, Both)
 	if err != nil || !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, "all 3 samples are equal: every value is 0") }) {
 		t.Errorf("got %v, %v; want a note", set, err)
+	}
+}
+
+// A file of one array has no name for it: the name of the training's array does not matter.
+func TestAFileOfOneArrayIsReadByAnyName(t *testing.T) {
+	like := &Files{Kind: "npz", File: "testdata/arrays.npz", Tensor: "x"}
+	path := write(t, t.TempDir(), "x.npy", npyBytes("<f4", "False", "(2, 2)", binary.LittleEndian, []float32{1, 2, 3, 4}))
+	rows, err := ReadRows(t.Context(), path, []int{2}, like)
+	if err != nil || !slices.Equal(rows.Float32(), []float32{1, 2, 3, 4}) {
+		t.Errorf("got %v, %v", rows, err)
 	}
 }

@@ -439,11 +439,11 @@ func namedPart(parts []tablePart, name string, usual []string) (*tablePart, erro
 // samplesOf selects the array of the samples: the named one, or else the only array of two to four axes that is not labels, names or
 // classes, of bytes or floats if there is one, else of integers; arrays of the required size have precedence.
 func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
-	if r.Tensor != "" {
-		return namedPart(parts, r.Tensor, nil)
-	}
 	if (Opened{parts: parts}).single() {
 		return &parts[0], nil
+	}
+	if r.Tensor != "" {
+		return namedPart(parts, r.Tensor, nil)
 	}
 	all, fitting := candidates(parts, r, func(kind string) bool { t := typeOf(kind); return t == Bytes || t == Float32 })
 	if len(all)+len(fitting) == 0 { // integers and booleans may be labels
