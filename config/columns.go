@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -590,6 +591,14 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		if reads.Labels > 0 {
 			list = append(list, Wanted{Column: losses.Labels, Holds: func(v float32) bool { return v < float32(reads.Labels) },
 				Text: fmt.Sprintf("but loss[%d] (%s) wants a label less than %d, the number of classes (classes)", i, term.Kind, reads.Labels)})
+		}
+		if _, ok := term.Loss.(losses.TokenTarget); ok {
+			against := cmp.Or(term.Against, reads.Against)
+			if n := l.Size(against); n > 0 {
+				k := float32(l.Size(term.On) / n)
+				list = append(list, Wanted{Column: against, Holds: func(v float32) bool { return v >= 0 && v < k && v == float32(math.Trunc(float64(v))) },
+					Text: fmt.Sprintf("but loss[%d] (%s) has %g logits for each of %d tokens and wants whole numbers below that; a head of tokens reads one row for each: from = \"encoder.N\", with token_dense", i, term.Kind, k, n)})
+			}
 		}
 		units := float32(l.Size(term.On))
 		if c, _ := l.Column(term.Mask); c.Type == data.Float32 { // each entry has a weight

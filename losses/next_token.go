@@ -27,6 +27,12 @@ func init() {
 // On implements [Loss]: a head named next.
 func (*NextToken) On() string { return "next" }
 
+// TokenTarget is implemented by losses that compare so many logits for each token with the tokens themselves.
+type TokenTarget interface{ ComparesTokens() }
+
+// ComparesTokens implements [TokenTarget].
+func (*NextToken) ComparesTokens() {}
+
 func (l *NextToken) Reads() Reads {
 	r := Reads{Per: Means, On: true, Against: Images}
 	if l.Length != "" {

@@ -19,11 +19,16 @@ loss      = [{ kind = "next_token", length = "length" }]
 optimizer = { kind = "adam", learning_rate = 0.01 }
 train     = { epochs = 15, batch = 16 }
 
+[model.flat]
+extends   = "abc"
+head.next = { layers = [{ kind = "dense", units = 26 }] }
+
 [model.counts]
 kind       = "nmf"
 components = 1
 dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validation = 0 }
 `)
+	b.contains("a head that reads the code", b.must(exitData, "train", "flat").stderr, "next_token", "2 logits for each of 13 tokens", `from = "encoder.N"`)
 	b.must(0, "train", "abc", "--quiet")
 	for _, how := range [][]string{{"--temperature", "0"}, {"--temperature", "0.2", "--top-k", "1"}, {"--top-p", "0.05"}} {
 		got := b.must(0, append([]string{"generate", "runs/abc", "--prompt", "bcab", "-n", "20"}, how...)...).stdout // longer than a sample

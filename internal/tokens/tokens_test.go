@@ -8,7 +8,7 @@ import (
 )
 
 // fit fits a tokenizer to texts.
-func fit(t *testing.T, kind Tokenizer, limits Limits, texts ...string) *Tokenizer {
+func fit(t *testing.T, kind *Tokenizer, limits Limits, texts ...string) *Tokenizer {
 	t.Helper()
 	fitted, err := kind.Fit(limits, func(do func(string)) error {
 		for _, text := range texts {
@@ -28,7 +28,7 @@ func fit(t *testing.T, kind Tokenizer, limits Limits, texts ...string) *Tokenize
 // The pairs of the paper of Sennrich et al., figure 1: e s, es t, l o, lo w are merged first, whichever of equally frequent ones comes first.
 func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	texts := strings.Repeat(" low", 5) + strings.Repeat(" lower", 2) + strings.Repeat(" newest", 6) + strings.Repeat(" widest", 3)
-	fitted := fit(t, Tokenizer{Kind: Pairs}, Limits{Size: 258 + 6}, texts)
+	fitted := fit(t, &Tokenizer{Kind: Pairs}, Limits{Size: 258 + 6}, texts)
 	var names []string
 	for i := range fitted.Merges {
 		names = append(names, fitted.Name(int32(256+i)))
@@ -96,7 +96,7 @@ func plainMerges(pieces map[string]int, most int) (merges [][2]int32) {
 
 func TestBytesAndPairsEncodeAnyBytes(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
-	pairs := fit(t, Tokenizer{Kind: Pairs}, Limits{Size: 400}, strings.Repeat("It is a truth universally acknowledged, that a single man ...\n\n  in possession of 12,000 pounds", 3))
+	pairs := fit(t, &Tokenizer{Kind: Pairs}, Limits{Size: 400}, strings.Repeat("It is a truth universally acknowledged, that a single man ...\n\n  in possession of 12,000 pounds", 3))
 	for range 2000 {
 		b := make([]byte, r.IntN(40))
 		for i := range b {
@@ -117,18 +117,18 @@ func TestBytesAndPairsEncodeAnyBytes(t *testing.T) {
 }
 
 func TestWordsAndCharacters(t *testing.T) {
-	words := fit(t, Tokenizer{Kind: Words, Lower: true}, Limits{}, "Don't stop: the cafe\u0301 costs 3.50!", "The end. stop")
+	words := fit(t, &Tokenizer{Kind: Words, Lower: true}, Limits{}, "Don't stop: the cafe\u0301 costs 3.50!", "The end. stop")
 	if want := []string{"stop", "the", "!", ".", "3.50", ":", "café", "costs", "don't", "end"}; !slices.Equal(words.Names, want) {
 		t.Errorf("got %q, want %q", words.Names, want)
 	}
 	if got := words.Decode(words.Encode("The café, don't!")); got != "the café <unknown> don't!" {
 		t.Errorf("got %q", got)
 	}
-	plain := fit(t, Tokenizer{Kind: Words, Lower: true, Plain: true}, Limits{Size: 6}, "b a a, c! c c d")
+	plain := fit(t, &Tokenizer{Kind: Words, Lower: true, Plain: true}, Limits{Size: 6}, "b a a, c! c c d")
 	if want := []string{"c", "a", "b"}; !slices.Equal(plain.Names, want) {
 		t.Errorf("got %q, want the most frequent %q", plain.Names, want)
 	}
-	characters := fit(t, Tokenizer{Kind: Characters}, Limits{}, "añb\xff")
+	characters := fit(t, &Tokenizer{Kind: Characters}, Limits{}, "añb\xff")
 	if got := characters.Decode(characters.Encode("bañ\xffz")); got != "bañ\xff<unknown>" {
 		t.Errorf("got %q", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"tessera"
@@ -120,6 +121,9 @@ func ReadRun(ctx context.Context, path string, o Options) (*Run, error) {
 		return nil, err
 	}
 	r.Document, r.Terms = show.RunDocument(opened, result, o.Named), show.Terms(opened.Model, true)
+	if opened.Tokens() != nil { // the section of topics says more
+		r.Document.Blocks = slices.DeleteFunc(r.Document.Blocks, func(b doc.Block) bool { t, ok := b.(*doc.Table); return ok && t != nil && t.Key == "atoms" })
+	}
 	facts := r.Document.Blocks[0].(*doc.Facts)
 	if r.Missing != "" {
 		facts.Add("", "measured on", "nothing: "+r.Missing)

@@ -61,7 +61,7 @@ type Model struct {
 // Pack writes the archive and the description of a run into the folder of a release. The same run gives the same bytes.
 func Pack(run, model string, description []byte, to string) (Model, error) {
 	if !name.MatchString(model) {
-		return Model{}, fmt.Errorf("release: got the name %q, want letters, digits, -, _ and .", model)
+		return Model{}, fmt.Errorf("release: got the name %q, want letters, digits, dots, - and _", model)
 	}
 	var b bytes.Buffer
 	compressed := gzip.NewWriter(&b)
