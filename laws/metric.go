@@ -577,6 +577,15 @@ func (m *measured) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	return &other, nil
 }
 
+// WeightNorm is the length of the weights, which are those of the atoms.
+func (m *measured) WeightNorm() float64 {
+	sum := 0.0
+	for _, v := range m.atoms.Values {
+		sum += float64(v) * float64(v)
+	}
+	return math.Sqrt(sum)
+}
+
 func (m *measured) LastWeight() []float32 {
 	if m.encodes {
 		return nil

@@ -106,7 +106,7 @@ type evaluation struct {
 func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
-		ReadsOutputs: hasOutput(e.coder, e.sample.Columns), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil,
+		ReadsOutputs: hasOutput(e.coder, e.sample.Columns), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil, ReadsEncoder: isNormed(e.coder),
 		ReadsLabels: e.sample.Labels != nil, ReadsLogits: slices.ContainsFunc(e.heads, ofClasses), ReadsTargets: slices.ContainsFunc(e.heads, ofNumbers), ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
 		ReadsObjective: measuresObjective(e.coder, e.sample),
 	} {

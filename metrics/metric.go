@@ -120,6 +120,7 @@ const (
 	ReadsPictures                    // rows and columns of the images, which vectors do not have
 	ReadsParts                       // the true parts of the images
 	ReadsObjective                   // the training objective for each batch
+	ReadsEncoder                     // the weights of the encoder, of a coder that is [Normed]
 	ReadsTargets                     // a value that is compared with a column of numbers, in [Batch.Logits]; the metric is computed for each such value separately
 
 	ReadsSums = 1<<iota | ReadsAtoms // atoms that are weighted by the code: y = s(sum_j h_j w_j + b)
@@ -143,6 +144,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsOutputs, lacks(func(c Coder) string { return lacksOutput(c, nil) }, "the model has no decoder")},
 		{ReadsAtoms, lacks(lacksAtoms, "the decoder's last layer has no atoms")},
 		{ReadsWeights, "the decoder has no weight"},
+		{ReadsEncoder, "the model has no weights of an encoder"},
 		{ReadsPictures, "the images have no rows and columns"},
 		{ReadsParts, "the true parts of the images are not known"},
 		{ReadsLogits, "the model has no head that is compared with classes"},

@@ -16,11 +16,14 @@ func init() {
 			Doc: "root of the sum of the squares of the weights of the encoder, without biases and the scales of normalising layers. Before " +
 				"`batch_norm` only the direction of a weight matters, and r / weight_norm² is the effective learning rate of gradient descent of rate r " +
 				"(van Laarhoven 2017)"}},
-		OnRequest: true,
+		Reads: ReadsEncoder, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
-		if n, ok := As[Normed](s.Coder); ok {
-			return Fixed(Number(n.WeightNorm())), nil
-		}
-		return Fixed(NotApplicable("the model has no weights of an encoder")), nil
+		n, _ := As[Normed](s.Coder)
+		return Fixed(Number(n.WeightNorm())), nil
 	})
+}
+
+func isNormed(c Coder) bool {
+	_, ok := As[Normed](c)
+	return ok
 }

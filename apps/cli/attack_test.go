@@ -104,7 +104,7 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 	b.must(0, "figure", "robustness", "runs/flowers", "runs/other", "--norm", "linf", "--epsilon", "3,0.5", "--steps", "5", "--limit", "20", "-o", "r.svg")
 	b.contains("figure robustness", b.read("r.svg"), "flowers", "other", "(a) linf: pgd, 5 steps, 20 images", "epsilon", "accuracy (bars: 95 % interval)")
 	b.must(0, "figure", "gradients", "runs/flowers", "runs/other", "--images", "0,1", "-o", "g.svg")
-	b.contains("figure gradients", b.read("g.svg"), "flowers: gradients of the cross entropy; accuracy ", "other: gradients of the cross entropy; accuracy ", "sample 1")
+	b.contains("figure gradients", b.read("g.svg"), "flowers: gradients of the cross entropy; accuracy ", "other: gradients of the cross entropy; accuracy ", "flower 1")
 	b.must(0, "report", "runs/flowers", "--attack", "l2", "--epsilon", "0.5,3", "-o", "r.html")
 	b.contains("report --attack", b.read("r.html"), "Head class under attack", ">fgsm</td>", ">pgd</td>", "score, first ", "<h2>Classes</h2>",
 		"<code>tessera report runs/flowers --attack l2 --epsilon 0.5,3 -o report.html</code>")

@@ -17,7 +17,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 		b.must(0, "train", "small", "--epochs", "1", "--out", run[0], "--set", "train.seed="+run[1], "--set", "loss.0.weight="+run[2])
 	}
 	r := b.must(0, "compare", "a1", "a2", "b1", "b2")
-	b.contains("standard output", r.stdout, "A  small  swimmer, train, 256 images (fitted to these samples)  a1 a2\n", "B  small  swimmer, train, 256 images (fitted to these images)  b1 b2\n", "Holm's correction for ",
+	b.contains("standard output", r.stdout, "A  small  swimmer, train, 256 images (fitted to these samples)  a1 a2\n", "B  small  swimmer, train, 256 images (fitted to these samples)  b1 b2\n", "Holm's correction for ",
 		"setting        A    B\nloss.0.weight  1.0  0.5\n", "B - A (95 %)", " ± ", "A, between its seeds", "A and B")
 	var c comparison.Table
 	if err := json.Unmarshal([]byte(b.must(0, "compare", "a1", "b1", "--json", "--metrics", "mse,hoyer").stdout), &c); err != nil {

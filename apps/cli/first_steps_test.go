@@ -63,7 +63,7 @@ func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) { // not parallel: 
 	for _, c := range newRoot(widest).Commands() {
 		b.contains(c.Name(), b.read("out/docs/man1/tessera-"+c.Name()+".1"), ".TH ", "tessera-"+c.Name())
 	}
-	b.contains("flags", b.read("out/docs/man1/tessera-rank.1"), `--ranks\fP=INTS`, `--folds\fP=INT`, "(default 2)")
+	b.contains("flags", b.read("out/docs/man1/tessera-rank.1"), `--ranks\fP=INTS`, `--folds\fP=INT`, "otherwise 2)")
 	b.contains("models", b.read("out/docs/man1/tessera-models.1"), "dataset = ")
 	b.contains("data get", b.read("out/docs/man1/tessera-data-get.1"), ".SH SYNOPSIS")
 	for shell, says := range map[string]string{"tessera.bash": "complete -o default -F __start_tessera", "_tessera": "#compdef tessera",

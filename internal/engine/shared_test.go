@@ -296,7 +296,7 @@ func TestOnlyContrastiveLossesGather(t *testing.T) {
 		}
 		contrastive, machine := has(spec, "nt_xent"), has(spec, "contrastive_divergence")
 		part.Gathers = slices.DeleteFunc(part.Gathers, func(g shard.Gather) bool {
-			return strings.HasPrefix(g.Reader, "refill{") || machine && strings.HasPrefix(g.Reader, "columns{")
+			return strings.HasPrefix(g.Reader, "refill{") || strings.HasPrefix(g.Reader, "least{") || machine && strings.HasPrefix(g.Reader, "columns{")
 		})
 		if got := len(part.Gathers); got > 1 || got == 1 && (!contrastive || part.Gathers[0].Fallback) {
 			t.Errorf("%s: gathers %+v", spec.Name, part.Gathers)

@@ -23,63 +23,54 @@ from PIL import Image
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WIDE, TALL, LINES = 300, 240, 12
 CLOTHES = ["--epochs", "10", "--set", "dataset.limit=20000"]
+ADAM = ["--set", "optimizer.kind=adam"]
 SHORT = ["--epochs", "4", "--set", "dataset.limit=8000"]
 
-# model: arguments of train, kind of picture, page to go on
+# model: arguments of train, number of atoms or kind of picture, page to go on
 CARDS = {
     "Parts": {
-        "swimmer-parts": ([], "atoms", "guide/first-model"),
-        "bars-parts": ([], "atoms", "guide/first-model"),
-        "parts-relative": (CLOTHES, "atoms", "guide/photos"),
-        "parts-splitting": (CLOTHES, "atoms", "guide/photos"),
-        "parts-unrolled": (CLOTHES, "atoms", "guide/photos"),
-        "parts-deep": (CLOTHES, "atoms", "guide/photos"),
-        "parts": (CLOTHES, "atoms", "guide/photos"),
-        "parts-vae": (CLOTHES, "atoms", "reproduction/parts-vae"),
-    },
-    "Sparse and non-negative auto-encoders": {
-        "shallow-nonneg-kl": (CLOTHES, "atoms", "reproduction/table1/README"),
-        "shallow-nonneg-hoyer": (CLOTHES, "atoms", "reproduction/regularisers"),
-        "shallow-nonneg-l1": (CLOTHES, "atoms", "reproduction/regularisers"),
-        "shallow-asymmetric-decay": (CLOTHES, "atoms", "reproduction/penalty-or-projection"),
-        "shallow-tied-plasticity": (CLOTHES, "atoms", "reproduction/mnist/README"),
-        "shallow-max-plus": (CLOTHES, "atoms", "parts"),
-        "topk-fashion": (CLOTHES, "atoms", "parts"),
+        "swimmer-parts": ([], 20, "guide/first-model"),
+        "bars-parts": ([], 16, "guide/first-model"),
+        "parts-relative": (CLOTHES, 100, "guide/photos"),
+        "parts-splitting": (CLOTHES, 100, "guide/photos"),
+        "parts-unrolled": (CLOTHES, 100, "guide/photos"),
+        "parts-deep": (CLOTHES, 100, "guide/photos"),
+        "parts": (CLOTHES, 100, "guide/photos"),
+        "parts-vae": (CLOTHES, 100, "reproduction/parts-vae"),
     },
     "Auto-encoders": {
-        "linear": (CLOTHES, "atoms", "equivalences"),
-        "shallow": (CLOTHES, "reconstructions", "reproduction/capacity"),
+        "shallow-tied-plasticity": (CLOTHES, 100, "reproduction/mnist/README"),
+        "shallow-adversarial": (CLOTHES + ADAM, "reconstructions", "robustness"),
+        "denoising": (CLOTHES + ADAM, "reconstructions", "models"),
         "deep-symmetric": (CLOTHES, "reconstructions", "reproduction/capacity"),
         "conv-symmetric": (SHORT, "reconstructions", "models"),
-        "denoising": (CLOTHES, "reconstructions", "models"),
         "unet": (SHORT, "reconstructions", "models"),
-        "masked-autoencoder": (SHORT, "reconstructions", "models"),
+        "masked-autoencoder": (SHORT, "attention", "models"),
         "vq-vae": (SHORT, "reconstructions", "reproduction/generative"),
     },
     "Classical methods": {
-        "nmf": ([], "atoms", "guide/how-many"),
-        "sparse-nmf-hals": ([], "atoms", "reproduction/surpass"),
-        "orthogonal-nmf": ([], "atoms", "parts"),
-        "convex-nmf": ([], "atoms", "parts"),
-        "separable-nmf": ([], "atoms", "parts"),
-        "dictionary": ([], "atoms", "parts"),
-        "nmf-itakura-saito": ([], "atoms", "parts"),
-        "pca": ([], "atoms", "equivalences"),
-        "kmeans": ([], "atoms", "reproduction/prototypes"),
-        "nnsae": ([], "atoms", "reproduction/mnist/README"),
+        "nmf": (CLOTHES[2:], 100, "guide/how-many"),
+        "sparse-nmf-hals": (CLOTHES[2:], 100, "reproduction/surpass"),
+        "nnsae": (CLOTHES[2:], 100, "reproduction/mnist/README"),
+        "pca": (CLOTHES[2:], 100, "equivalences"),
+        "kmeans": (CLOTHES[2:], 100, "reproduction/prototypes"),
+        "orthogonal-nmf": ([], 17, "parts"),
+        "convex-nmf": ([], 16, "parts"),
+        "separable-nmf": ([], 16, "parts"),
+        "dictionary": ([], 20, "parts"),
+        "nmf-itakura-saito": ([], 16, "parts"),
     },
     "Draw": {
         "vae": (CLOTHES, "sample", "guide/generate"),
         "conv-vae": (SHORT, "sample", "guide/generate"),
         "gan": (SHORT, "sample", "reproduction/generative"),
-        "rbm": (SHORT, "atoms", "reproduction/deep-belief"),
-        "rbm-sparse": (SHORT, "atoms", "reproduction/deep-belief"),
+        "rbm": (SHORT, 100, "reproduction/deep-belief"),
+        "rbm-sparse": (SHORT, 100, "reproduction/deep-belief"),
     },
     "Classify": {
         "classifier": (CLOTHES, "gradients", "guide/classify"),
         "classifier-robust": (SHORT, "gradients", "robustness"),
         "vit-classifier": (SHORT, "attention", "guide/classify"),
-        "semi-supervised": (CLOTHES, "reconstructions", "guide/classify"),
     },
 }
 
@@ -89,12 +80,13 @@ def train(name, arguments, picture):
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run([TESSERA, "train", name, *arguments, "--quiet", "--force", "--out", run], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    drawn = run / "atoms.png"
-    if picture == "sample":
-        drawn = run.with_suffix(".png")
+    drawn = run.with_suffix(".png")
+    if isinstance(picture, int):  # atoms: all of few, else 20 of so many, evenly spaced
+        chosen = [] if picture <= 40 else ["--atoms", ",".join(str(i * picture // 20) for i in range(20))]
+        subprocess.run([TESSERA, "figure", "atoms", run, *chosen, "--out", drawn], check=True, capture_output=True)
+    elif picture == "sample":
         subprocess.run([TESSERA, "sample", run, "-n", "24", "--out", drawn], check=True, capture_output=True)
-    elif picture != "atoms":
-        drawn = run.with_suffix(".png")
+    else:
         subprocess.run([TESSERA, "figure", picture, run, "--out", drawn], check=True, capture_output=True)
     image = Image.open(drawn).convert("RGB")
     image.thumbnail((WIDE, TALL), Image.LANCZOS)
