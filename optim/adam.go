@@ -26,7 +26,7 @@ type Adam struct {
 	Beta2       float64 `toml:"beta2" want:"in [0,1)" doc:"decay of the running mean of squared gradients"`
 	Epsilon     float64 `toml:"epsilon" want:"> 0" doc:"added to the root to avoid division by zero"`
 	WeightDecay float64 `toml:"weight_decay" want:">= 0" doc:"L2 penalty: weight_decay times the weight is added to its gradient"`
-	Lazy        bool    `toml:"lazy" doc:"leave elements alone whose gradient is 0, for large tables of which a step reads a few rows"`
+	Lazy        bool    `toml:"lazy" optional:"true" doc:"leave elements alone whose gradient is 0, for large tables of which a step reads a few rows"`
 }
 
 func init() {
