@@ -85,7 +85,7 @@ def train(name, arguments, picture):
         chosen = [] if picture <= 40 else ["--atoms", ",".join(str(i * picture // 20) for i in range(20))]
         subprocess.run([TESSERA, "figure", "atoms", run, *chosen, "--out", drawn], check=True, capture_output=True)
     elif picture == "sample":
-        subprocess.run([TESSERA, "sample", run, "-n", "24", "--out", drawn], check=True, capture_output=True)
+        subprocess.run([TESSERA, "sample", run, "--count", "24", "--out", drawn], check=True, capture_output=True)
     else:
         subprocess.run([TESSERA, "figure", picture, run, "--out", drawn], check=True, capture_output=True)
     image = Image.open(drawn).convert("RGB")
@@ -118,8 +118,8 @@ def pages(timed):
     page = ["<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Tessera: gallery</title>",
             "<style>body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:1320px;padding:0 1rem;color:#222;background:#fff}"
             "main{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1.2rem}article{border:1px solid #ddd;border-radius:6px;padding:.8rem;"
-            "display:flex;flex-direction:column;min-width:0}img{max-width:100%;height:200px;object-fit:contain;align-self:center;image-rendering:auto}"
-            "h3{margin:.6rem 0 .2rem;font-size:1rem}p{margin:.2rem 0}pre{background:#f5f5f5;padding:.5rem;font-size:12px;overflow-x:auto;margin:.4rem 0}"
+            "display:flex;flex-direction:column;min-width:0}img{max-width:100%;max-height:200px;object-fit:contain;align-self:center}"
+            "h3{margin:.6rem 0 .2rem;font-size:1rem}p{margin:.2rem 0}pre{background:#f5f5f5;padding:.5rem;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:.4rem 0}"
             "small{color:#666}@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}article{border-color:#444}pre{background:#222}"
             "small{color:#999}a{color:#8bf}}</style>",
             "<h1>Gallery</h1><p>Shipped models after short trainings. <code>tessera list</code> has all of them.</p>"]
