@@ -171,7 +171,7 @@ func (f *imageFile) bounded(length, depth int64) error {
 	case int64(h) > mostDecoded/depth/int64(w):
 		return &Error{Path: f.Name(), Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels of %d bytes", h, w, mostDecoded/depth, depth),
 			Hint: "cut the image into smaller ones, or save it with 8 bits per channel"}
-	case f.format.name == "WebP" && int64(h)*int64(w)>>16 > length: // a byte of no compression means so many pixels
+	case f.format.name == "WebP" && int64(h)*int64(w)>>16 > length: // no compression stores 65,536 pixels in a byte
 		return io.ErrUnexpectedEOF
 	case f.format.name == "BMP" && int64(h)*int64(w)/8 > length: // it is not compressed
 		return io.ErrUnexpectedEOF

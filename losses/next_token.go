@@ -27,7 +27,7 @@ func init() {
 // On implements [Loss]: a head named next.
 func (*NextToken) On() string { return "next" }
 
-// TokenTarget is implemented by losses that compare so many logits for each token with the tokens themselves.
+// TokenTarget is implemented by losses that compare the logits of each token with the tokens themselves.
 type TokenTarget interface{ ComparesTokens() }
 
 // ComparesTokens implements [TokenTarget].
@@ -41,7 +41,7 @@ func (l *NextToken) Reads() Reads {
 	return r
 }
 
-// CheckAgainst implements [AgainstChecker]: so many logits for each token.
+// CheckAgainst implements [AgainstChecker]: the logits of each token.
 func (l *NextToken) CheckAgainst(on, against int) error {
 	switch {
 	case against <= l.Shift:

@@ -111,7 +111,7 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 		}
 		all, classes = append(all, rows.Images), append(classes, rows.Classes)
 	}
-	for i, images := range all { // a file whose classes the training does not define has classes of its own
+	for i, images := range all { // labels of files with different classes have no common meaning
 		if !slices.Equal(classes[i], classes[0]) {
 			all[i] = images.WithLabels(nil)
 		}

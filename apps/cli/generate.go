@@ -7,6 +7,7 @@ import (
 	"tessera"
 	"tessera/apps/show/doc"
 	"tessera/internal/coder"
+	"tessera/internal/numeral"
 )
 
 func init() {
@@ -58,8 +59,14 @@ func (f *generateCommand) Do(cmd *Call) error {
 		printed = text
 		return err
 	}
-	if err := print(); err != nil {
-		return err
+	unknown := 0
+	for _, token := range list {
+		if int(token) >= r.Tokens().Texts() {
+			unknown++
+		}
+	}
+	if unknown > 0 {
+		warn(cmd, fmt.Sprintf("%d of %s of the prompt are not in the vocabulary: the model reads <unknown>", unknown, numeral.Of(begin, "token")))
 	}
 	how := coder.Sampling{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, Seed: f.Seed}
 	err = r.Continue(cmd.Context(), list, f.Count, how, func(token int32) error {
@@ -72,6 +79,9 @@ func (f *generateCommand) Do(cmd *Call) error {
 	case err != nil:
 		return err
 	case !f.JSON:
+		if err := print(); err != nil { // of no drawn token
+			return err
+		}
 		_, err = fmt.Fprintln(cmd.OutOrStdout())
 		return err
 	}

@@ -42,7 +42,12 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	}
 	b.contains("JSON", b.must(0, "generate", "runs/abc", "--prompt", "ab", "-n", "2", "--temperature", "0", "--json").stdout, `"text": "abca"`)
 	b.contains("nearest token", b.must(0, "neighbours", "runs/abc", "a").stdout, "b", "c")
+	b.contains("an unknown token", b.must(0, "generate", "runs/abc", "--prompt", "ax", "-n", "1").stderr, "1 of 2 tokens of the prompt")
 	b.contains("no prompt", b.must(exitUsage, "generate", "runs/abc", "--prompt", "").stderr, "the prompt is empty")
 	b.must(0, "train", "counts", "--quiet")
-	b.contains("another model", b.must(exitUsage, "generate", "runs/counts", "--prompt", "a").stderr, "it continues no texts")
+	other := b.must(exitUsage, "generate", "runs/counts", "--prompt", "a")
+	b.contains("another model", other.stderr, "it continues no texts")
+	if other.stdout != "" {
+		t.Errorf("a model of no language prints %q", other.stdout)
+	}
 }

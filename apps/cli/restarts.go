@@ -28,13 +28,21 @@ func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *conf
 	if t := m.Training(); t.Method != "" {
 		return usagef("--restarts: %s is a %s; the key restarts of a method, if it has one, keeps the best of several fits", m.Name, m.Kind)
 	}
-	kept := link{m, filepath.Clean(cmp.Or(f.Out, train.Place(m.Name)))}
-	between := kept.run + restartsSuffix
-	if _, err := os.Lstat(kept.run); err == nil {
-		if before, err := train.ReadRestarts(kept.run); err != nil || before == nil || len(before.Seeds) != f.Restarts || before.Seeds[0].Seed != m.Train.Seed {
-			return cmp.Or(err, error(outError{kept.run, fmt.Errorf("%s: %w", kept.run, folder.ErrExists)}))
+	place := filepath.Clean(cmp.Or(f.Out, train.Place(m.Name)))
+	between := place + restartsSuffix
+	if _, err := os.Lstat(place); err == nil {
+		before, err := train.ReadRestarts(place)
+		if err != nil || before == nil || len(before.Seeds) != f.Restarts || before.Seeds[0].Seed != m.Train.Seed {
+			return cmp.Or(err, error(outError{place, fmt.Errorf("%s: %w", place, folder.ErrExists)}))
 		}
-		cmd.say("%s is finished", kept.run)
+		best, err := f.model(m.Name, append(slices.Clone(sets), fmt.Sprintf("train.seed=%d", before.Seeds[before.Least()].Seed))...)
+		if err != nil {
+			return err
+		}
+		if err := (link{best, place}).same(); err != nil {
+			return err
+		}
+		cmd.say("%s is finished", place)
 		return os.RemoveAll(between) // killed before it was removed
 	}
 	of := train.Restarts{Split: data.ValidationSplit}
@@ -77,13 +85,13 @@ func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *conf
 	if err := train.KeepRestarts(links[least].run, of); err != nil {
 		return err
 	}
-	if err := os.Rename(links[least].run, kept.run); err != nil {
-		return outError{kept.run, err}
+	if err := os.Rename(links[least].run, place); err != nil {
+		return outError{place, err}
 	}
 	if err := os.RemoveAll(between); err != nil {
 		return err
 	}
-	r, err := tessera.Open(kept.run, options)
+	r, err := tessera.Open(place, options)
 	if err != nil {
 		return err
 	}

@@ -43,6 +43,7 @@ func TestRestartsKeepTheBestSeed(t *testing.T) {
 	}
 	b.contains("a finished run", b.must(0, command...).stderr, "runs/first is finished")
 	b.contains("another number of seeds", b.must(2, "train", "first", "--restarts", "2", "--seed", "3").stderr, "runs/first")
+	b.contains("other settings", b.must(2, append(command, "--set", "train.batch=16")...).stderr, "runs/first", "train.batch")
 	b.must(0, "report", "runs/first", "-o", "page.html")
 	b.contains("the page", b.read("page.html"), "best of 3 seeds")
 	b.write("runs/first/restarts.json", strings.Replace(b.read("runs/first/restarts.json"), `"seed":4`, `"seed":7`, 1))

@@ -16,7 +16,7 @@ import (
 // Sampling says how the next token is drawn from the softmax of the logits.
 type Sampling struct {
 	Temperature float64 // divides the logits; 0 takes the most probable token
-	TopK        int     // only the so many most probable tokens; 0 for all
+	TopK        int     // the number of the most probable tokens among which it draws; 0 for all
 	TopP        float64 // only the most probable tokens whose probabilities add up to it; 0 or 1 for all
 	Seed        uint64
 }

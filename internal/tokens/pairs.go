@@ -120,7 +120,7 @@ func (q *queue) Pop() any {
 	return last
 }
 
-// mergesOf returns at most so many merges of byte-pair encoding for pieces of texts with their numbers of occurrences: each is the most frequent
+// mergesOf returns the first merges, at most `most`, of byte-pair encoding for pieces of texts with their numbers of occurrences: each is the most frequent
 // pair of neighbours after those before it; of equally frequent ones that of the smallest numbers. Pairs that occur once are not merged.
 //
 // Source: R. Sennrich, B. Haddow, A. Birch, Neural machine translation of rare words with subword units, ACL 2016.

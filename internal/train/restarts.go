@@ -112,5 +112,5 @@ func manyOptima(run string) []Finding {
 	if failed {
 		problem += ", and trainings diverged"
 	}
-	return []Finding{{problem, "a few units to spare: a part without a unit of its own is what most poor optima lack"}}
+	return []Finding{{problem, "train with a few more units: most poor optima lack a unit for one of the parts"}}
 }

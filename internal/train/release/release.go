@@ -202,7 +202,7 @@ func at(from, file string) string {
 	return filepath.Join(from, file)
 }
 
-// read returns a file of a release of at most so many bytes.
+// read returns a file of a release. It is an error if the file has more than `most` bytes.
 func read(ctx context.Context, from, file string, most int64) ([]byte, error) {
 	place := at(from, file)
 	var body io.ReadCloser
