@@ -103,7 +103,7 @@ func (f *factors) loadSparse() error {
 	if err := s.accepted(&f.Base); err != nil {
 		return err
 	}
-	f.set(s.sum(math.Abs) / float64(f.n) / float64(f.pixels))
+	f.set(s.sum(math.Abs)/float64(f.n)/float64(f.pixels), s.most())
 	s.by = f.power()
 	f.squares = s.sum(func(v float64) float64 { return v * v })
 	f.low = f.lowEntries()

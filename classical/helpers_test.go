@@ -181,6 +181,9 @@ func mixed(n int) Matrix {
 		}
 		x[i*p+3] = 0
 	}
+	for i, v := range x {
+		x[i] = min(v/4, 1) // images of [0,1] are fitted in their own unit
+	}
 	clear(x[4*p : 5*p])
 	copy(x[9*p:10*p], x[8*p:9*p])
 	return Matrix{x, p}

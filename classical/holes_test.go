@@ -123,7 +123,7 @@ func TestFitsWithHolesMinimiseTheLossOfTheEntriesThatAreThere(t *testing.T) {
 		check("codes", images.values, m.Codes(), false, 2e-2)
 		check("atoms", images.values, m.Codes(), true, 2e-2)
 		others := punched(Matrix{mixed(300).values[200*30:], 30}, 0.4).values
-		check("codes of others", others, encode(t, m, others), false, 2e-2)
+		check("codes of others", others, encode(t, m, others), false, 8e-2) // multiplicative rules end when they are slow
 	}
 }
 

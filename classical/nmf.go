@@ -48,7 +48,7 @@ type NMF struct {
 	Solver       string  `toml:"solver" oneof:"hals mu" doc:"hals: coordinate descent, four sweeps per iteration; mu: multiplicative rules"`
 	Loss         string  `toml:"loss" oneof:"euclidean kl itakura_saito beta" doc:"objective that is minimised; all but euclidean need solver = \"mu\""`
 	Beta         float64 `toml:"beta" doc:"with loss = \"beta\": the exponent of the divergence"`
-	Floor        float64 `toml:"floor" want:"> 0" doc:"for exponents <= 0, such as itakura_saito: smaller values count as this value, because the divergence is infinite at 0; the default, 1/255, stands for 2/255 of a mean that is less than 1/64 or greater than 1"`
+	Floor        float64 `toml:"floor" want:"> 0" doc:"for exponents <= 0, such as itakura_saito: smaller values count as this value, because the divergence is infinite at 0; the default stands for 1/255 of the largest value, or 2/255 of the mean where that is less than 1/64 of it"`
 	L1Codes      float64 `toml:"l1_codes" want:">= 0" doc:"weight of the L1 norm of the codes"`
 	L2Codes      float64 `toml:"l2_codes" want:">= 0" doc:"weight of half the squared norm of the codes"`
 	L1Atoms      float64 `toml:"l1_atoms" want:">= 0" doc:"weight of the L1 norm of the atoms"`

@@ -8,15 +8,15 @@ import (
 )
 
 // unit is the unit in which a factorisation computes. Its rules have absolute constants, such as [tiny], and float32
-// holds the squares only of values of ordinary size. Let m be the mean magnitude of the fitted samples. If m is outside of
-// [1/64, 1], the samples are multiplied during the fit by 2^s, where s is the whole number nearest to log2(1/(2m)), so that
-// their mean magnitude is about 1/2. Samples within these bounds are not changed.
+// holds the squares only of values of ordinary size. The size of the fitted samples is their largest magnitude, or, if their
+// mean magnitude is less than 1/64 of it, twice the mean. The samples are multiplied during the fit by 2^s, where s is the
+// whole number nearest to -log2 of the size: images of [0,1] are not changed.
 //
 // A product with 2^s is exact. A fit of samples times a power of two therefore has the same bits, and a fit of samples times
 // another number differs by rounding. The first atoms and codes, which some methods compute from the mean, are those of
-// samples with a mean magnitude of exactly 1/2.
+// samples of size 1.
 type unit struct {
-	mean  float64 // m; 0 if it is within the bounds, or if the samples are not scaled
+	size  float64 // 0 if the samples are not scaled
 	fixed bool    // the settings have weights in the units of the samples, which are therefore not scaled
 	// carried reports whether the atoms have the unit of the samples, and the codes none; else the codes have it.
 	carried bool
@@ -24,33 +24,36 @@ type unit struct {
 }
 
 const (
-	leastMean     = 1.0 / 64
-	mostMean      = 1.0
-	usualMean     = 0.5
-	magnitudeName = "magnitude" // number that is saved if it is not 0
+	leastMean = 1.0 / 64
+	sizeName  = "size" // number that is saved if it is not 0
 )
 
 // measure sets the unit to that for samples x, in which missing entries are NaN.
 func (u *unit) measure(x []float32) {
-	sum, count := 0.0, 0
+	sum, most, count := 0.0, 0.0, 0
 	for _, v := range x {
 		if v == v {
 			sum += math.Abs(float64(v))
+			most = max(most, math.Abs(float64(v)))
 			count++
 		}
 	}
-	u.set(sum / float64(max(count, 1)))
+	u.set(sum/float64(max(count, 1)), most)
 }
 
-// set sets the unit to that for samples with this mean magnitude.
-func (u *unit) set(mean float64) {
-	if u.mean = mean; u.fixed || !(mean > 0) || mean >= leastMean && mean <= mostMean || !finite(mean) {
-		u.mean = 0
+// set sets the unit to that for samples with this mean magnitude and this largest one.
+func (u *unit) set(mean, most float64) {
+	u.size = most
+	if mean < leastMean*most {
+		u.size = 2 * mean
+	}
+	if u.fixed || u.size == 1 || !(u.size > 0) || !finite(u.size) {
+		u.size = 0
 	}
 }
 
 // scaled reports whether samples are scaled.
-func (u *unit) scaled() bool { return u.mean != 0 }
+func (u *unit) scaled() bool { return u.size != 0 }
 
 // power returns 2^s.
 func (u *unit) power() float32 {
@@ -58,28 +61,28 @@ func (u *unit) power() float32 {
 		return 1
 	}
 	const most = 120 // 2^s and its inverse are float32
-	s := math.Round(math.Log2(usualMean / u.mean))
+	s := math.Round(-math.Log2(u.size))
 	return float32(math.Exp2(min(max(s, -most), most)))
 }
 
-// rest returns the factor, near 1, between scaled samples and samples with a mean magnitude of 1/2.
+// rest returns the factor, near 1, between scaled samples and samples of size 1.
 func (u *unit) rest() float64 {
 	if !u.scaled() {
 		return 1
 	}
-	return usualMean / (u.mean * float64(u.power()))
+	return 1 / (u.size * float64(u.power()))
 }
 
-// keep keeps the mean if samples are scaled.
+// keep keeps the size if samples are scaled.
 func (u *unit) keep(k *Kept) {
 	if k.Restores {
-		u.set(k.state.Numbers[magnitudeName])
+		u.size = k.state.Numbers[sizeName]
 	} else if u.scaled() {
-		k.Number(magnitudeName, &u.mean)
+		k.Number(sizeName, &u.size)
 	}
 }
 
-// named returns the name of a tensor, which differs if samples are scaled: a state without the mean is then refused.
+// named returns the name of a tensor, which differs if samples are scaled: a state without the size is then refused.
 func (u *unit) named(tensor string) string {
 	if u.scaled() {
 		return tensor + " of scaled samples"

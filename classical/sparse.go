@@ -98,6 +98,17 @@ func (s *sparse) sum(f func(v float64) float64) float64 {
 	})
 }
 
+// most returns the largest magnitude.
+func (s *sparse) most() (most float64) {
+	for i := range s.n {
+		_, values := s.images.Entries(i)
+		for _, v := range values {
+			most = max(most, math.Abs(float64(v)))
+		}
+	}
+	return most
+}
+
 // columnGroups is the number of ranges of columns that are computed concurrently.
 const columnGroups = 16
 

@@ -500,21 +500,13 @@ func (t baselineTrial) keepsSettings() error {
 	return differ("the samples afterwards", values, t.values)
 }
 
-// scaled compares a fit to samples with a mean of 1/2 with fits to these samples times powers of ten: reconstructions are
-// multiplied by the same number, and atoms of length 1 are equal.
+// scaled compares a fit with fits to the samples times powers of ten: reconstructions are multiplied by the same number, and
+// atoms of length 1 are equal.
 func (t baselineTrial) scaled() error {
 	const tolerance = 1e-3
 	if t.declared.Absolute || t.small {
 		return nil
 	}
-	sum, count := 0.0, 0.0
-	for _, v := range t.values {
-		if v == v {
-			sum += float64(v)
-			count++
-		}
-	}
-	t.values = multiplied(t.values, count/2/sum)
 	want, err := t.fit(context.Background())
 	if err != nil {
 		return err
