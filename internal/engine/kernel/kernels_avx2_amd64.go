@@ -4,6 +4,285 @@
 
 package kernel
 
+//go:noescape
+func tile32_avx2_1x1(t *byte)
+
+//go:noescape
+func tile32_avx2_1x2(t *byte)
+
+//go:noescape
+func tile32_avx2_2x1(t *byte)
+
+//go:noescape
+func tile32_avx2_2x2(t *byte)
+
+//go:noescape
+func tile32_avx2_3x1(t *byte)
+
+//go:noescape
+func tile32_avx2_3x2(t *byte)
+
+//go:noescape
+func tile32_avx2_4x1(t *byte)
+
+//go:noescape
+func tile32_avx2_4x2(t *byte)
+
+//go:noescape
+func tile32_avx2_5x1(t *byte)
+
+//go:noescape
+func tile32_avx2_5x2(t *byte)
+
+//go:noescape
+func tile32_avx2_6x1(t *byte)
+
+//go:noescape
+func tile32_avx2_6x2(t *byte)
+
+//go:noescape
+func tile64_avx2_1x1(t *byte)
+
+//go:noescape
+func tile64_avx2_1x2(t *byte)
+
+//go:noescape
+func tile64_avx2_2x1(t *byte)
+
+//go:noescape
+func tile64_avx2_2x2(t *byte)
+
+//go:noescape
+func tile64_avx2_3x1(t *byte)
+
+//go:noescape
+func tile64_avx2_3x2(t *byte)
+
+//go:noescape
+func tile64_avx2_4x1(t *byte)
+
+//go:noescape
+func tile64_avx2_4x2(t *byte)
+
+//go:noescape
+func tile64_avx2_5x1(t *byte)
+
+//go:noescape
+func tile64_avx2_5x2(t *byte)
+
+//go:noescape
+func tile64_avx2_6x1(t *byte)
+
+//go:noescape
+func tile64_avx2_6x2(t *byte)
+
+//go:noescape
+func packRows_avx2_1(dst *byte, src *byte, rows int, step int, last int)
+
+//go:noescape
+func packRows_avx2_2(dst *byte, src *byte, rows int, step int, last int)
+
+//go:noescape
+func transpose32_avx2(dst *byte, src *byte, dstStep int, srcStep int, blocks int)
+
+//go:noescape
+func transpose64_avx2(dst *byte, src *byte, dstStep int, srcStep int, blocks int)
+
+//go:noescape
+func add_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func sub_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func mul_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func div_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func max_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func min_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func addScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func scalarSub_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func mulScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func divScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func scalarDiv_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func maxScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func minScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func fill_avx2(dst []float32, s float32)
+
+//go:noescape
+func neg_avx2(dst []float32, a []float32)
+
+//go:noescape
+func abs_avx2(dst []float32, a []float32)
+
+//go:noescape
+func sign_avx2(dst []float32, a []float32)
+
+//go:noescape
+func square_avx2(dst []float32, a []float32)
+
+//go:noescape
+func cube_avx2(dst []float32, a []float32)
+
+//go:noescape
+func sqrt_avx2(dst []float32, a []float32)
+
+//go:noescape
+func reciprocal_avx2(dst []float32, a []float32)
+
+//go:noescape
+func invSqrt_avx2(dst []float32, a []float32)
+
+//go:noescape
+func gt_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func gtScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func gte_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func gteScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func lt_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func ltScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func lte_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func lteScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func eq_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func eqScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func ne_avx2(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func neScalar_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func exp_avx2(dst []float32, a []float32)
+
+//go:noescape
+func expm1_avx2(dst []float32, a []float32)
+
+//go:noescape
+func log_avx2(dst []float32, a []float32)
+
+//go:noescape
+func log1p_avx2(dst []float32, a []float32)
+
+//go:noescape
+func sigmoid_avx2(dst []float32, a []float32)
+
+//go:noescape
+func tanh_avx2(dst []float32, a []float32)
+
+//go:noescape
+func softplus_avx2(dst []float32, a []float32)
+
+//go:noescape
+func expRounded_avx2(dst []float32, a []float32)
+
+//go:noescape
+func normalCDF_avx2(dst []float32, a []float32)
+
+//go:noescape
+func normalPDF_avx2(dst []float32, a []float32)
+
+//go:noescape
+func addScaled_avx2(dst []float32, a []float32, b []float32, s float32)
+
+//go:noescape
+func mulAdd_avx2(dst []float32, a []float32, b []float32, c []float32)
+
+//go:noescape
+func clamp_avx2(dst []float32, a []float32, s float32, t float32)
+
+//go:noescape
+func leakyReLU_avx2(dst []float32, a []float32, s float32)
+
+//go:noescape
+func leakyReLUGrad_avx2(dst []float32, a []float32, b []float32, s float32)
+
+//go:noescape
+func sum_avx2(a []float32) float32
+
+//go:noescape
+func sumAbs_avx2(a []float32) float32
+
+//go:noescape
+func sumSquares_avx2(a []float32) float32
+
+//go:noescape
+func dot_avx2(a []float32, b []float32) float32
+
+//go:noescape
+func squaredDistance_avx2(a []float32, b []float32) float32
+
+//go:noescape
+func maximum_avx2(a []float32) float32
+
+//go:noescape
+func fromBytes_avx2(dst []float32, src []byte)
+
+//go:noescape
+func sgd_avx2(w []float32, g []float32, lr float32, decay float32)
+
+//go:noescape
+func sgdMomentum_avx2(w []float32, g []float32, buf []float32, lr float32, momentum float32, decay float32, own float32, buffered float32)
+
+//go:noescape
+func adam_avx2(w []float32, g []float32, m []float32, v []float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, step float32, scale float32, eps float32, decay float32)
+
+//go:noescape
+func adamW_avx2(w []float32, g []float32, m []float32, v []float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, step float32, scale float32, eps float32, keep float32)
+
+//go:noescape
+func adadelta_avx2(w []float32, g []float32, sq []float32, acc []float32, lr float32, rho float32, rest float32, eps float32, decay float32)
+
+//go:noescape
+func adagrad_avx2(w []float32, g []float32, sum []float32, lr float32, eps float32, decay float32)
+
+//go:noescape
+func rmsProp_avx2(w []float32, g []float32, sq []float32, lr float32, alpha float32, rest float32, eps float32, decay float32)
+
+//go:noescape
+func rmsPropMomentum_avx2(w []float32, g []float32, sq []float32, buf []float32, lr float32, alpha float32, rest float32, eps float32, decay float32, momentum float32)
+
+//go:noescape
+func peak_avx2(rounds int)
+
 // assignAVX2 replaces the kernels that there are for this instruction set.
 func assignAVX2(s *Set[float32]) {
 	s.Add = add_avx2

@@ -4,6 +4,354 @@
 
 package kernel
 
+//go:noescape
+func tile32_avx512_1x1(t *byte)
+
+//go:noescape
+func tile32_avx512_1x2(t *byte)
+
+//go:noescape
+func tile32_avx512_2x1(t *byte)
+
+//go:noescape
+func tile32_avx512_2x2(t *byte)
+
+//go:noescape
+func tile32_avx512_3x1(t *byte)
+
+//go:noescape
+func tile32_avx512_3x2(t *byte)
+
+//go:noescape
+func tile32_avx512_4x1(t *byte)
+
+//go:noescape
+func tile32_avx512_4x2(t *byte)
+
+//go:noescape
+func tile32_avx512_5x1(t *byte)
+
+//go:noescape
+func tile32_avx512_5x2(t *byte)
+
+//go:noescape
+func tile32_avx512_6x1(t *byte)
+
+//go:noescape
+func tile32_avx512_6x2(t *byte)
+
+//go:noescape
+func tile32_avx512_7x1(t *byte)
+
+//go:noescape
+func tile32_avx512_7x2(t *byte)
+
+//go:noescape
+func tile32_avx512_8x1(t *byte)
+
+//go:noescape
+func tile32_avx512_8x2(t *byte)
+
+//go:noescape
+func tile32_avx512_9x1(t *byte)
+
+//go:noescape
+func tile32_avx512_9x2(t *byte)
+
+//go:noescape
+func tile32_avx512_10x1(t *byte)
+
+//go:noescape
+func tile32_avx512_10x2(t *byte)
+
+//go:noescape
+func tile32_avx512_11x1(t *byte)
+
+//go:noescape
+func tile32_avx512_11x2(t *byte)
+
+//go:noescape
+func tile32_avx512_12x1(t *byte)
+
+//go:noescape
+func tile32_avx512_12x2(t *byte)
+
+//go:noescape
+func tile64_avx512_1x1(t *byte)
+
+//go:noescape
+func tile64_avx512_1x2(t *byte)
+
+//go:noescape
+func tile64_avx512_2x1(t *byte)
+
+//go:noescape
+func tile64_avx512_2x2(t *byte)
+
+//go:noescape
+func tile64_avx512_3x1(t *byte)
+
+//go:noescape
+func tile64_avx512_3x2(t *byte)
+
+//go:noescape
+func tile64_avx512_4x1(t *byte)
+
+//go:noescape
+func tile64_avx512_4x2(t *byte)
+
+//go:noescape
+func tile64_avx512_5x1(t *byte)
+
+//go:noescape
+func tile64_avx512_5x2(t *byte)
+
+//go:noescape
+func tile64_avx512_6x1(t *byte)
+
+//go:noescape
+func tile64_avx512_6x2(t *byte)
+
+//go:noescape
+func tile64_avx512_7x1(t *byte)
+
+//go:noescape
+func tile64_avx512_7x2(t *byte)
+
+//go:noescape
+func tile64_avx512_8x1(t *byte)
+
+//go:noescape
+func tile64_avx512_8x2(t *byte)
+
+//go:noescape
+func tile64_avx512_9x1(t *byte)
+
+//go:noescape
+func tile64_avx512_9x2(t *byte)
+
+//go:noescape
+func tile64_avx512_10x1(t *byte)
+
+//go:noescape
+func tile64_avx512_10x2(t *byte)
+
+//go:noescape
+func tile64_avx512_11x1(t *byte)
+
+//go:noescape
+func tile64_avx512_11x2(t *byte)
+
+//go:noescape
+func tile64_avx512_12x1(t *byte)
+
+//go:noescape
+func tile64_avx512_12x2(t *byte)
+
+//go:noescape
+func packRows_avx512_1(dst *byte, src *byte, rows int, step int, last int)
+
+//go:noescape
+func packRows_avx512_2(dst *byte, src *byte, rows int, step int, last int)
+
+//go:noescape
+func add_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func sub_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func mul_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func div_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func max_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func min_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func addScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func scalarSub_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func mulScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func divScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func scalarDiv_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func maxScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func minScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func fill_avx512(dst []float32, s float32)
+
+//go:noescape
+func neg_avx512(dst []float32, a []float32)
+
+//go:noescape
+func abs_avx512(dst []float32, a []float32)
+
+//go:noescape
+func sign_avx512(dst []float32, a []float32)
+
+//go:noescape
+func square_avx512(dst []float32, a []float32)
+
+//go:noescape
+func cube_avx512(dst []float32, a []float32)
+
+//go:noescape
+func sqrt_avx512(dst []float32, a []float32)
+
+//go:noescape
+func reciprocal_avx512(dst []float32, a []float32)
+
+//go:noescape
+func invSqrt_avx512(dst []float32, a []float32)
+
+//go:noescape
+func gt_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func gtScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func gte_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func gteScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func lt_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func ltScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func lte_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func lteScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func eq_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func eqScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func ne_avx512(dst []float32, a []float32, b []float32)
+
+//go:noescape
+func neScalar_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func exp_avx512(dst []float32, a []float32)
+
+//go:noescape
+func expm1_avx512(dst []float32, a []float32)
+
+//go:noescape
+func log_avx512(dst []float32, a []float32)
+
+//go:noescape
+func log1p_avx512(dst []float32, a []float32)
+
+//go:noescape
+func sigmoid_avx512(dst []float32, a []float32)
+
+//go:noescape
+func tanh_avx512(dst []float32, a []float32)
+
+//go:noescape
+func softplus_avx512(dst []float32, a []float32)
+
+//go:noescape
+func expRounded_avx512(dst []float32, a []float32)
+
+//go:noescape
+func normalCDF_avx512(dst []float32, a []float32)
+
+//go:noescape
+func normalPDF_avx512(dst []float32, a []float32)
+
+//go:noescape
+func addScaled_avx512(dst []float32, a []float32, b []float32, s float32)
+
+//go:noescape
+func mulAdd_avx512(dst []float32, a []float32, b []float32, c []float32)
+
+//go:noescape
+func clamp_avx512(dst []float32, a []float32, s float32, t float32)
+
+//go:noescape
+func leakyReLU_avx512(dst []float32, a []float32, s float32)
+
+//go:noescape
+func leakyReLUGrad_avx512(dst []float32, a []float32, b []float32, s float32)
+
+//go:noescape
+func sum_avx512(a []float32) float32
+
+//go:noescape
+func sumAbs_avx512(a []float32) float32
+
+//go:noescape
+func sumSquares_avx512(a []float32) float32
+
+//go:noescape
+func dot_avx512(a []float32, b []float32) float32
+
+//go:noescape
+func squaredDistance_avx512(a []float32, b []float32) float32
+
+//go:noescape
+func maximum_avx512(a []float32) float32
+
+//go:noescape
+func fromBytes_avx512(dst []float32, src []byte)
+
+//go:noescape
+func sgd_avx512(w []float32, g []float32, lr float32, decay float32)
+
+//go:noescape
+func sgdMomentum_avx512(w []float32, g []float32, buf []float32, lr float32, momentum float32, decay float32, own float32, buffered float32)
+
+//go:noescape
+func adam_avx512(w []float32, g []float32, m []float32, v []float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, step float32, scale float32, eps float32, decay float32)
+
+//go:noescape
+func adamW_avx512(w []float32, g []float32, m []float32, v []float32, beta1 float32, rest1 float32, beta2 float32, rest2 float32, step float32, scale float32, eps float32, keep float32)
+
+//go:noescape
+func adadelta_avx512(w []float32, g []float32, sq []float32, acc []float32, lr float32, rho float32, rest float32, eps float32, decay float32)
+
+//go:noescape
+func adagrad_avx512(w []float32, g []float32, sum []float32, lr float32, eps float32, decay float32)
+
+//go:noescape
+func rmsProp_avx512(w []float32, g []float32, sq []float32, lr float32, alpha float32, rest float32, eps float32, decay float32)
+
+//go:noescape
+func rmsPropMomentum_avx512(w []float32, g []float32, sq []float32, buf []float32, lr float32, alpha float32, rest float32, eps float32, decay float32, momentum float32)
+
+//go:noescape
+func peak_avx512(rounds int)
+
+//go:noescape
+func choose_avx512(dst []float32, lanes *[36]uint64, bound uint64, below float32, above float32)
+
 // assignAVX512 replaces the kernels that there are for this instruction set.
 func assignAVX512(s *Set[float32]) {
 	s.Add = add_avx512

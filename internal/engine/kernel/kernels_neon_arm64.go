@@ -4,6 +4,294 @@
 
 package kernel
 
+//go:noescape
+func tile32_neon_1x1(t *byte)
+
+//go:noescape
+func tile32_neon_1x2(t *byte)
+
+//go:noescape
+func tile32_neon_1x3(t *byte)
+
+//go:noescape
+func tile32_neon_2x1(t *byte)
+
+//go:noescape
+func tile32_neon_2x2(t *byte)
+
+//go:noescape
+func tile32_neon_2x3(t *byte)
+
+//go:noescape
+func tile32_neon_4x1(t *byte)
+
+//go:noescape
+func tile32_neon_4x2(t *byte)
+
+//go:noescape
+func tile32_neon_4x3(t *byte)
+
+//go:noescape
+func tile32_neon_8x1(t *byte)
+
+//go:noescape
+func tile32_neon_8x2(t *byte)
+
+//go:noescape
+func tile32_neon_8x3(t *byte)
+
+//go:noescape
+func tile64_neon_1x1(t *byte)
+
+//go:noescape
+func tile64_neon_1x2(t *byte)
+
+//go:noescape
+func tile64_neon_1x3(t *byte)
+
+//go:noescape
+func tile64_neon_2x1(t *byte)
+
+//go:noescape
+func tile64_neon_2x2(t *byte)
+
+//go:noescape
+func tile64_neon_2x3(t *byte)
+
+//go:noescape
+func tile64_neon_4x1(t *byte)
+
+//go:noescape
+func tile64_neon_4x2(t *byte)
+
+//go:noescape
+func tile64_neon_4x3(t *byte)
+
+//go:noescape
+func tile64_neon_8x1(t *byte)
+
+//go:noescape
+func tile64_neon_8x2(t *byte)
+
+//go:noescape
+func tile64_neon_8x3(t *byte)
+
+//go:noescape
+func packRows_neon_1(dst, src *byte, rows, step, last int)
+
+//go:noescape
+func packRows_neon_2(dst, src *byte, rows, step, last int)
+
+//go:noescape
+func packRows_neon_3(dst, src *byte, rows, step, last int)
+
+//go:noescape
+func packRows_neon_4(dst, src *byte, rows, step, last int)
+
+//go:noescape
+func transpose32_neon(dst, src *byte, dstStep, srcStep, blocks int)
+
+//go:noescape
+func transpose64_neon(dst, src *byte, dstStep, srcStep, blocks int)
+
+//go:noescape
+func add_neon(dst, a, b []float32)
+
+//go:noescape
+func sub_neon(dst, a, b []float32)
+
+//go:noescape
+func mul_neon(dst, a, b []float32)
+
+//go:noescape
+func div_neon(dst, a, b []float32)
+
+//go:noescape
+func max_neon(dst, a, b []float32)
+
+//go:noescape
+func min_neon(dst, a, b []float32)
+
+//go:noescape
+func addScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func scalarSub_neon(dst, a []float32, s float32)
+
+//go:noescape
+func mulScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func divScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func scalarDiv_neon(dst, a []float32, s float32)
+
+//go:noescape
+func maxScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func minScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func fill_neon(dst []float32, s float32)
+
+//go:noescape
+func neg_neon(dst, a []float32)
+
+//go:noescape
+func abs_neon(dst, a []float32)
+
+//go:noescape
+func sign_neon(dst, a []float32)
+
+//go:noescape
+func square_neon(dst, a []float32)
+
+//go:noescape
+func cube_neon(dst, a []float32)
+
+//go:noescape
+func sqrt_neon(dst, a []float32)
+
+//go:noescape
+func reciprocal_neon(dst, a []float32)
+
+//go:noescape
+func invSqrt_neon(dst, a []float32)
+
+//go:noescape
+func gt_neon(dst, a, b []float32)
+
+//go:noescape
+func gtScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func gte_neon(dst, a, b []float32)
+
+//go:noescape
+func gteScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func lt_neon(dst, a, b []float32)
+
+//go:noescape
+func ltScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func lte_neon(dst, a, b []float32)
+
+//go:noescape
+func lteScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func eq_neon(dst, a, b []float32)
+
+//go:noescape
+func eqScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func ne_neon(dst, a, b []float32)
+
+//go:noescape
+func neScalar_neon(dst, a []float32, s float32)
+
+//go:noescape
+func exp_neon(dst, a []float32)
+
+//go:noescape
+func expm1_neon(dst, a []float32)
+
+//go:noescape
+func log_neon(dst, a []float32)
+
+//go:noescape
+func log1p_neon(dst, a []float32)
+
+//go:noescape
+func sigmoid_neon(dst, a []float32)
+
+//go:noescape
+func tanh_neon(dst, a []float32)
+
+//go:noescape
+func softplus_neon(dst, a []float32)
+
+//go:noescape
+func expRounded_neon(dst, a []float32)
+
+//go:noescape
+func normalCDF_neon(dst, a []float32)
+
+//go:noescape
+func normalPDF_neon(dst, a []float32)
+
+//go:noescape
+func addScaled_neon(dst, a, b []float32, s float32)
+
+//go:noescape
+func mulAdd_neon(dst, a, b, c []float32)
+
+//go:noescape
+func clamp_neon(dst, a []float32, s, t float32)
+
+//go:noescape
+func leakyReLU_neon(dst, a []float32, s float32)
+
+//go:noescape
+func leakyReLUGrad_neon(dst, a, b []float32, s float32)
+
+//go:noescape
+func sum_neon(a []float32) float32
+
+//go:noescape
+func sumAbs_neon(a []float32) float32
+
+//go:noescape
+func sumSquares_neon(a []float32) float32
+
+//go:noescape
+func dot_neon(a, b []float32) float32
+
+//go:noescape
+func squaredDistance_neon(a, b []float32) float32
+
+//go:noescape
+func maximum_neon(a []float32) float32
+
+//go:noescape
+func fromBytes_neon(dst []float32, src []byte)
+
+//go:noescape
+func sgd_neon(w, g []float32, lr, decay float32)
+
+//go:noescape
+func sgdMomentum_neon(w, g, buf []float32, lr, momentum, decay, own, buffered float32)
+
+//go:noescape
+func adam_neon(w, g, m, v []float32, beta1, rest1, beta2, rest2, step, scale, eps, decay float32)
+
+//go:noescape
+func adamW_neon(w, g, m, v []float32, beta1, rest1, beta2, rest2, step, scale, eps, keep float32)
+
+//go:noescape
+func adadelta_neon(w, g, sq, acc []float32, lr, rho, rest, eps, decay float32)
+
+//go:noescape
+func adagrad_neon(w, g, sum []float32, lr, eps, decay float32)
+
+//go:noescape
+func rmsProp_neon(w, g, sq []float32, lr, alpha, rest, eps, decay float32)
+
+//go:noescape
+func rmsPropMomentum_neon(w, g, sq, buf []float32, lr, alpha, rest, eps, decay, momentum float32)
+
+//go:noescape
+func peak_neon(rounds int)
+
+//go:noescape
+func choose_neon(dst []float32, lanes *[36]uint64, bound uint64, below, above float32)
+
 // assignNEON replaces the kernels that there are for this instruction set.
 func assignNEON(s *Set[float32]) {
 	s.Add = add_neon

@@ -9,14 +9,20 @@ import (
 
 // tiles contains the micro-kernels of an instruction set. multiply[rows][vectors] computes a tile of that size.
 type tiles[T Float] struct {
-	rows      int  // rows of the largest tile
-	lanes     int  // elements of a vector
-	vectors   int  // vectors of the columns of the largest tile
-	side      int  // rows and columns of a block that transpose turns
-	whole     bool // there are only tiles of whole vectors, and not of every number of rows
-	pack      bool // the tiles read panels of A, in which the elements of a column are contiguous
-	multiply  [13][4]func(t *byte)
-	packRows  [5]func(dst, src *byte, rows, step, last int) // indexed by the number of vectors
+	rows     int                  // rows of the largest tile
+	lanes    int                  // elements of a vector
+	vectors  int                  // vectors of the columns of the largest tile
+	side     int                  // rows and columns of a block that transpose turns
+	whole    bool                 // there are only tiles of whole vectors, and not of every number of rows
+	pack     bool                 // the tiles read panels of A, in which the elements of a column are contiguous
+	multiply [13][4]func(t *byte) // t points to a tile
+
+	// packRows, by the number of vectors, copies rows (at least 1), which start every step bytes. Of the last vector, last units of 4
+	// bytes are read and the others become 0.
+	packRows [5]func(dst, src *byte, rows, step, last int)
+
+	// transpose reads side lines of side x blocks elements, which start every srcStep bytes, and writes them as columns: side elements
+	// every dstStep bytes. blocks is at least 1.
 	transpose func(dst, src *byte, dstStep, srcStep, blocks int)
 }
 

@@ -34,8 +34,7 @@ func (k elementwise) emit(a *asm) {
 	if k.scalars > 0 {
 		signature += ", " + strings.Join(numbers, ", ") + " float32"
 	}
-	name := a.kernelName(k.field)
-	a.function(name, signature+")", fmt.Sprintf("%s is %s of [Set].", name, k.field))
+	a.function(a.kernelName(k.field), signature+")")
 	var s []vec
 	for _, n := range numbers {
 		s = append(s, a.scalar(n))

@@ -57,8 +57,7 @@ type gemm struct {
 
 func (g *gemm) emit() {
 	name := fmt.Sprintf("tile%s_%s_%dx%d", g.precision.name, g.isa.name, g.rows, g.vectors)
-	g.function(name, "func(t *byte)",
-		fmt.Sprintf("%s computes a tile of %d rows and %d vectors of columns; t points to a tile.", name, g.rows, g.vectors))
+	g.function(name, "func(t *byte)")
 	g.args = g.GP64()
 	g.MOVQ(operand.NewParamAddr("t", 0), g.args)
 	g.clear()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 
@@ -25,10 +26,11 @@ var families = []struct {
 	{"random", emitRandom, []isa{avx512}, neonRandom}, // AVX2 has no product of 64-bit integers
 }
 
-// generate returns the contents of the generated files by name.
+// generate returns the contents of the generated files by name: the assembly of each family, and one Go file for each instruction set.
 func generate() (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, set := range []isa{avx2, avx512} {
+		var declarations []byte
 		for _, family := range families {
 			if !slices.Contains(family.sets, set) {
 				continue
@@ -36,43 +38,49 @@ func generate() (map[string][]byte, error) {
 			a := newX86(set)
 			family.x86(a)
 			base := fmt.Sprintf("%s_%s_amd64", family.name, set.name)
-			if err := compile(a.Context, base, files); err != nil {
+			text, stubs, err := compile(a.Context)
+			if err != nil {
 				return nil, fmt.Errorf("%s: %w", base, err)
 			}
+			files[base+".s"], declarations = text, append(declarations, stubs...)
 		}
-		text, err := table(newX86(set))
-		if err != nil {
-			return nil, fmt.Errorf("table of %s: %w", set.name, err)
+		if err := addTable(files, set, "amd64", declarations, newX86(set).tiles); err != nil {
+			return nil, err
 		}
-		files["kernels_"+set.name+"_amd64.go"] = text
 	}
+	var declarations []byte
+	set := isa{"neon", 16}
 	for _, family := range families {
-		n := &neon{isa: isa{"neon", 16}, file: family.name}
+		n := &neon{isa: set, file: family.name}
 		family.neon(n)
-		base := family.name + "_neon_arm64"
-		files[base+".s"], files[base+".go"] = n.assembly(), n.stubs()
+		files[family.name+"_neon_arm64.s"], declarations = n.assembly(), append(declarations, n.goes.Bytes()...)
 	}
-	text, err := neonTable()
-	if err != nil {
-		return nil, fmt.Errorf("table of neon: %w", err)
-	}
-	files["kernels_neon_arm64.go"] = text
-	return files, nil
+	return files, addTable(files, set, "arm64", declarations, neonTiles)
 }
 
-// compile allocates registers and prints the assembly and its declarations.
-func compile(c *build.Context, base string, files map[string][]byte) error {
+func addTable(files map[string][]byte, set isa, architecture string, declarations []byte, tiles func(*bytes.Buffer)) error {
+	text, err := table(set, architecture, declarations, tiles)
+	if err != nil {
+		return fmt.Errorf("table of %s: %w", set.name, err)
+	}
+	files["kernels_"+set.name+"_"+architecture+".go"] = text
+	return nil
+}
+
+// compile allocates registers and returns the assembly and its declarations.
+func compile(c *build.Context) (assembly, declarations []byte, err error) {
 	file, err := c.Result()
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	if err := pass.Compile.Execute(file); err != nil {
-		return err
+		return nil, nil, err
 	}
 	config := printer.Config{Name: "asmgen", Pkg: "kernel"}
-	if files[base+".s"], err = printer.NewGoAsm(config).Print(file); err != nil {
-		return err
+	if assembly, err = printer.NewGoAsm(config).Print(file); err != nil {
+		return nil, nil, err
 	}
-	files[base+".go"], err = printer.NewStubs(config).Print(file)
-	return err
+	stubs, err := printer.NewStubs(config).Print(file)
+	_, declarations, _ = bytes.Cut(stubs, []byte("package kernel\n"))
+	return assembly, declarations, err
 }

@@ -12,8 +12,8 @@ type mask = operand.Op
 // machine is what an instruction set offers to kernels that are formulas.
 type machine interface {
 	kernelName(field string) string
-	function(name, signature, doc string) // starts a function that does not retain its pointers
-	scalar(name string) vec               // a register filled with a parameter
+	function(name, signature string) // starts a function that does not retain its pointers
+	scalar(name string) vec          // a register filled with a parameter
 	sweep(arrays []array, unroll int, body func(in []vec) (out []vec))
 	flushDenormals() (restore func())
 	done() // returns from the function

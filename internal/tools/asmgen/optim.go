@@ -78,8 +78,7 @@ func (o optimizerStep) emit(a *asm) {
 	states, scalars := strings.Fields(o.state), strings.Fields(o.scalars)
 	name := a.kernelName(o.name)
 	a.function(name, fmt.Sprintf("func(%s []float32, %s float32)",
-		strings.Join(append([]string{"w", "g"}, states...), ", "), strings.Join(scalars, ", ")),
-		fmt.Sprintf("%s is %s of [stepSet].", name, o.name))
+		strings.Join(append([]string{"w", "g"}, states...), ", "), strings.Join(scalars, ", ")))
 	var s []vec
 	for _, scalar := range scalars {
 		s = append(s, a.scalar(scalar))

@@ -28,8 +28,7 @@ func (a *x86) parameter(name string) reg.GPVirtual {
 
 func emitPackRows(a *x86, vectors int) {
 	name := fmt.Sprintf("packRows_%s_%d", a.name, vectors)
-	a.function(name, "func(dst, src *byte, rows, step, last int)",
-		fmt.Sprintf("%s copies rows (at least 1) of %d vectors, which start every step bytes; of the last vector, last units of 4 bytes are read and the others become 0.", name, vectors))
+	a.function(name, "func(dst, src *byte, rows, step, last int)")
 	dst, src, rows, step := a.parameter("dst"), a.parameter("src"), a.parameter("rows"), a.parameter("step")
 	mask := a.maskOf(a.parameter("last"), 4)
 	loop := a.label("loop")
@@ -54,8 +53,7 @@ func emitPackRows(a *x86, vectors int) {
 func emitTranspose(a *x86, p precision) {
 	name := "transpose" + p.name + "_" + a.name
 	n := 32 / p.size
-	a.function(name, "func(dst, src *byte, dstStep, srcStep, blocks int)",
-		fmt.Sprintf("%s reads %d lines of %d x blocks elements, which start every srcStep bytes, and writes them as columns: %[2]d elements every dstStep bytes. blocks is at least 1.", name, n, n))
+	a.function(name, "func(dst, src *byte, dstStep, srcStep, blocks int)")
 	dst, src, to, from := a.parameter("dst"), a.parameter("src"), a.parameter("dstStep"), a.parameter("srcStep")
 	blocks := a.parameter("blocks")
 	line := a.lines(src, from, n)

@@ -15,12 +15,10 @@ func peakSums(i isa) int {
 	return 24
 }
 
-const peakDoc = "%s runs a loop of %d independent fused multiply-adds, at least once."
-
 // emitPeak writes a loop of nothing but fused multiply-adds in registers.
 func emitPeak(a *x86) {
 	name, sums := "peak_"+a.isa.name, peakSums(a.isa)
-	a.function(name, "func(rounds int)", fmt.Sprintf(peakDoc, name, sums))
+	a.function(name, "func(rounds int)")
 	rounds := a.parameter("rounds")
 	var all []vec
 	for range sums + 1 {
@@ -40,7 +38,7 @@ func emitPeak(a *x86) {
 
 func neonPeak(n *neon) {
 	name, sums := "peak_neon", peakSums(n.isa)
-	n.function(name, "func(rounds int)", fmt.Sprintf(peakDoc, name, sums))
+	n.function(name, "func(rounds int)")
 	n.parameters("rounds")
 	all := n.several(sums + 1)
 	for _, x := range all {

@@ -9,8 +9,7 @@ import (
 // sixteen numbers with one multiplication and one addition of 128 bits.
 func emitRandom(a *x86) {
 	name := "choose_" + a.name
-	a.function(name, "func(dst []float32, lanes *[36]uint64, bound uint64, below, above float32)",
-		name+" sets len(dst)/16*16 elements as Choose of [PCG] does, from the numbers after those of the lanes. The lanes then have the last numbers.")
+	a.function(name, "func(dst []float32, lanes *[36]uint64, bound uint64, below, above float32)")
 	dst, left, lanes := a.GP64(), a.GP64(), a.parameter("lanes")
 	a.Load(a.Param("dst").Base(), dst)
 	a.Load(a.Param("dst").Len(), left)

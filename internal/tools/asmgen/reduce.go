@@ -51,7 +51,7 @@ func (r reduction) emit(x *x86) {
 	a := &asm{x}
 	operands := []string{"a", "b"}[:r.arrays]
 	name := a.kernelName(r.field)
-	a.function(name, "func("+strings.Join(operands, ", ")+" []float32) float32", name+" is "+r.field+" of [Set].")
+	a.function(name, "func("+strings.Join(operands, ", ")+" []float32) float32")
 	var sums [accumulators]reg.VecVirtual
 	for i := range sums {
 		sums[i] = x.copied(a.constant(r.start))
@@ -106,7 +106,7 @@ func (r reduction) across(a *x86, x vec) reg.Register {
 // rounding error, which the remainder b - 255q corrects. FMA computes the remainder exactly.
 func emitFromBytes(a *x86) {
 	name := a.kernelName("FromBytes")
-	a.function(name, "func(dst []float32, src []byte)", name+" is FromBytes of [Set].")
+	a.function(name, "func(dst []float32, src []byte)")
 	dst, src, n := a.GP64(), a.GP64(), a.GP64()
 	length := a.GP64()
 	a.Load(a.Param("dst").Base(), dst)

@@ -41,12 +41,11 @@ func (a *x86) wide() bool { return a.bytes == 64 }
 func (a *x86) lanes(size int) int { return a.bytes / size }
 
 // function starts a function that does not retain its pointers.
-func (a *x86) function(name, signature, doc string) {
+func (a *x86) function(name, signature string) {
 	a.Function(name)
 	a.Attributes(attr.NOSPLIT)
 	a.Pragma("noescape")
 	a.SignatureExpr(signature)
-	a.Doc(doc)
 }
 
 // done clears the upper halves of the vector registers, without which subsequent SSE code would be slow, and returns from the
