@@ -80,7 +80,6 @@ type TrialResult struct {
 	Examples []float32 `json:"-"` // the examples of the first [Trial.Keep] images
 }
 
-// MarshalJSON implements [json.Marshaler].
 func (r TrialResult) MarshalJSON() ([]byte, error) { return joined(r.Described, r.Settings, r.Effect) }
 
 // Effect is what an attack on a classifier attains.

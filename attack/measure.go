@@ -17,7 +17,6 @@ type Result struct {
 	Change
 }
 
-// MarshalJSON implements [json.Marshaler].
 func (r Result) MarshalJSON() ([]byte, error) { return joined(r.Described, r.Settings, r.Change) }
 
 // Change is what an attack on reconstructions attains.

@@ -111,7 +111,6 @@ func NewTask(ctx context.Context, t Trial, model Classifier, images []float32, l
 	return task, nil
 }
 
-// reconstruction returns the task of a trial on reconstructions.
 func (t *Trial) reconstruction(ctx context.Context, target Target, images []float32) (*Task, error) {
 	if ctx == nil {
 		return nil, errors.New("attack: no context: give context.Background()")
@@ -299,7 +298,6 @@ func (h *head) gradient(x []float32, of []int) ([]float32, Outcomes, error) {
 	return g, o, nil
 }
 
-// judged returns the outcomes of logits.
 func (h *head) judged(logits []float32, of []int) (Outcomes, error) {
 	o, classes := newOutcomes(len(of)), h.model.Classes()
 	for k, i := range of {

@@ -242,7 +242,6 @@ func (b *Base) accepts(x []float32) error {
 	return acceptValues(x, b.pixels, b.fit.Signed, b.fit.TakesHoles())
 }
 
-// atom returns the pixels of atom j.
 func (b *Base) atom(j int) []float32 { return b.atoms[j*b.pixels : (j+1)*b.pixels] }
 
 // Keep implements [Algorithm] for the progress, the atoms and the bias.

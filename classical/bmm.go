@@ -10,8 +10,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ family = (*bernoulli)(nil)
-
 // BMM is a mixture of Bernoulli distributions of values in [0,1], for example of binary images,
 //
 //	p(x) = sum over k of w_k  product over pixels of p_kd^x_d (1 - p_kd)^(1 - x_d)

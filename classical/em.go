@@ -18,10 +18,7 @@ import (
 	"tessera/metrics"
 )
 
-var (
-	_ Algorithm       = (*em)(nil)
-	_ metrics.Density = (*em)(nil)
-)
+var _ metrics.Density = (*em)(nil)
 
 // em fits a model with hidden variables by expectation maximisation. Each iteration
 //

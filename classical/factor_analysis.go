@@ -15,8 +15,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ hidden = (*latent)(nil)
-
 // FactorAnalysis is the model
 //
 //	x = m + W'z + e,  z ~ N(0, I),  e ~ N(0, diag(s))

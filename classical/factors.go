@@ -16,8 +16,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ Algorithm = (*factorisation)(nil)
-
 // ErrDiverged reports that an objective became NaN or infinite. Finite images of ordinary size cannot cause it.
 var ErrDiverged = errors.New("classical: the objective is not a finite number")
 
@@ -570,7 +568,6 @@ const (
 	digestWords = 4
 )
 
-// digestImages returns the digests of all images.
 func digestImages(x []float32, pixels int) *stored {
 	digests := make([]uint64, len(x)/pixels)
 	fit.ForLanes(len(digests), func(_, from, to int) {
@@ -796,7 +793,6 @@ func split(u, v []float32, s float64) {
 	keepPart(v, sign, math.Sqrt(s*m)/b)
 }
 
-// partNorms returns the norms of the positive and the negative part of v.
 func partNorms(v []float32) (positive, negative float64) {
 	for _, x := range v {
 		if x > 0 {

@@ -15,8 +15,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ family = (*gaussian)(nil)
-
 // GMM is a mixture of normal distributions,
 //
 //	p(x) = sum over k of w_k N(x; m_k, S_k)

@@ -35,7 +35,6 @@ func holed(images Images) Images {
 	return images
 }
 
-// complete returns an error for images with missing or hidden entries.
 func complete(images Images) error {
 	if _, ok := holed(images).(withNaN); ok {
 		return part.KeyError{Key: "dataset", Problem: "entries of the images are missing or hidden, but numbers of components are compared on complete images"}

@@ -11,8 +11,6 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-var _ Algorithm = (*kmeans)(nil)
-
 // KMeans finds centres W that minimise the sum over images of the squared distance to the nearest centre. It starts with
 // greedy k-means++ (each centre is the best of 2 + log k images that are drawn with a probability proportional to their
 // squared distance from the nearest previous centre) and continues with Lloyd's iterations, which never raise the sum. The

@@ -11,8 +11,6 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-var _ Algorithm = (*kmeansBatch)(nil)
-
 // kmeansBatch is k-means on mini-batches. Every centre is the mean of all images that were nearest to it when their batch was
 // read:
 //

@@ -17,11 +17,7 @@ import (
 	"tessera/internal/vectors"
 )
 
-var (
-	_ Algorithm       = (*matrixFactorisation)(nil)
-	_ MatrixPredictor = (*matrixFactorisation)(nil)
-	_ observations    = (*gathered)(nil)
-)
+var _ MatrixPredictor = (*matrixFactorisation)(nil)
 
 // MatrixFactorisation approximates the observed entries of a matrix,
 //

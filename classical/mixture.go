@@ -16,8 +16,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ hidden = (*mixture)(nil)
-
 // mixture is a mixture of K distributions of one exponential family,
 //
 //	p(x) = sum over k of w_k exp(eta_k . T(x) + c_k)

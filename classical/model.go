@@ -23,10 +23,7 @@ import (
 	"tessera/metrics"
 )
 
-var (
-	_ Images        = (*Matrix)(nil)
-	_ metrics.Coder = (*replaced)(nil)
-)
+var _ Images = (*Matrix)(nil)
 
 // Method contains the settings of a baseline. It may have a method Check() error, which returns a [part.KeyError] for settings
 // that exclude each other.

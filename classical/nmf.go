@@ -477,7 +477,6 @@ func divergence(y, x []float32) float64 {
 	return sum
 }
 
-// rowSums returns the sum of each row.
 func rowSums(a []float32, rows, columns int) []float32 {
 	sums := make([]float32, rows)
 	team.For(rows, 1, func(j, _ int) { sums[j] = kernel.Float32().Sum(a[j*columns : (j+1)*columns]) })

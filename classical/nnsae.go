@@ -10,8 +10,6 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-var _ Algorithm = (*nnsae)(nil)
-
 // NNSAE is the non-negative sparse auto-encoder: an auto-encoder with tied weights W that learns online, without gradients
 // through its encoder. For each image x, in an order that is shuffled again in every iteration:
 //

@@ -12,8 +12,6 @@ import (
 	"tessera/internal/random"
 )
 
-var _ Algorithm = (*online)(nil)
-
 // passes reads the images of a fit in mini-batches, in a random order that differs in each pass.
 type passes struct {
 	images   Images

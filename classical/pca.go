@@ -16,8 +16,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ Algorithm = (*pca)(nil)
-
 // PCA finds the principal components: the orthonormal atoms W that minimise |X - mean - H W|^2 with H = (X - mean) W', in the
 // order of the variance that they explain. All eigenvectors of the covariance are computed exactly in float64; the first
 // `components` of them are the atoms. Of a sparse matrix whose absent entries are zero only these are computed, to a relative

@@ -11,8 +11,6 @@ import (
 	"tessera/metrics"
 )
 
-var _ Model = (*restarted)(nil)
-
 // restarted fits a method several times, each time completely and from a different random start. The result is the fit with
 // the smallest objective. The first fit equals a single fit with the same seed. Iterations are counted over all fits, and the
 // reported objective is the smallest so far. Until the last fit has ended, the model encodes with the current fit.

@@ -120,7 +120,6 @@ func (m *Model) reads(path string, source []string, list []Layer, i int) []strin
 	return names
 }
 
-// layerPath returns the path of layer i of a stack.
 func layerPath(stack string, i int) string { return stack + "." + strconv.Itoa(i) }
 
 // source returns the names of the values that the first layer of a stack reads.

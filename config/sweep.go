@@ -363,7 +363,6 @@ func (f *File) known(d *table.Decoder, n, given *table.Node) (models []string) {
 	return models
 }
 
-// of returns the axes of a model.
 func (p *sweepPlan) of(model string) axes {
 	own, seeds := p.own[model], p.seeds
 	if of, found := p.seeded[model]; found {
@@ -497,7 +496,6 @@ func (a axis) distinct() axis {
 // axes lists the axes of a sweep over one model. The sweep trains all combinations of their rows.
 type axes []axis
 
-// has reports whether an axis contains the key.
 func (l axes) has(key string) bool {
 	return slices.ContainsFunc(l, func(a axis) bool { return slices.ContainsFunc(a, func(c column) bool { return c.key == key }) })
 }
@@ -714,10 +712,8 @@ func (c Criterion) String() string {
 	return c.Metric
 }
 
-// MarshalText implements [encoding.TextMarshaler].
 func (c Criterion) MarshalText() ([]byte, error) { return []byte(c.String()), nil }
 
-// UnmarshalText implements [encoding.TextUnmarshaler].
 func (c *Criterion) UnmarshalText(text []byte) error {
 	*c = criterion(string(text))
 	return nil

@@ -104,7 +104,6 @@ func flattens(l layers.Layer) bool {
 	return err != nil || len(out) == 1
 }
 
-// published lists the values that a placed layer publishes.
 func (w *walk) published(part string, p *Placed) (list []layers.Value) {
 	l, ok := p.Layer.(layers.Publisher)
 	if !ok {

@@ -61,7 +61,6 @@ func (s *Simplex) Violation(w []float32, shape []int) float64 {
 	return worstRow(w, shape, s.violation)
 }
 
-// violation returns the violation of one row.
 func (s *Simplex) violation(row []float32) float64 {
 	sum, below := 0.0, 0.0
 	for _, v := range row {

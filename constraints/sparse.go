@@ -44,7 +44,6 @@ func (s *Sparse) Violation(w []float32, shape []int) float64 {
 	return worstRow(w, shape, s.violation)
 }
 
-// violation returns the violation of one row.
 func (s *Sparse) violation(row []float32) float64 {
 	sum, below := 0.0, 0.0
 	for _, v := range row {

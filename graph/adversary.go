@@ -113,7 +113,6 @@ type scaledHead struct {
 	gradient []float32
 }
 
-// Logits implements [attack.Classifier].
 func (h *scaledHead) Logits(images []float32) ([]float32, error) {
 	return h.Head.Logits(h.scaling.Applied(images))
 }
@@ -130,19 +129,15 @@ func (h *scaledHead) Gradient(objective attack.Objective, images, targets []floa
 	return h.gradient, logits, nil
 }
 
-// Shape implements [attack.Classifier].
 func (h *Head) Shape() []int { return h.coder.Shape() }
 
-// Classes implements [attack.Classifier].
 func (h *Head) Classes() int { return h.classes }
 
-// Logits implements [attack.Classifier].
 func (h *Head) Logits(images []float32) ([]float32, error) {
 	logits, _, err := h.coder.Once(h.name, images)
 	return logits, err
 }
 
-// Gradient implements [attack.WhiteBox].
 func (h *Head) Gradient(objective attack.Objective, images, targets []float32) (gradient, logits []float32, err error) {
 	return h.coder.Once(Adversary(objective, h.name), images, targets)
 }

@@ -19,8 +19,6 @@ import (
 	"tessera/losses"
 )
 
-var _ layers.Scope = (*scope)(nil)
-
 // Names of outputs of a program other than the values of the model ("code", "output", a head).
 const (
 	// Loss is the objective with its terms, and its gradient with respect to every trainable parameter on which it

@@ -139,7 +139,6 @@ func (c *Coder) ClassColumn(head string) string {
 	return ""
 }
 
-// Targets implements [metrics.Regressor].
 func (c *Coder) Targets() []metrics.Target { return c.model.Spec.Targets(c.model.Layout) }
 
 // Named returns the names of the other values that [Coder.Value] computes: the outputs of the layers by path, and the
@@ -500,7 +499,6 @@ func (c *Coder) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	return NewCoder(&m, c.backend), nil
 }
 
-// WeightNorm implements [metrics.Normed].
 func (c *Coder) WeightNorm() float64 {
 	sum := 0.0
 	for _, p := range c.model.Parameters {

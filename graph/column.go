@@ -137,7 +137,6 @@ const gradientPrefix = "gradient of column "
 // program has the additional input [Target], the clean images.
 func Gradient(column string) string { return gradientPrefix + column }
 
-// isGradient reports whether name was returned by [Gradient].
 func isGradient(name string) bool { return strings.HasPrefix(name, gradientPrefix) }
 
 // gradientOf adds the gradient of the terms with respect to a column.

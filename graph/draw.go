@@ -18,8 +18,6 @@ import (
 	"tessera/metrics"
 )
 
-var _ layers.Generation = (*generation)(nil)
-
 // drawnAtOnce is the number of images that are drawn together. The last ones are completed to this number, so that the bits
 // of an image do not depend on the number of images.
 const drawnAtOnce = 32

@@ -18,8 +18,6 @@ import (
 	"tessera/losses"
 )
 
-var _ losses.Values = (*term)(nil)
-
 // terms returns the indices of the request's terms.
 func (b *builder) terms() (list []int) {
 	for i, l := range b.model.Spec.Losses {
@@ -135,7 +133,6 @@ func (b *builder) summands(nodes map[int]*gorgonia.Node, players []config.Moving
 	return nil
 }
 
-// separated reports whether the gradient of a term is wanted.
 func (b *builder) separated(term int) bool {
 	return slices.Contains(b.request.Want, TermGradient(b.model.Spec.TermName(term)))
 }

@@ -142,7 +142,6 @@ func (h *reviving) orCommon(lacking func() ([]float32, bool), s *sharing) (next 
 	}
 }
 
-// minimum returns max(0, min(a, b)).
 func minimum(a, b []float32) []float32 {
 	v := make([]float32, len(a))
 	for i := range v {

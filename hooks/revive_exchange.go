@@ -68,7 +68,6 @@ func (h *reviving) error(saturated float32, use func(e []float32)) (sum float64,
 	return sum, err
 }
 
-// positive returns max(0, e).
 func positive(e []float32) []float32 {
 	r := make([]float32, len(e))
 	for i, v := range e {

@@ -21,7 +21,6 @@ func init() {
 	Registry.Register("tangent", "removes from the gradients of atoms their part along the atom", func() Hook { return &Tangent{On: "decoder.*.weight"} })
 }
 
-// Glob implements [Globbed].
 func (h *Tangent) Glob() (key, glob string) { return "on", h.On }
 
 func (h *Tangent) Suits(m Declared) error {

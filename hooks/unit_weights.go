@@ -181,7 +181,6 @@ func (u *unitWeights) mean(p *Parameter, dead []bool) float32 {
 	return float32(sum / float64(living))
 }
 
-// squares returns the sum of the squares of n values.
 func squares(values []float32, first, stride, n int) (sum float64) {
 	for i := range n {
 		v := float64(values[first+i*stride])

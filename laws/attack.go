@@ -82,7 +82,6 @@ func (s shots) Gradient(objective attack.Objective, images, targets []float32) (
 	return gradient, logits, err
 }
 
-// classifier returns the classifier of the trials.
 func (attackTrial) classifier() shots {
 	r := source()
 	var s shots

@@ -171,7 +171,6 @@ func (r *rig) tap(name string, n *gorgonia.Node) {
 	r.program.Taps = append(r.program.Taps, graph.Tap{Name: name, Node: n})
 }
 
-// runOn runs a program on its runner.
 func runOn[T ir.Float](p *graph.Program, runner ir.Runner[T]) func(given tensors) (tensors, error) {
 	return func(given tensors) (tensors, error) {
 		for i, in := range p.Inputs {

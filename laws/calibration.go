@@ -58,7 +58,6 @@ func eachCalibrationTrial(fresh func() posthoc.Method, try func(t calibrationTri
 	return nil
 }
 
-// fitted returns a fitted calibration.
 func (t calibrationTrial) fitted() (posthoc.Method, error) {
 	m := t.fresh()
 	return m, m.Fit(t.logits, t.labels, t.classes)

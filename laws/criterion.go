@@ -43,7 +43,6 @@ func eachCriterionTrial(fresh func() posthoc.Criterion, try func(t criterionTria
 	return nil
 }
 
-// rules returns the rules of a fresh criterion.
 func (t criterionTrial) rules() (map[string]posthoc.Rule, error) {
 	return posthoc.Rules(t.fresh(), t.samples, 1)
 }

@@ -27,8 +27,6 @@ import (
 	"tessera/optim"
 )
 
-var _ folder.Disk = (*volatileDisk)(nil)
-
 // Hook contains the laws of hooks. The hook must be registered. It is tested in small trainings of nine steps: of an
 // auto-encoder, of a classifier, and of encoders that begin with a decomposition and with `decorrelate`. Models for which the
 // hook is not suitable are omitted.
@@ -126,7 +124,6 @@ func decomposition() layers.Layer {
 // uniform32 draws from [0,1).
 func uniform32(n int) []float32 { return converted[float32](uniform(n, 0, 1)) }
 
-// declared returns the model with the hook h.
 func (t hookTrial) declared(h hooks.Hook, optimizer optim.Optimizer) (*config.Model, error) {
 	m := t.model()
 	m.Hooks = map[string]hooks.Hook{"law": h}
@@ -144,7 +141,6 @@ func (t hookTrial) trained(o train.Options) (*hookRun, error) {
 	return t.trainedOf(m, o)
 }
 
-// trainedOf trains a model.
 func (t hookTrial) trainedOf(m *config.Model, o train.Options) (*hookRun, error) {
 	return inFolder(func(run string) (*hookRun, error) {
 		if err := t.run(context.Background(), m, run, o); err != nil {
@@ -383,7 +379,6 @@ type stoppingRunner struct {
 	stopper
 }
 
-// Run implements [ir.Runner].
 func (r stoppingRunner) Run() error {
 	if r.steps.Add(1) == r.at {
 		r.stop()

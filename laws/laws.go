@@ -186,7 +186,6 @@ func outside(all []float32) error {
 	return nil
 }
 
-// allocates returns an error if f allocates.
 func allocates(f func()) error {
 	if n := testing.AllocsPerRun(20, f); n != 0 {
 		return fmt.Errorf("%v allocations per call", n)

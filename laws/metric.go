@@ -17,11 +17,7 @@ import (
 	"tessera/metrics"
 )
 
-var (
-	_ metrics.Coder      = (*measured)(nil)
-	_ metrics.ValueCoder = (*measured)(nil)
-	_ attack.Classifier  = (*linearHead)(nil)
-)
+var _ metrics.ValueCoder = (*measured)(nil)
 
 // Metric contains the laws of metrics, tested on models of every kind.
 var Metric = MetricOf()
@@ -611,7 +607,6 @@ func (m *measured) ClassHeads() []string {
 	return names
 }
 
-// Draw implements [metrics.Sampler].
 func (m *measured) Draw(_ context.Context, n int, seed uint64) ([]float32, error) {
 	return normal(rand.New(rand.NewPCG(seed, 3)), n*volume.Of(m.shape), 1), nil
 }
@@ -619,7 +614,6 @@ func (m *measured) Draw(_ context.Context, n int, seed uint64) ([]float32, error
 // targetColumn is the column of numbers that a head is compared with.
 const targetColumn = "target"
 
-// Targets implements [metrics.Regressor].
 func (m *measured) Targets() []metrics.Target {
 	if m.sample.Columns[targetColumn] == nil {
 		return nil

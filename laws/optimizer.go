@@ -231,7 +231,6 @@ func descends(u, _ updates) error {
 	return nil
 }
 
-// withoutDecay returns the rule without weight decay, if it has this key.
 func withoutDecay[T optim.Rule](o T) (T, error) {
 	const key = "weight_decay"
 	if !slices.ContainsFunc(table.Fields(o), func(f table.Field) bool { return f.Key == key }) {

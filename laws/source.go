@@ -170,7 +170,6 @@ func (t sourceTrial) onlyNeeded() error {
 	return nil
 }
 
-// inOnes returns a list of one name for each name.
 func inOnes(names []string) (lists [][]string) {
 	for _, name := range names {
 		lists = append(lists, []string{name})

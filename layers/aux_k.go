@@ -32,10 +32,8 @@ func init() {
 	Registry.Register("aux_k", "identity that offers dead units to the loss aux_k", func() Layer { return &AuxK{K: 512, After: 100_000} })
 }
 
-// Reads implements [Reader].
 func (l *AuxK) Reads() []Reading { return []Reading{{Key: "of", Name: l.Of, Shape: l.of}} }
 
-// Receive implements [Reader].
 func (l *AuxK) Receive(shapes [][]int) { l.of = shapes[0] }
 
 func (l *AuxK) OutputShape(in []int) ([]int, error) {
@@ -50,7 +48,6 @@ func (*AuxK) Parameters(in []int) []Parameter {
 	return []Parameter{{Name: "idle", Shape: []int{volume.Of(in)}, Init: &Zeros{}, FanIn: 1, FanOut: 1, State: true}}
 }
 
-// Publishes implements [Publisher].
 func (*AuxK) Publishes(in []int) []Value {
 	return []Value{{Name: "spare", Shape: []int{volume.Of(in)}}}
 }
@@ -74,5 +71,4 @@ func (l *AuxK) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 // tiniest is far below the sum of the activities of a unit that is active.
 const tiniest = 1e-30
 
-// OutputRange implements [Ranged].
 func (*AuxK) OutputRange(in Interval) Interval { return in }

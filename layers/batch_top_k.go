@@ -62,7 +62,6 @@ func (l *BatchTopK) Parameters([]int) []Parameter {
 	return list
 }
 
-// Average implements [Averaging].
 func (l *BatchTopK) Average() (key string, decay float64) { return "momentum", l.Momentum }
 
 func (l *BatchTopK) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
@@ -96,5 +95,4 @@ func (l *BatchTopK) kept(c *ops.Chain, s Scope) *gorgonia.Node {
 	return c.Shift(c.Scale(left, float64(l.From-l.K)), float64(l.K))
 }
 
-// OutputRange implements [Ranged].
 func (*BatchTopK) OutputRange(in Interval) Interval { return Interval{0, max(0, in.High)} }

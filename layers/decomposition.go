@@ -39,7 +39,6 @@ type Decomposing interface {
 	Decompose() morph.Decomposition
 }
 
-// OutputShape implements [Layer].
 func (d *Decomposition) OutputShape(in []int) ([]int, error) {
 	if len(in) != 2 && len(in) != 3 {
 		return nil, fmt.Errorf("got an input of shape %v, want images: (height, width) or (height, width, channels)", in)
@@ -50,7 +49,6 @@ func (d *Decomposition) OutputShape(in []int) ([]int, error) {
 	return []int{in[0], in[1], channels(in) * d.of(morph.PADO).Groups()}, nil
 }
 
-// Parameters implements [Layer].
 func (d *Decomposition) Parameters(in []int) []Parameter {
 	shape := []int{channels(in) * d.of(morph.PADO).Groups()}
 	return []Parameter{

@@ -50,7 +50,6 @@ func (*Decorrelate) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, x.Shape()...), c.Err()
 }
 
-// FittedTo implements [Fitted].
 func (l *Decorrelate) FittedTo() (key, column string) { return "column", l.Column }
 
 // Preparation implements [Preparing]. No hook prepares images for this layer; the hook decorrelation fits it.

@@ -52,7 +52,6 @@ func (d *Dense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 
 func (d *Dense) AddsBias() bool { return d.Bias && d.Activation.isLinear() }
 
-// OutputRange implements [Ranged]: the range of the activation.
 func (d *Dense) OutputRange(Interval) Interval {
 	return d.Activation.outputRange()
 }

@@ -58,7 +58,6 @@ func (f *Filtering) fitting(in []int, more ...count) (g ops.Convolution, image [
 
 func (f *Filtering) AddsBias() bool { return f.Bias && f.Activation.isLinear() }
 
-// kernelWidth returns the width of a filter.
 func (f *Filtering) kernelWidth() int { return cmp.Or(f.KernelWidth, f.Kernel) }
 
 // strideWidth returns the stride between columns.
@@ -111,7 +110,6 @@ func (f *Filtering) apply(s Scope, x *gorgonia.Node, geometry filtered,
 	return activation.Activate(y)
 }
 
-// OutputRange implements [Ranged]: the range of the activation.
 func (f *Filtering) OutputRange(Interval) Interval {
 	return f.Activation.outputRange()
 }

@@ -32,7 +32,6 @@ func (*Gated) Parameters(in []int) (list []Parameter) {
 	return list
 }
 
-// Publishes implements [Publisher].
 func (*Gated) Publishes(in []int) []Value {
 	return []Value{{Name: "gate", Shape: []int{volume.Of(in)}}}
 }
@@ -53,5 +52,4 @@ func (*Gated) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return y, c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*Gated) OutputRange(Interval) Interval { return Interval{0, Everything.High} }

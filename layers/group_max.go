@@ -38,5 +38,4 @@ func (l *GroupMax) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(kept, x.Shape()[0], n/x.Shape()[0]), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*GroupMax) OutputRange(in Interval) Interval { return Interval{min(in.Low, 0), max(in.High, 0)} }

@@ -20,8 +20,6 @@ import (
 	"tessera/graph/ops"
 )
 
-var _ Scope = (*innerScope)(nil)
-
 // Layer is one element of an encoder or a decoder. Shapes do not include the batch axis: an image is (height, width) or
 // (height, width, channels), a vector is (units).
 type Layer interface {

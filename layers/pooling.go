@@ -40,7 +40,6 @@ func (p *Pooling) geometry(in []int) (ops.Pooling, error) {
 	return g, g.Check()
 }
 
-// OutputShape implements [Layer].
 func (p *Pooling) OutputShape(in []int) ([]int, error) {
 	g, err := p.geometry(in)
 	if err != nil {
@@ -49,7 +48,6 @@ func (p *Pooling) OutputShape(in []int) ([]int, error) {
 	return resized(in, g.Out), nil
 }
 
-// Parameters implements [Layer].
 func (*Pooling) Parameters([]int) []Parameter { return nil }
 
 func (*Pooling) OutputRange(in Interval) Interval { return in }

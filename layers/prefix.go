@@ -35,5 +35,4 @@ func (l *Prefix) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Do("prefix", func() (*gorgonia.Node, error) { return ops.Prefix(x, l.Units) }), c.Err()
 }
 
-// OutputRange implements [Ranged].
 func (*Prefix) OutputRange(in Interval) Interval { return Interval{min(in.Low, 0), max(in.High, 0)} }

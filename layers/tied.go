@@ -71,7 +71,6 @@ func (t *Tied) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return applyDense(s, x, t.Activation, t.Bias)
 }
 
-// OutputRange implements [Ranged]: the range of the activation.
 func (t *Tied) OutputRange(Interval) Interval {
 	return t.Activation.outputRange()
 }

@@ -66,7 +66,6 @@ func (d *TokenDense) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Reshape(y, shape...), c.Err()
 }
 
-// OutputRange implements [Ranged]: the range of the activation.
 func (d *TokenDense) OutputRange(Interval) Interval {
 	return d.Activation.outputRange()
 }

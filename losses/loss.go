@@ -16,8 +16,6 @@ import (
 	"tessera/graph/ops"
 )
 
-var _ Values = (*declared)(nil)
-
 // Loss is one term of the objective.
 type Loss interface {
 	// On returns the default of the key `on`: the name of a value ("output", "code", a head), [Atoms], or a glob over
@@ -285,10 +283,8 @@ func (d *declared) Encoding() (*Encoding, error) {
 // onOutput is embedded by the terms that compare the output with the images or with another column.
 type onOutput struct{}
 
-// On implements [Loss].
 func (onOutput) On() string { return Output }
 
-// Reads implements [Loss].
 func (onOutput) Reads() Reads { return Reads{On: true, Against: Images} }
 
 // meanOnOutput is embedded by the terms on the output that are means over entries and images.
@@ -299,10 +295,8 @@ func (meanOnOutput) Reads() Reads { return Reads{On: true, Against: Images, Coun
 // onCode is embedded by penalties of the code that are means over the images.
 type onCode struct{}
 
-// On implements [Loss].
 func (onCode) On() string { return Code }
 
-// Reads implements [Loss].
 func (onCode) Reads() Reads { return Reads{On: true} }
 
 // meanActivation is embedded by penalties on the mean activation of each unit over the batch.
@@ -325,19 +319,15 @@ func (l Targeted) fromTarget(c *ops.Chain, v Values) *gorgonia.Node {
 // onAtoms is embedded by the penalties of the atoms.
 type onAtoms struct{}
 
-// On implements [Loss].
 func (onAtoms) On() string { return Atoms }
 
-// Reads implements [Loss].
 func (onAtoms) Reads() Reads { return Reads{Atoms: true} }
 
 // onWeights is embedded by the penalties of parameters.
 type onWeights struct{}
 
-// On implements [Loss].
 func (onWeights) On() string { return "decoder.*.weight" }
 
-// Reads implements [Loss].
 func (onWeights) Reads() Reads { return Reads{Per: Parameter} }
 
 // overWeights returns the sum of one(c, w) over the parameters w that match `on`; one returns a scalar.

@@ -30,7 +30,6 @@ func (*NextToken) On() string { return "next" }
 // TokenTarget is implemented by losses that compare the logits of each token with the tokens themselves.
 type TokenTarget interface{ ComparesTokens() }
 
-// ComparesTokens implements [TokenTarget].
 func (*NextToken) ComparesTokens() {}
 
 func (l *NextToken) Reads() Reads {

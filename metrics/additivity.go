@@ -10,8 +10,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*additivityMeter)(nil)
-
 // The metric additivity measures which fraction of the sum of the atoms is missing from the reconstructions y = s(h W + b):
 //
 //	a_in = sum_j max(0, h_ij w_jn)                        contribution of the atoms to pixel n of image i

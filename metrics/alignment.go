@@ -13,11 +13,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var (
-	_ Meter = (*alignmentMeter)(nil)
-	_ Meter = (*uniformityMeter)(nil)
-)
-
 // mostAligned is the maximum number of images of the metrics alignment and uniformity.
 const mostAligned = 2000
 

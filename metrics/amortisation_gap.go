@@ -13,8 +13,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*gapMeter)(nil)
-
 func init() {
 	Registry.Register("amortisation_gap", "error that the encoder adds to the best codes of the same atoms",
 		func() Metric { return &AmortisationGap{Images: gapImages} })

@@ -7,8 +7,6 @@ import (
 	"tessera/internal/fit"
 )
 
-var _ Meter = (*clustersMeter)(nil)
-
 // The metrics cluster_accuracy, cluster_nmi and cluster_ari compare the clusters of the codes with the classes. The cluster of
 // an image is the index of the largest value of its code, the first of equal ones. This is the nearest centre of a kmeans
 // model, and the most probable component of a gmm or bmm model.

@@ -138,7 +138,6 @@ func greatestOfUnits(units int, least float64, of func(h float32) float64, resul
 	}, func() []Value { return []Value{Number(result(greatest))} }}
 }
 
-// absolute returns |code_j| scales_j.
 func absolute(code []float32, scales []float64) []float64 {
 	c := make([]float64, len(code))
 	for j, v := range code {

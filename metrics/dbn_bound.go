@@ -9,8 +9,6 @@ import (
 	"tessera/internal/random"
 )
 
-var _ Meter = (*beliefMeter)(nil)
-
 // DeepBelief is a [Coder] that may be a deep belief net.
 type DeepBelief interface {
 	Coder

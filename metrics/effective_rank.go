@@ -11,8 +11,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ Meter = (*rankMeter)(nil)
-
 // mostRanked is the maximum number of images of [effectiveRank].
 const mostRanked = 2000
 

@@ -7,8 +7,6 @@ import (
 	"math"
 )
 
-var _ Meter = (*boundMeter)(nil)
-
 // Latent is a [Coder] that gives each image x a distribution q(z|x) of codes, and has a prior p(z) and a likelihood p(x|z).
 type Latent interface {
 	Coder

@@ -269,7 +269,6 @@ func Start(s Subject, has Reads, heads []Head, chosen Selection) (*Meters, error
 	return m, nil
 }
 
-// start starts the meter of a choice, or its meters for all heads.
 func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 	d := c.Metric.Describe()
 	ofHeads := d.Reads&(ReadsLogits|ReadsTargets) != 0

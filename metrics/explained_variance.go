@@ -6,8 +6,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*varianceMeter)(nil)
-
 // AllEqual is the reason why explained_variance is not applicable.
 const AllEqual = "the samples are all equal"
 

@@ -10,8 +10,6 @@ import (
 	"tessera/posthoc"
 )
 
-var _ Meter = (*fairnessMeter)(nil)
-
 func init() {
 	Registry.Register("fairness", "rates of a classifier by group, with their gaps, ratios and bootstrap intervals",
 		func() Metric { return &Fairness{Group: "group", Positive: 1, Resamples: 1000, Seed: 1, Least: 30} })

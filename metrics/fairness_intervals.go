@@ -13,7 +13,6 @@ import (
 // span is a value with the ends of its interval, NaN without one.
 type span struct{ value, low, high float64 }
 
-// row returns the row of a table.
 func (s span) row(name string, p float64) TableRow {
 	return TableRow{name, []float64{s.value, s.low, s.high, p}}
 }

@@ -7,8 +7,6 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-var _ Meter = (*contributionHoyer)(nil)
-
 // The metric hoyer_contribution is the mean over images of the Hoyer sparsity of the contributions c_j = |h_j| |w_j|_2 of the
 // k units:
 //

@@ -10,8 +10,6 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-var _ Meter = (*jaccardMeter)(nil)
-
 // JaccardImages is the number of images over which the study averages its Jaccard index. It uses the first images of the
 // sample.
 const JaccardImages = 1000
@@ -100,7 +98,6 @@ func byUnit(codes []float32, units int) []float64 {
 	return out
 }
 
-// row returns atom i.
 func (a *Atoms) row(i int) []float32 { return a.Values[i*a.Pixels() : (i+1)*a.Pixels()] }
 
 // overlap is one pair of atoms, prepared for arbitrary weights. Only pixels where both atoms are non-zero can overlap.

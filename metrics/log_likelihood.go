@@ -5,8 +5,6 @@ import (
 	"math"
 )
 
-var _ Meter = (*likelihoodMeter)(nil)
-
 // Density is a [Coder] with a probability density, or a discrete distribution, of images.
 type Density interface {
 	Coder

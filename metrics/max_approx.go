@@ -10,8 +10,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*approxMeter)(nil)
-
 func init() {
 	Registry.Register("max_approx", "error of an operator on atoms in the place of images", func() Metric { return &MaxApprox{Dilation()} })
 }

@@ -13,11 +13,6 @@ import (
 	"tessera/data"
 )
 
-var (
-	_ Metric = (*plain)(nil)
-	_ Meter  = (*meter)(nil)
-)
-
 // Metric computes one or more numbers for a model. Its settings are tagged fields, like those of every part. A metric is one
 // file: the struct, its meter and one call of Registry.Register in init.
 //

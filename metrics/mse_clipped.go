@@ -5,8 +5,6 @@ import (
 	"slices"
 )
 
-var _ Meter = (*clippedMeter)(nil)
-
 // The metric mse_clipped is the [MSE] of reconstructions clipped to [0,1]: the convention of the study from January 2019 on.
 func init() {
 	register("mse_clipped", "mean squared error of clipped reconstructions", Description{

@@ -9,8 +9,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*intervalMeter)(nil)
-
 func init() {
 	Registry.Register("mse_interval", "95 % bootstrap interval over the images of the mean squared error",
 		func() Metric { return &MSEInterval{Resamples: 1000, Seed: 1} })

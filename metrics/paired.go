@@ -58,7 +58,6 @@ func (p Paired) constant() bool { return p.Low == p.High }
 // equal reports whether all differences are 0.
 func (p Paired) equal() bool { return p.constant() && p.Mean == 0 }
 
-// MarshalJSON adds the verdict.
 func (p Paired) MarshalJSON() ([]byte, error) {
 	type plain Paired
 	return json.Marshal(struct {
@@ -87,7 +86,6 @@ func (p Paired) digits() int {
 	return most
 }
 
-// signed returns the mean with its sign.
 func (p Paired) signed() string {
 	text := numeral.Digits(p.Mean, p.digits())
 	if p.Mean > 0 {

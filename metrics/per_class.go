@@ -9,8 +9,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-var _ Meter = (*perClass)(nil)
-
 // The metric per_class has a table with a row for each class of a head: the number of images of the class, precision and
 // recall,
 //

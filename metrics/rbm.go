@@ -11,8 +11,6 @@ import (
 	"tessera/internal/random"
 )
 
-var _ Meter = (*boltzmannMeter)(nil)
-
 // Boltzmann is a [Coder] that may be a restricted Boltzmann machine.
 type Boltzmann interface {
 	Coder

@@ -49,7 +49,6 @@ func spreadOf(scores []float64, divisor int) (average, deviation float64) {
 	return average, math.Sqrt(mean(squares, divisor))
 }
 
-// numbers returns the values of scores.
 func numbers(scores []float64) (values []Value) {
 	for _, s := range scores {
 		values = append(values, Number(s))

@@ -8,10 +8,7 @@ import (
 	"tessera/data"
 )
 
-var (
-	_ Meter  = (*robustnessMeter)(nil)
-	_ Parted = (*Robustness)(nil)
-)
+var _ Parted = (*Robustness)(nil)
 
 func init() {
 	Registry.Register("robustness", "accuracy and risk of a head under attack", func() Metric {

@@ -9,8 +9,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*silhouetteMeter)(nil)
-
 // The metric silhouette is the mean silhouette of the clusters of images, as defined for [clustersMeter].
 func init() {
 	register("silhouette", "silhouette of the clusters, the largest values of the codes", Description{

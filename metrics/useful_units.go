@@ -12,8 +12,6 @@ import (
 	"tessera/internal/volume"
 )
 
-var _ Meter = (*usefulMeter)(nil)
-
 func init() {
 	Registry.Register("useful_units", "units without which the error rises", func() Metric { return &UsefulUnits{} })
 }

@@ -28,7 +28,6 @@ func (o *Adagrad) LearningRate() float64 { return o.Rate }
 // States implements [Optimizer]. The state is s.
 func (o *Adagrad) States() int { return 1 }
 
-// Rests implements [Resting].
 func (o *Adagrad) Rests() bool { return o.WeightDecay == 0 }
 
 func (o *Adagrad) Update(w, g []float32, state [][]float32, lr float64, _ int) {

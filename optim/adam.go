@@ -39,7 +39,6 @@ func (o *Adam) LearningRate() float64 { return o.Rate }
 // States implements [Optimizer]. The states are m and v.
 func (o *Adam) States() int { return 2 }
 
-// Rests implements [Resting].
 func (o *Adam) Rests() bool { return o.Lazy }
 
 func (o *Adam) Update(w, g []float32, state [][]float32, lr float64, step int) {

@@ -239,13 +239,11 @@ type given struct {
 	length    float64
 }
 
-// InitDirection implements [optimize.NextDirectioner].
 func (g given) InitDirection(_ *optimize.Location, direction []float64) float64 {
 	copy(direction, g.direction)
 	return g.length
 }
 
-// NextDirection implements [optimize.NextDirectioner].
 func (g given) NextDirection(at *optimize.Location, direction []float64) float64 {
 	return g.InitDirection(at, direction)
 }

@@ -46,7 +46,6 @@ func (o *SGD) States() int {
 	return 1
 }
 
-// Rests implements [Resting].
 func (o *SGD) Rests() bool { return o.Momentum == 0 && o.WeightDecay == 0 }
 
 func (o *SGD) Update(w, g []float32, state [][]float32, lr float64, _ int) {

@@ -57,7 +57,6 @@ type about struct {
 	Samples int    `json:"samples"`
 }
 
-// MarshalJSON implements [json.Marshaler].
 func (c *Calibration) MarshalJSON() ([]byte, error) {
 	text, err := json.Marshal(about{c.Method, c.Split, c.Samples})
 	if err != nil || c.Fitted == nil {
@@ -168,7 +167,6 @@ func applyLinear(l Linear, logits []float32, classes int) {
 	}
 }
 
-// checkFinite returns an error for a number that is not finite.
 func checkFinite(numbers ...float64) error {
 	for _, v := range numbers {
 		if math.IsNaN(v) || math.IsInf(v, 0) {

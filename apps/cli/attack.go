@@ -28,7 +28,6 @@ func init() {
 // attackObjective is the name of what an attack on a head maximises.
 type attackObjective string
 
-// Choices lists the objectives.
 func (attackObjective) Choices() []string {
 	return []string{string(attack.CrossEntropy), string(attack.Margin)}
 }

@@ -19,7 +19,6 @@ func init() {
 // calibrationMethod is the name of a calibration.
 type calibrationMethod string
 
-// Choices lists the calibrations.
 func (calibrationMethod) Choices() []string { return posthoc.Methods() }
 
 // calibrateCommand is the command calibrate.

@@ -284,7 +284,6 @@ type unreadable struct {
 
 func (e *unreadable) Error() string { return strings.Join(e.texts, "\n") }
 
-// Unwrap returns the causes.
 func (e *unreadable) Unwrap() []error { return e.causes }
 
 // usedColumns returns a description of the columns that a model uses of its file, "" if it uses none or they are unreadable.

@@ -29,7 +29,6 @@ type distributedFlags struct {
 	Deadline    time.Duration `flag:"deadline" want:">= 1s" needs:"distributed" doc:"with --distributed: longest wait for another process"`
 }
 
-// oneProcess returns the defaults.
 func oneProcess() distributedFlags {
 	return distributedFlags{Weights: train.DefaultCheckWeights, Deadline: mpi.DefaultDeadline}
 }

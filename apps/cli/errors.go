@@ -132,7 +132,6 @@ func preempts(err error) bool {
 // beforeWork matches errors that cobra returned before the function of a command was called.
 func beforeWork(err error) bool { return !of[workError]()(err) }
 
-// outcomeOf returns the outcome of an error.
 func outcomeOf(err error) outcome {
 	var elsewhere *mpi.Failed
 	if errors.As(err, &elsewhere) {

@@ -90,7 +90,6 @@ func init() {
 // figureName is the name of a kind of figure.
 type figureName string
 
-// Choices lists the kinds.
 func (figureName) Choices() []string { return kindNames(figureKinds()) }
 
 // figureCommand is the command figure.
@@ -233,7 +232,6 @@ func (w *figureCommand) each(do func(label string, r *tessera.Run) error) error 
 	return nil
 }
 
-// open opens one run.
 func (w *figureCommand) open(run shownRun, do func(label string, r *tessera.Run) error) error {
 	r, err := tessera.Open(run.path, w.options)
 	if err != nil {

@@ -41,7 +41,6 @@ type unwanted string
 
 func (e unwanted) Error() string { return string(e) }
 
-// String implements [pflag.Value].
 func (v *flagValue) String() string {
 	if v.Field.Value.Kind() == reflect.Invalid { // of a zero flagValue
 		return ""

@@ -41,7 +41,6 @@ type modelFlags struct {
 // shippedFile is the name for the models that are shipped with tessera. An existing file with this name has priority.
 const shippedFile = "shipped"
 
-// load reads the file of models.
 func (f *modelFlags) load() (*config.File, error) { return f.read(f.Data) }
 
 // read reads the file of models, which determines image shapes from the data files of a folder if necessary.
@@ -385,5 +384,4 @@ type splitFlag struct {
 // splitName is the name of a split.
 type splitName string
 
-// Choices lists the splits.
 func (splitName) Choices() []string { return data.SplitNames() }

@@ -29,7 +29,6 @@ type generateCommand struct {
 	Seed        uint64  `flag:"seed" doc:"seed of the drawn tokens"`
 }
 
-// Help implements [Command].
 func (f *generateCommand) Help() Help {
 	return Help{
 		Long: "Continue a text by a model with the loss next_token: each token is drawn from what the model predicts behind those before it, printed at once, and read again. The " +
@@ -38,7 +37,6 @@ func (f *generateCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *generateCommand) Do(cmd *Call) error {
 	r, err := f.open(f.Folder)
 	if err != nil {

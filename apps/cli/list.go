@@ -299,7 +299,6 @@ func keyText(k table.KeyDescription) string {
 	return k.About + " (" + k.Want + ")"
 }
 
-// byDefault returns a description of the default of a key.
 func byDefault(k table.KeyDescription) string {
 	switch {
 	case k.Required:

@@ -25,7 +25,6 @@ type neighboursCommand struct {
 	Count int      `flag:"count,n" want:"> 0" doc:"number of words"`
 }
 
-// Help implements [Command].
 func (f *neighboursCommand) Help() Help {
 	return Help{
 		Long: "List the words of a model of texts with the largest cosine to a word, or to the sum of the unit vectors of several. The vector of a word is its row of the first layer " +
@@ -35,7 +34,6 @@ func (f *neighboursCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *neighboursCommand) Do(cmd *Call) error {
 	r, err := f.open(f.Folder)
 	if err != nil {

@@ -96,7 +96,6 @@ func folded(line string, width int) string {
 // would execute control characters in them. Each call of Write must contain whole characters.
 type visible struct{ io.Writer }
 
-// Write implements [io.Writer].
 func (v visible) Write(p []byte) (int, error) {
 	text := string(p)
 	if shown := spelled(text); shown != text {

@@ -112,7 +112,6 @@ func (f *predictCommand) write(cmd *Call, write func(io.Writer) error) error {
 	return cmd.wrote(f.Out)
 }
 
-// numbers predicts the numbers of a column.
 func (f *predictCommand) numbers(cmd *Call, r *tessera.Run, t metrics.Target, columns map[string][]float32, names []string) error {
 	if f.All {
 		return usagef("--probabilities: the head %s predicts numbers, not classes", t.Value)

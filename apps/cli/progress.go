@@ -59,7 +59,6 @@ func newProgress(out io.Writer, f progressFlags) *progress {
 	return p
 }
 
-// Show shows one report.
 func (p *progress) Show(r train.Progress) {
 	if p.run == "" {
 		p.run = r.Run
@@ -246,7 +245,6 @@ func (p *sweepProgress) During(ctx context.Context, s *sweep.Sweep) (*sweep.Resu
 	return s.Run(ctx)
 }
 
-// Show shows one event.
 func (p *sweepProgress) Show(e sweep.Event) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -28,7 +28,6 @@ type recommendCommand struct {
 	Known bool   `flag:"known" doc:"also list columns of which the row has an entry"`
 }
 
-// Help implements [Command].
 func (f *recommendCommand) Help() Help {
 	return Help{
 		Long: "List the columns with the largest predictions of a matrix_factorisation for a row, such as films for a user, by name. Columns of which the row has an " +
@@ -38,7 +37,6 @@ func (f *recommendCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *recommendCommand) Do(cmd *Call) error {
 	r, err := f.open(f.Folder)
 	if err != nil {

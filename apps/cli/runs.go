@@ -64,7 +64,6 @@ func (f *runsCommand) Do(cmd *Call) error {
 	return cmd.Show(d, f.JSON)
 }
 
-// runFolders lists the runs in a folder.
 func runFolders(dir string) (runs []string) {
 	folder.Search(dir, func(path string) bool {
 		_, err := os.Stat(filepath.Join(path, folder.Config))

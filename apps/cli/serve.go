@@ -172,7 +172,6 @@ type locked struct {
 	out io.Writer
 }
 
-// Write implements io.Writer.
 func (l *locked) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

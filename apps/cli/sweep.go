@@ -179,7 +179,6 @@ func (f *metricFlags) asked() []string {
 	return f.Metrics
 }
 
-// trialsTable lists the trials of a sweep.
 func trialsTable(s *sweep.Sweep) *doc.Table {
 	t := &doc.Table{Heads: 2 + len(s.Keys), Columns: doc.Columns(slices.Concat([]string{"trial", "model"}, s.Keys, []string{"seed", "state"})...)}
 	row := func(id, model string, values []string, seed, state string) {
@@ -194,7 +193,6 @@ func trialsTable(s *sweep.Sweep) *doc.Table {
 	return t
 }
 
-// cells returns texts as the cells of a row.
 func cells(texts []string) (row []any) {
 	for _, text := range texts {
 		row = append(row, text)
@@ -202,7 +200,6 @@ func cells(texts []string) (row []any) {
 	return row
 }
 
-// measured reports whether a trial has metrics.
 func measured(r *sweep.Results) bool {
 	return slices.ContainsFunc(r.Trials, func(row sweep.Row) bool { return row.Metrics != nil })
 }

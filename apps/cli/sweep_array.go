@@ -67,7 +67,6 @@ func (f *sweepCommand) writeJob(cmd *Call, spec *config.Sweep) error {
 	return f.printJob(cmd, s, job, scripts)
 }
 
-// scripts returns the files of a job.
 func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
 	if f.Emit == emitSlurm {
 		return job.Slurm()

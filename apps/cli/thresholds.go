@@ -22,7 +22,6 @@ func init() {
 // criterion is the name of a criterion of fairness.
 type criterion string
 
-// Choices lists the criteria.
 func (criterion) Choices() []string { return posthoc.Criteria() }
 
 // thresholdsCommand is the command thresholds.

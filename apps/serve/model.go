@@ -399,7 +399,6 @@ func (o *output) predictions(run *tessera.Run) []*output {
 	return []*output{&label, &probability}
 }
 
-// quoted returns a text as a JSON string.
 func quoted(text string) []byte {
 	b, err := json.Marshal(text)
 	if err != nil { // no text is an error
@@ -425,7 +424,6 @@ func (l *loaded) close() error {
 	return errors.Join(errs...)
 }
 
-// all returns all outputs.
 func (l *loaded) all() []*output { return slices.Concat(l.outputs, l.derived) }
 
 // output returns the named output, nil if there is none.
@@ -437,7 +435,6 @@ func (l *loaded) output(name string) *output {
 	return nil
 }
 
-// outputNames lists the outputs.
 func (l *loaded) outputNames() []string {
 	var names []string
 	for _, o := range l.all() {

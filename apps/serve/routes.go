@@ -114,13 +114,11 @@ type recorder struct {
 	status, bytes int
 }
 
-// WriteHeader implements [http.ResponseWriter].
 func (r *recorder) WriteHeader(status int) {
 	r.status = status
 	r.ResponseWriter.WriteHeader(status)
 }
 
-// Write implements [http.ResponseWriter].
 func (r *recorder) Write(p []byte) (int, error) {
 	n, err := r.ResponseWriter.Write(p)
 	r.bytes += n

@@ -311,7 +311,6 @@ func (s *Server) isHealth(r *http.Request) bool {
 // lines writes the log of the HTTP server to Options.Log.
 type lines func(string)
 
-// Write implements io.Writer.
 func (l lines) Write(p []byte) (int, error) {
 	l(strings.TrimSpace(string(p)))
 	return len(p), nil
@@ -342,7 +341,6 @@ type limitedConn struct {
 	leave func()
 }
 
-// Close implements net.Conn.
 func (c *limitedConn) Close() error {
 	defer c.leave()
 	return c.Conn.Close()

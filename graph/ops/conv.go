@@ -294,7 +294,6 @@ func copyRuns[T Float](dst, src []T, run, runs, dstStep, srcStep int) {
 	}
 }
 
-// scatterPatches adds the rows, which are patches of one group, to an image.
 func scatterPatches[T Float](l *lowering, k *vector.Set[T], image, rows []T, group int) {
 	l.walk(group, 0, l.row, func(row, _, _, at, low, high, runs int) {
 		for i := range runs {

@@ -95,7 +95,6 @@ func let[T ir.Float](n *gorgonia.Node, shape []int, values []T) error {
 	return gorgonia.Let(n, tensor.New(tensor.WithShape(shape...), tensor.WithBacking(values)))
 }
 
-// Bind implements [ir.Runner].
 func (r *runner[T]) Bind(i int, values []T) error {
 	in := r.program.Inputs[i]
 	if want := in.Node.Shape().TotalSize(); len(values) != want {
@@ -107,7 +106,6 @@ func (r *runner[T]) Bind(i int, values []T) error {
 	return nil
 }
 
-// Run implements [ir.Runner].
 func (r *runner[T]) Run() (err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -140,13 +138,10 @@ func flat[T ir.Float](v gorgonia.Value) []T {
 	return values
 }
 
-// Tap implements [ir.Runner].
 func (r *runner[T]) Tap(i int) []T { return flat[T](r.taps[i]) }
 
-// Parameter implements [ir.Runner].
 func (r *runner[T]) Parameter(i int) []T { return r.parameters[i] }
 
-// Gradient implements [ir.Runner].
 func (r *runner[T]) Gradient(i int) []T {
 	if r.gradients[i] == nil {
 		return nil
@@ -154,5 +149,4 @@ func (r *runner[T]) Gradient(i int) []T {
 	return flat[T](r.gradients[i])
 }
 
-// Close implements [ir.Runner].
 func (r *runner[T]) Close() error { return r.machine.Close() }

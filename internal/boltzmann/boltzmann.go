@@ -78,7 +78,6 @@ func (m *Machine) FreeEnergy(v []float32) float64 {
 // softplus is log(1 + exp(x)).
 func softplus(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-// sigmoid is 1 / (1 + exp(-x)).
 func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
 
 // logSumExp returns the logarithm of the sum of the exponentials of x.

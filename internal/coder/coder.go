@@ -23,10 +23,7 @@ import (
 	"tessera/posthoc"
 )
 
-var (
-	_ metrics.Coder = (*Coder)(nil)
-	_ metrics.Coder = (*reAtomed)(nil)
-)
+var _ metrics.Coder = (*Coder)(nil)
 
 // described is what a coder knows and computes of a model: a [*graph.Coder], or a method of package classical as a [plain].
 type described interface {

@@ -23,8 +23,6 @@ import (
 	"tessera/posthoc"
 )
 
-var _ batches.Program = (*encoding)(nil)
-
 // EncoderOptions are the options of an encoder. The zero value is ready to use.
 type EncoderOptions struct {
 	// Sizes lists the batch sizes for which programs are compiled; nil means 1, 8, 64 and 256. Other numbers of images are

@@ -112,7 +112,6 @@ func foldIn(m classical.MatrixPredictor, further *data.Images) (map[string][]flo
 	return codes, nil
 }
 
-// indexed returns the index of each name.
 func indexed(names []string) map[string]int {
 	index := make(map[string]int, len(names))
 	for i, name := range names {

@@ -14,10 +14,7 @@ import (
 	"tessera/metrics"
 )
 
-var (
-	_ metrics.Coder      = (*scaled)(nil)
-	_ metrics.ValueCoder = (*plain)(nil)
-)
+var _ metrics.ValueCoder = (*plain)(nil)
 
 // scaled is a coder for samples in the units before scaling, of a coder for scaled samples.
 type scaled struct {
@@ -168,15 +165,12 @@ func (plain) ClassHeads() []string      { return nil }
 func (plain) ClassColumn(string) string { return data.LabelsColumn }
 func (p plain) LastWeight() []float32   { return metrics.LastWeight(p.Model) }
 
-// Columns returns the images.
 func (p plain) Columns(string) []data.Column {
 	return []data.Column{{Name: losses.Images, Shape: p.Shape(), Type: data.Float32}}
 }
 
-// Decodes returns nil.
 func (plain) Decodes() error { return nil }
 
-// Reconstructs returns nil.
 func (plain) Reconstructs() error { return nil }
 
 func (p plain) Value(name string, images []float32) ([]float32, error) {

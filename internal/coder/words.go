@@ -120,7 +120,6 @@ func (c *Coder) index(word string) (int, bool) {
 // UnknownToken is the error for a text that is not one token of the vocabulary.
 type UnknownToken struct{ Text string }
 
-// Error implements error.
 func (u *UnknownToken) Error() string { return fmt.Sprintf("%q is no token of the vocabulary", u.Text) }
 
 func length(v []float32) float64 {

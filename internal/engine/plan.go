@@ -215,7 +215,6 @@ func (p *Plan[T]) share(thread, i int) {
 	}
 }
 
-// Run implements [ir.Runner].
 func (p *Plan[T]) Run() error {
 	p.failure.first = nil
 	p.enter(0)
@@ -233,7 +232,6 @@ func (p *Plan[T]) Run() error {
 	return nil
 }
 
-// Bind implements [ir.Runner].
 func (p *Plan[T]) Bind(i int, values []T) error {
 	if want := volume.Of(p.program.Inputs[i].Shape); len(values) != want {
 		return fmt.Errorf("engine: %s: got %d values, want %d", p.program.Inputs[i].Name, len(values), want)
@@ -242,13 +240,10 @@ func (p *Plan[T]) Bind(i int, values []T) error {
 	return nil
 }
 
-// Tap implements [ir.Runner].
 func (p *Plan[T]) Tap(i int) []T { return p.taps[i].data }
 
-// Parameter implements [ir.Runner].
 func (p *Plan[T]) Parameter(i int) []T { return p.parameters[i] }
 
-// Gradient implements [ir.Runner].
 func (p *Plan[T]) Gradient(i int) []T {
 	if p.gradients[i] == nil {
 		return nil
@@ -256,7 +251,6 @@ func (p *Plan[T]) Gradient(i int) []T {
 	return p.gradients[i].data
 }
 
-// Touched implements [ir.Touching].
 func (p *Plan[T]) Touched(i int) [][]int32 {
 	if p.touched[i] == nil {
 		return nil

@@ -77,7 +77,6 @@ func (w *selected[T]) run(thread, from, to int) {
 
 func (w *selected[T]) finish(int) {}
 
-// selectedStep returns the step of a [selectedProduct].
 func (c *compiler[T]) selectedStep(v *ir.Value, o selectedProduct) *step {
 	a, b, by := skipReshapes(v.Args[0]), skipReshapes(v.Args[1]), skipReshapes(v.Args[2])
 	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], by: c.cells[by], c: c.cells[v], n: v.Shape[1], k: v.Args[0].Shape[1]}

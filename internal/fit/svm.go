@@ -172,7 +172,6 @@ func newMoments(p *Labelled) moments {
 	return m
 }
 
-// add adds sign x x' to A and sign y x to b.
 func (m moments) add(sign, y float64, x []float64) {
 	v := blas64.Vector{N: len(x), Inc: 1, Data: x}
 	blas64.Ger(sign, v, v, m.a)

@@ -57,7 +57,6 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("%v (%s)", p.Value, p.place)
 }
 
-// Unwrap returns the value if it is an error.
 func (p *Panic) Unwrap() error {
 	err, _ := p.Value.(error)
 	return err

@@ -176,7 +176,6 @@ func AppendHeader(b []byte, metadata map[string]string, tensors []Tensor) ([]byt
 	return b, nil
 }
 
-// appendMember appends "key":value.
 func appendMember(b []byte, key string, value any) ([]byte, error) {
 	name, err := json.Marshal(key)
 	if err != nil {

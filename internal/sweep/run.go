@@ -198,7 +198,6 @@ type Unlabelled struct{ Dataset, Metric string }
 
 func (e *Unlabelled) Error() string { return e.Unwrap().Error() }
 
-// Unwrap returns a [*data.Error].
 func (e *Unlabelled) Unwrap() error {
 	return &data.Error{Dataset: e.Dataset, Problem: "its samples have no labels, but " + e.Metric + " needs them"}
 }

@@ -242,7 +242,6 @@ type foreign struct{ path, problem string }
 
 func (e *foreign) Error() string { return e.path + ": " + e.problem }
 
-// Is reports whether target is [folder.ErrForeign].
 func (e *foreign) Is(target error) bool { return target == folder.ErrForeign }
 
 // Dropping is the [folder.ErrForeign] for a folder with results of finished trials that running the sweep would drop
@@ -254,7 +253,6 @@ type Interrupted struct{ Path string }
 
 func (e *Interrupted) Error() string { return fmt.Sprintf("%s: %v", e.Path, train.ErrInterrupted) }
 
-// Unwrap returns [train.ErrInterrupted].
 func (e *Interrupted) Unwrap() error { return train.ErrInterrupted }
 
 // checkFolder returns an error for a folder that cannot be the folder of a sweep. The folder may be missing, be empty,

@@ -19,7 +19,6 @@ type Finding struct {
 	Remedy  string // "" if none is known
 }
 
-// String returns the problem and what helps.
 func (f Finding) String() string {
 	if f.Remedy == "" {
 		return f.Problem

@@ -18,8 +18,6 @@ import (
 	"tessera/metrics"
 )
 
-var _ learner = (*fit)(nil)
-
 // numbersKey is the metadata key for a baseline's scalar state, as JSON.
 const numbersKey = "numbers"
 

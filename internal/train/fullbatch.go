@@ -15,8 +15,6 @@ import (
 	"tessera/optim"
 )
 
-var _ learner = (*search)(nil)
-
 // search trains an auto-encoder with a full-batch optimizer: an epoch is one iteration. An interrupted iteration is
 // repeated from its beginning, with the same bits.
 type search struct {

@@ -80,7 +80,6 @@ func (h hookList) each(f func(a *attached) error) error {
 	return nil
 }
 
-// attach attaches a hook to a training.
 func attach(name string, h hooks.Hook, t hooks.Training) (*attached, error) {
 	a := &attached{name: name}
 	err := a.call(func(*attached) error {
@@ -180,7 +179,6 @@ func (h hookList) lent() (list []*graph.Parameter, err error) {
 // hookPrefix is the prefix of a hook's record in the metadata, "hook/NAME", and of its tensors, "hook/NAME/...".
 const hookPrefix = "hook/"
 
-// save adds the states of the hooks to a checkpoint.
 func (h hookList) save(state *checkpoint.File) error {
 	return h.each(func(a *attached) error {
 		if a.Save == nil {
@@ -221,7 +219,6 @@ func (h hookList) restore(from *stored) error {
 	return nil
 }
 
-// close closes all hooks.
 func (h hookList) close() (err error) {
 	for _, a := range h {
 		err = errors.Join(err, a.call(func(a *attached) error { return a.Close() }))

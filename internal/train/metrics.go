@@ -141,7 +141,6 @@ type objective struct {
 	programs compiled // for these batches
 }
 
-// newObjective returns the objective of a model, nil if it is not measured.
 func newObjective(spec *config.Model) *objective {
 	if !spec.MeasuresObjective() {
 		return nil
@@ -499,7 +498,6 @@ func parseHistory(path string, r io.Reader) (epochs []Epoch, err error) {
 	return epochs, lines.Err()
 }
 
-// columns returns the columns for the images in [from, to).
 func (w *watcher) columns(from, to int) map[string][]float32 {
 	indices := make([]int, to-from)
 	for i := range indices {

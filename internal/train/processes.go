@@ -458,7 +458,6 @@ func (e *Interruption) Error() string {
 	return fmt.Sprintf("%s: %v at step %d (epoch %d)", e.Run, ErrInterrupted, e.Step, e.Epoch)
 }
 
-// Unwrap returns [ErrInterrupted].
 func (e *Interruption) Unwrap() error { return ErrInterrupted }
 
 // Reasons for a process to stop. All processes of a group use the largest reason of any of them, so that a preemption, after

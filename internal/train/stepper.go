@@ -16,8 +16,6 @@ import (
 	"tessera/optim"
 )
 
-var _ constraints.Constraint = (*transposed)(nil)
-
 // stepper updates and projects the trainable parameters: clip, optimizer, constraints.
 //
 // Parameters are divided into chunks. While a chunk is in its cache, a thread applies all elementwise operations: the update,
@@ -225,7 +223,6 @@ func (s *stepper) Project() {
 	}
 }
 
-// projectOne projects one parameter, if it is trainable.
 func (s *stepper) projectOne(p *hooks.Parameter) {
 	for _, m := range s.trainable {
 		if m.Parameter == p {

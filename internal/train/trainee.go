@@ -26,8 +26,6 @@ import (
 	"tessera/metrics"
 )
 
-var _ hooks.Training = (*training)(nil)
-
 // trainee is an auto-encoder in training, with a mini-batch or full-batch optimizer: its parameters, its hooks and the
 // measurements between epochs.
 type trainee struct {
@@ -234,7 +232,6 @@ func (t *trainee) save(state *checkpoint.File) error {
 	return t.hooks.save(state)
 }
 
-// restore implements learner.
 func (t *trainee) restore(from *stored) error {
 	terms := len(t.spec.Losses)
 	for _, c := range []struct {
@@ -259,7 +256,6 @@ func (t *trainee) restore(from *stored) error {
 	return t.hooks.restore(from)
 }
 
-// kept implements learner.
 func (t *trainee) kept() (*hooks.BestEpoch, error) { return t.hooks.kept() }
 
 // derived implements learner: the parameters of the best epoch if a hook selects one, and the current ones.
@@ -282,7 +278,6 @@ func (t *trainee) derived() (files []derived, err error) {
 	return append(files, derived{folder.Model, last}), nil
 }
 
-// close implements learner.
 func (t *trainee) close() {
 	_ = t.hooks.close() // an error of freeing memory does not affect the result
 	if t.coder != nil {

@@ -35,7 +35,6 @@ func (b *Builder[T]) noise(s ops.Sampler, shape ...int) *gorgonia.Node {
 	return l.Node
 }
 
-// Parameter implements [layers.Scope].
 func (s *scope[T]) Parameter(name string) *gorgonia.Node {
 	l, ok := s.parameters[name]
 	if !ok {
@@ -45,7 +44,6 @@ func (s *scope[T]) Parameter(name string) *gorgonia.Node {
 	return l.Node
 }
 
-// Update implements [layers.Scope].
 func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 	n := s.Parameter(name)
 	if !s.parameters[name].Fixed {
@@ -57,12 +55,10 @@ func (s *scope[T]) Update(name string, value *gorgonia.Node) {
 	s.builder.updates[name] = value
 }
 
-// Publish implements [layers.Scope].
 func (s *scope[T]) Publish(_ string, value *gorgonia.Node) {
 	s.builder.published = append(s.builder.published, value)
 }
 
-// Value implements [layers.Scope].
 func (s *scope[T]) Value(name string) *gorgonia.Node {
 	n, ok := s.values[name]
 	if !ok {
@@ -71,12 +67,10 @@ func (s *scope[T]) Value(name string) *gorgonia.Node {
 	return n
 }
 
-// Noise implements [layers.Scope].
 func (s *scope[T]) Noise(sampler ops.Sampler, shape ...int) *gorgonia.Node {
 	return s.builder.noise(sampler, shape...)
 }
 
-// Training implements [layers.Scope].
 func (s *scope[T]) Training() bool {
 	s.builder.asked = true
 	return s.training
@@ -221,7 +215,6 @@ func (v *values[T]) leaf(name string, of []T, shape []int, fixed bool) *gorgonia
 	return v.leaves[name]
 }
 
-// own returns the leaf "x".
 func (v *values[T]) own() *gorgonia.Node { return v.leaf("x", v.x, v.on, false) }
 
 // drawn returns the named leaf, with values in the domain of the loss.
@@ -233,7 +226,6 @@ func (v *values[T]) drawn(name string, shape []int, fixed bool) *gorgonia.Node {
 	return v.leaf(name, Values[T](v.rows*volume.Of(shape), within, random.Stream(Seed, name, 0)), shape, fixed)
 }
 
-// On implements [losses.Values].
 func (v *values[T]) On() (*gorgonia.Node, error) {
 	if !v.reads.Jacobian {
 		return v.own(), nil
@@ -245,7 +237,6 @@ func (v *values[T]) On() (*gorgonia.Node, error) {
 	return e.Code, nil
 }
 
-// Value implements [losses.Values].
 func (v *values[T]) Value(name string) (*gorgonia.Node, error) {
 	return v.drawn("value."+name, v.on, slices.Contains(v.reads.Held, name)), nil
 }
@@ -262,13 +253,10 @@ func (v *values[T]) Published(name string) (*gorgonia.Node, error) {
 	return v.drawn("published."+name, shape, false), nil
 }
 
-// Teacher implements [losses.Values].
 func (v *values[T]) Teacher() (*gorgonia.Node, error) { return v.drawn("teacher", v.on, true), nil }
 
-// Clean implements [losses.Values].
 func (v *values[T]) Clean() (*gorgonia.Node, error) { return v.drawn("clean", v.on, false), nil }
 
-// images returns the target images.
 func (v *values[T]) images() *gorgonia.Node {
 	shape := v.on
 	if n := len(v.target) / v.rows; n != v.columns {
@@ -302,7 +290,6 @@ func (v *values[T]) Shape() ([]int, error) {
 	return []int{1, v.columns}, nil
 }
 
-// Weights implements [losses.Values].
 func (v *values[T]) Weights() ([]*gorgonia.Node, error) { return []*gorgonia.Node{v.own()}, nil }
 
 // Encoding implements [losses.Values] by a dense layer with a sigmoid that makes codes of as many units as an image has

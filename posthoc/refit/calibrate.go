@@ -13,10 +13,7 @@ import (
 	"tessera/posthoc"
 )
 
-var (
-	_ metrics.Metric = (*collector)(nil)
-	_ metrics.Meter  = (*collector)(nil)
-)
+var _ metrics.Metric = (*collector)(nil)
 
 // Calibrated is the result of [Calibrate].
 type Calibrated struct {

@@ -289,7 +289,6 @@ func (w *writer) shaped(v *ir.Value, x string, dims ...int64) string {
 	return w.node(v, "Reshape", []string{x, w.ints(dims...)})
 }
 
-// permuted permutes the axes of x.
 func (w *writer) permuted(v *ir.Value, x string, axes ...int64) string {
 	return w.node(v, "Transpose", []string{x}, IntsOf("perm", axes...))
 }

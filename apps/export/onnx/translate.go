@@ -218,7 +218,6 @@ func (w *writer) rename(node int, t ir.Tap) {
 	}
 }
 
-// output reports whether a value is an output of the graph.
 func (g *Graph) output(name string) bool {
 	return slices.ContainsFunc(g.Outputs, func(v Value) bool { return v.Name == name })
 }

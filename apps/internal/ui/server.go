@@ -130,7 +130,6 @@ func (s *Server) valid(token string) bool {
 	return subtle.ConstantTimeCompare(given[:], want[:]) == 1
 }
 
-// tokenOf returns the token of a request.
 func tokenOf(r *http.Request) string {
 	if token, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		return token

@@ -250,7 +250,6 @@ func contributing(ctx context.Context, r *tessera.Run, images *data.Images) ([]i
 	return a.Contributing(codes), nil
 }
 
-// matched returns the atoms of the member that are matched.
 func (m *member) matched() *metrics.Atoms {
 	if m.atoms == nil {
 		return nil

@@ -56,7 +56,6 @@ type members struct {
 	notes  []string
 }
 
-// MarshalJSON implements [json.Marshaler].
 func (m *members) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')

@@ -320,7 +320,6 @@ func (s *screen) folded(width int, text, style string) {
 	}
 }
 
-// line is the note with its level.
 func (n *Note) line() string {
 	if n.Level == Info || n.Level == "" {
 		return n.Text

@@ -130,7 +130,6 @@ func (f *Figure) writeSVG(w io.Writer) error {
 // pdfCanvas can write letters that CP1252, the font encoding of PDF files, lacks.
 type pdfCanvas struct{ *vgpdf.Canvas }
 
-// FillString implements [vg.Canvas].
 func (c pdfCanvas) FillString(f font.Face, at vg.Point, text string) {
 	c.Canvas.FillString(f, at, strings.NewReplacer("β", "beta", "\u2212", "-").Replace(text))
 }

@@ -117,7 +117,6 @@ func memberGlyph(c int) draw.GlyphDrawer {
 // small is a glyph that is smaller than that of a measured point.
 type small struct{ draw.GlyphDrawer }
 
-// DrawGlyph implements [draw.GlyphDrawer].
 func (s small) DrawGlyph(c *draw.Canvas, style draw.GlyphStyle, at vg.Point) {
 	style.Radius *= 0.6
 	s.GlyphDrawer.DrawGlyph(c, style, at)
@@ -133,7 +132,6 @@ func pale(c color.Color) color.Color {
 // centred writes names at points.
 type centred []label
 
-// Plot implements [plot.Plotter].
 func (l centred) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	style := textStyle(smallSize)

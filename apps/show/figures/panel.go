@@ -135,7 +135,6 @@ func addLine(p *plot.Plot, l line, points plotter.XYs) error {
 // note is a text in the middle of a plot.
 type note string
 
-// Plot implements [plot.Plotter].
 func (n note) Plot(c draw.Canvas, _ *plot.Plot) {
 	style := textStyle(labelSize)
 	style.Color, style.XAlign, style.YAlign = quiet, draw.XCenter, draw.YCenter
@@ -248,7 +247,6 @@ func (n namedTicks) height() (most int) {
 	return most
 }
 
-// Ticks implements [plot.Ticker].
 func (n namedTicks) Ticks(least, most float64) []plot.Tick { return n.among(mostNames, least, most) }
 
 // among labels at most a number of names, evenly spaced.
@@ -272,14 +270,12 @@ type fewTicks struct {
 	most int
 }
 
-// Ticks implements [plot.Ticker].
 func (f fewTicks) Ticks(least, most float64) []plot.Tick { return f.among(f.most, least, most) }
 
 // linearTicks marks and labels three to six multiples of 1, 2 or 5 times a power of ten; fewer if only whole numbers are
 // meaningful.
 type linearTicks struct{ whole bool }
 
-// Ticks implements [plot.Ticker].
 func (l linearTicks) Ticks(least, most float64) []plot.Tick {
 	rough := (most - least) / 6
 	n := int(math.Floor(math.Log10(rough)))
@@ -305,7 +301,6 @@ func (l linearTicks) Ticks(least, most float64) []plot.Tick {
 // and 9, whose labels would touch. There are always two labels.
 type logTicks struct{}
 
-// Ticks implements [plot.Ticker].
 func (logTicks) Ticks(least, most float64) []plot.Tick {
 	decades := math.Log10(most / least)
 	var ticks []plot.Tick
@@ -513,7 +508,6 @@ var (
 // tied is the distance above which a line connects a name to its point.
 const tied = 12
 
-// Plot implements [plot.Plotter].
 func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	place := func(xy plotter.XY) vg.Point { return vg.Point{X: toX(xy.X), Y: toY(xy.Y)} }

@@ -129,7 +129,6 @@ func (m *heatMap) corners() line {
 	return line{points: plotter.XYs{{X: -0.5, Y: -0.5}, {X: float64(m.columns) - 0.5, Y: float64(m.lines) - 0.5}}, color: color.Transparent}
 }
 
-// Plot implements [plot.Plotter].
 func (m *heatMap) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	area := vg.Rectangle{Min: vg.Point{X: x(-0.5), Y: y(float64(m.lines) - 0.5)}, Max: vg.Point{X: x(float64(m.columns) - 0.5), Y: y(-0.5)}}

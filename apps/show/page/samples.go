@@ -31,7 +31,6 @@ type Sample struct {
 	MSE      float64       `json:"-"`    // of the reconstruction
 }
 
-// add adds a picture.
 func (s *Sample) add(picture, caption string) {
 	s.Pictures, s.Captions = append(s.Pictures, picture), append(s.Captions, caption)
 }
@@ -200,7 +199,6 @@ func (v *view) differences(x, y []float32) []float32 {
 	return all
 }
 
-// meanSquare returns the mean of the squares.
 func meanSquare(values []float32) float64 {
 	sum := 0.0
 	for _, v := range values {

@@ -95,7 +95,6 @@ func has(list []config.Layer, kind string) bool {
 	return slices.ContainsFunc(list, func(l config.Layer) bool { return l.Kind == kind })
 }
 
-// section returns a section with one figure.
 func section(title, about string, f *figures.Figure) []doc.Block {
 	var b bytes.Buffer
 	_ = png.Encode(&b, f.Image()) // a buffer takes everything

@@ -166,7 +166,6 @@ func (n *Node) Text() (string, bool) {
 	return s, ok
 }
 
-// isText reports whether n is the string text.
 func (n *Node) isText(text string) bool {
 	is, ok := n.Text()
 	return ok && is == text

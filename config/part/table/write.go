@@ -173,7 +173,6 @@ func (w *Writer) value(v reflect.Value, at string) *Node {
 	return nil
 }
 
-// inline returns values as an inline table.
 func (w *Writer) inline(values map[string]any, at string) *Node {
 	n := NewTable()
 	for _, key := range slices.Sorted(maps.Keys(values)) {

@@ -48,7 +48,6 @@ const (
 	Float64
 )
 
-// String returns "float32" or "float64".
 func (d Dtype) String() string {
 	if d == Float64 {
 		return "float64"

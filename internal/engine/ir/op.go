@@ -66,7 +66,6 @@ const (
 // Swapped is the transpose of a matrix.
 var Swapped = Transpose{NewAxes(1, 0)}
 
-// String returns "input" or "parameter".
 func (l Leaf) String() string {
 	if l.Kind == InputLeaf {
 		return "input"
@@ -77,10 +76,8 @@ func (l Leaf) String() string {
 // String returns the number.
 func (c Constant) String() string { return fmt.Sprintf("%g", c.Value) }
 
-// String returns "reshape".
 func (Reshape) String() string { return "reshape" }
 
-// String returns "broadcast".
 func (Broadcast) String() string { return "broadcast" }
 
 // String returns the text of the function.
@@ -253,7 +250,6 @@ const (
 	Max
 )
 
-// String returns "sum" or "max".
 func (r Reducer) String() string {
 	if r == Max {
 		return "max"

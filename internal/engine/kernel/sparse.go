@@ -75,7 +75,6 @@ func sparseSpaces[T Float]() *pool[sparseSpace[T]] {
 	return any(&sparseSpaces64).(*pool[sparseSpace[T]])
 }
 
-// gemm implements [SparseGemm].
 func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool {
 	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
 	if transB || m == 0 || n == 0 || k == 0 || zeros == NoZeros || zeros == ZerosInB && !transA {

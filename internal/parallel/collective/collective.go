@@ -18,7 +18,6 @@ const (
 	Max
 )
 
-// String returns "sum" or "max".
 func (o Op) String() string {
 	if o == Max {
 		return "max"

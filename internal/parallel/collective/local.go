@@ -6,8 +6,6 @@ import (
 	"sync"
 )
 
-var _ Group = (*local)(nil)
-
 // Local returns a group of n goroutines of one process, for tests: one member for each goroutine. Sums are in the order
 // of the ranks. The group has no deadline: if one member stops calling, the others wait forever.
 func Local(n int) []Group {

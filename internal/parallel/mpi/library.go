@@ -15,8 +15,6 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-var _ transport = (*library)(nil)
-
 // library is a loaded MPI library. Its handles are pointers in Open MPI and integers in MPICH.
 type library struct {
 	path      string

@@ -152,7 +152,6 @@ func (r *Refusal) Error() string {
 	return shown(r.Address) + ": " + ErrRefused.Error() + ": " + r.Problem
 }
 
-// Unwrap returns [ErrRefused].
 func (r *Refusal) Unwrap() error { return ErrRefused }
 
 // refused returns a [*Refusal] if a retry of the connection would fail again, and nil for other errors.
@@ -327,7 +326,6 @@ type tokenAuth struct {
 	hosts map[string]bool // hosts of refused connections, at most mostMembers
 }
 
-// Check implements [server.Authentication].
 func (a *tokenAuth) Check(c server.ClientAuthentication) bool {
 	given := c.GetOpts().Token
 	same := func(token string) bool { return subtle.ConstantTimeCompare([]byte(given), []byte(token)) == 1 }
@@ -374,22 +372,16 @@ type startLog struct {
 	text string
 }
 
-// Noticef implements [server.Logger].
 func (*startLog) Noticef(string, ...any) {}
 
-// Warnf implements [server.Logger].
 func (*startLog) Warnf(string, ...any) {}
 
-// Debugf implements [server.Logger].
 func (*startLog) Debugf(string, ...any) {}
 
-// Tracef implements [server.Logger].
 func (*startLog) Tracef(string, ...any) {}
 
-// Fatalf implements [server.Logger].
 func (l *startLog) Fatalf(format string, v ...any) { l.Errorf(format, v...) }
 
-// Errorf implements [server.Logger].
 func (l *startLog) Errorf(format string, v ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -142,7 +142,6 @@ func (r records) change(ctx context.Context, trial string, change func(*record) 
 	}
 }
 
-// remove removes the record of a trial.
 func (r records) remove(ctx context.Context, trial string) {
 	ctx, cancel := context.WithTimeout(ctx, requestTime)
 	defer cancel()

@@ -69,7 +69,6 @@ func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, n
 	return one, nil
 }
 
-// read reads a data set.
 func (l *sets) read(ctx context.Context, s *serving, t *task, d *config.Dataset, splits data.Need, what string, want []string) (*data.Set, error) {
 	if l.worker.options.sets != nil {
 		if set := l.worker.options.sets(t.Trial, what); set != nil {

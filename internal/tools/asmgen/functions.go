@@ -46,14 +46,12 @@ func (a *asm) expm1(x vec) vec {
 	return a.or(y, a.sign(x))
 }
 
-// sigmoid returns 1/(1+e) or e/(1+e) with e = exp(-|x|).
 func (a *asm) sigmoid(x vec) vec {
 	e := a.expBelow(a.or(x, a.word(1<<31)))
 	top := a.choose(a.compare(lessThan, x, a.constant(0)), e, a.constant(1))
 	return a.div(top, a.add(e, a.constant(1)))
 }
 
-// tanh returns tanh(x), with tanh |x| = -t/(t+2) and t = exp(-2|x|)-1.
 func (a *asm) tanh(x vec) vec {
 	negative := a.or(x, a.word(1<<31))
 	n, rest := a.reduceExp(a.noLess(a.add(negative, negative), -30))

@@ -114,7 +114,6 @@ func (a *asm) polynomial(x vec, c ...float64) vec {
 	return sum
 }
 
-// polynomialD is polynomial for float64.
 func (a *asm) polynomialD(x vec, c ...float64) vec {
 	sum := a.copyOf(a.double(c[len(c)-1]))
 	for i := len(c) - 2; i >= 0; i-- {

@@ -55,7 +55,6 @@ var optimizerSteps = []optimizerStep{
 	}},
 }
 
-// average returns keep*old + rest*x*x.
 func (a *asm) average(old, x, keep, rest vec) vec {
 	return a.fma(a.mul(rest, x), x, a.mul(keep, old))
 }

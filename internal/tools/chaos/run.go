@@ -28,7 +28,6 @@ type process struct {
 	log                 bytes.Buffer
 }
 
-// start starts the process.
 func (p *process) start() error {
 	p.running = p.command()
 	p.running.Stdout, p.running.Stderr = &p.log, &p.log

@@ -55,7 +55,6 @@ type Error struct {
 	Mismatch bool // the file is intact, but belongs to another model or other images
 }
 
-// Error implements error: `PATH: PROBLEM`.
 func (e *Error) Error() string { return e.Path + ": " + e.Problem }
 
 // Errorf returns an *Error for the file at path.
@@ -140,7 +139,6 @@ func NewStream(f *File) (*Stream, error) {
 	return s, nil
 }
 
-// WriteTo implements [io.WriterTo].
 func (s *Stream) WriteTo(w io.Writer) (written int64, err error) {
 	write := func(b []byte) {
 		if err == nil {

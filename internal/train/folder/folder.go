@@ -67,7 +67,6 @@ type WriteError struct {
 	Err  error
 }
 
-// Error implements error: `cannot write PATH: CAUSE`.
 func (e *WriteError) Error() string { return "cannot write " + e.Path + ": " + cause(e.Err).Error() }
 
 // Unwrap returns the cause.
@@ -290,7 +289,6 @@ type expected []byte
 
 var errOther = errors.New("other bytes")
 
-// Write implements [io.Writer].
 func (e *expected) Write(b []byte) (int, error) {
 	if !bytes.HasPrefix(*e, b) {
 		return 0, errOther

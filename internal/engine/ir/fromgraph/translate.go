@@ -109,7 +109,6 @@ func (t *Translator) op(n *gorgonia.Node, args []*ir.Value) (*ir.Value, error) {
 	return t.foreign(n, args, shape), nil
 }
 
-// described returns the value for an op that implements [ir.Described].
 func described(o ir.Op, args []*ir.Value, shape []int) *ir.Value {
 	if _, ok := o.(ir.Reshape); ok {
 		return ir.Reshaped(args[0], shape)

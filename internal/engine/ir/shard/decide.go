@@ -247,7 +247,6 @@ func Views(shape []int, batch int) int {
 	return 1
 }
 
-// ofInput returns the form of an input.
 func (s *sharder) ofInput(shape []int) form {
 	if n := Views(shape, s.batch); n > 0 {
 		return form{images, n}

@@ -42,7 +42,6 @@ func (d *Disk) next(writes bool) error {
 	return nil
 }
 
-// Mkdir implements [folder.Disk].
 func (d *Disk) Mkdir(path string) error {
 	if err := d.next(true); err != nil {
 		return err
@@ -59,7 +58,6 @@ func (d *Disk) WriteFile(path string, write func(io.Writer) error) error {
 	return d.write(path, whole.Bytes(), func(path string, data []byte) error { return os.WriteFile(path, data, 0o666) })
 }
 
-// Append implements [folder.Disk].
 func (d *Disk) Append(path string, data []byte) error { return d.write(path, data, d.OS.Append) }
 
 // write writes only half of the data if the disk stops working or fills up in the middle.
@@ -84,7 +82,6 @@ func (d *Disk) Rename(old, new string) error {
 	return d.OS.Rename(old, new)
 }
 
-// Exchange implements [folder.Disk].
 func (d *Disk) Exchange(a, b string) error {
 	if err := d.next(false); err != nil {
 		return err
@@ -103,7 +100,6 @@ func (d *Disk) Remove(path string) error {
 	return d.OS.Remove(path)
 }
 
-// RemoveAll implements [folder.Disk].
 func (d *Disk) RemoveAll(path string) error {
 	if err := d.next(false); err != nil {
 		return err
