@@ -26,6 +26,8 @@ type Layout struct {
 	Columns []data.Column // columns other than images and labels, including drawn ones, if known
 	Holed   bool          // images may have missing or hidden entries; see [Model.Holed]
 
+	learned []ParameterPath // of the terms
+
 	sound bool               // the layers accept their inputs, whose shapes are known
 	index map[string]int     // maps the name of a head to its index in Heads
 	at    map[string]*Placed // maps a path to its layer
@@ -341,9 +343,9 @@ func (m *Model) Layout(input []int) (*Layout, error) {
 }
 
 // Parameters lists all parameters of the encoder, the decoder and the heads in the order of the layers, including
-// transposes of other parameters.
+// transposes of other parameters, and then those of the terms.
 func (l *Layout) Parameters() []ParameterPath {
-	n := 0
+	n := len(l.learned)
 	for placed := range l.Stacked() {
 		n += len(placed.Parameters)
 	}
@@ -353,8 +355,11 @@ func (l *Layout) Parameters() []ParameterPath {
 			all = append(all, ParameterPath{Path: placed.Path + "." + p.Name, Parameter: p})
 		}
 	}
-	return all
+	return append(all, l.learned...)
 }
+
+// LearnedPath returns the path of a parameter of a term.
+func LearnedPath(term, name string) string { return "loss." + term + "." + name }
 
 // Dictionary returns the index in Decoder of the layer whose weight has the atoms as rows. It is the last layer with a
 // weight, if the rows have the size of the input. It returns -1 if the model has no atoms.

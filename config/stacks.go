@@ -136,6 +136,12 @@ func (m *Model) source(path string) []string {
 // walk places every layer for images of the shape input; nil means an unknown shape.
 func (m *Model) walk(input []int) *walk {
 	w := &walk{model: m, layout: &Layout{Input: slices.Clone(input), Columns: m.allColumns(input), Holed: m.Holed(), index: map[string]int{}, at: map[string]*Placed{}}, stacks: map[string]*placing{}, layerNames: map[string]string{}, labelled: m.labelled()}
+	for i, t := range m.Losses {
+		for _, p := range losses.LearnedBy(t.Loss) {
+			w.layout.learned = append(w.layout.learned, ParameterPath{Path: LearnedPath(m.TermName(i), p.Name),
+				Parameter: layers.Parameter{Name: p.Name, Shape: []int{1}, Init: &layers.Constant{Value: p.Initial}, FanIn: 1, FanOut: 1}})
+		}
+	}
 	w.stack("encoder", "encoder", losses.Code, m.Encoder, openUnits{})
 	w.stack("decoder", "decoder", losses.Output, m.Decoder, openUnits{open: true, size: product(input)})
 	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {

@@ -373,6 +373,10 @@ func (t *term) Weights() (list []*gorgonia.Node, err error) {
 	return list, nil
 }
 
+func (t *term) Learned(name string) (*gorgonia.Node, error) {
+	return t.parameter(config.LearnedPath(t.model.Spec.TermName(t.index), name))
+}
+
 // Encoding implements [losses.Values]. The name of the term is the name of its noise.
 func (t *term) Encoding() (*losses.Encoding, error) {
 	code, err := t.On()

@@ -14,6 +14,7 @@ var settings = map[string][]map[string]any{
 	"mse":                     {{}, {"relative": true}, {"censored": true}, {"relative": true, "censored": true}},
 	"activity_floor":          {{}, {"relative": true}, {"relative": true, "floor": 0.5}},
 	"cross_entropy":           {{}, {"label_smoothing": 0.2}, {"focal": 1.0}, {"focal": 2.5}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}}, {"class_weights": []float64{0.5, 2, 1, 0, 3, 1}, "label_smoothing": 0.1}},
+	"contrastive":             {{}, {"temperature": 1.0, "learned": true}},
 	"trades":                  {{}, {"beta": 0.0}},
 	"next_token":              {{}, {"shift": 0}, {"shift": 2}},
 	"distillation":            {{}, {"temperature": 4.0, "soft": 0.7}, {"soft": 0.0}},

@@ -121,6 +121,26 @@ type AgainstChecker interface {
 	CheckAgainst(on, against int) error
 }
 
+// Learner is implemented by terms with parameters of their own, which the optimizer trains with those of the layers.
+type Learner interface {
+	// Learned lists them by their initial values. Names contain no dots. The parameter NAME of the term TERM is loss.TERM.NAME.
+	Learned() []Learned
+}
+
+// Learned is a number that a term learns, a parameter of shape (1).
+type Learned struct {
+	Name    string
+	Initial float64
+}
+
+// LearnedBy returns the parameters of a term, nil for none.
+func LearnedBy(l Loss) []Learned {
+	if l, ok := l.(Learner); ok {
+		return l.Learned()
+	}
+	return nil
+}
+
 // ShapeChecker is implemented by terms that restrict the shape of the images.
 type ShapeChecker interface {
 	// CheckShape returns an error if the term is not defined for images of this shape. The error is a part.KeyError if a key
@@ -153,6 +173,8 @@ type Values interface {
 	Counts() (Counts, error)
 	// Weights returns the parameters that match the glob `on`, at least one.
 	Weights() ([]*gorgonia.Node, error)
+	// Learned returns a parameter of the term itself, of shape (1). See [Learner].
+	Learned(name string) (*gorgonia.Node, error)
 	// Dictionary returns the decoder from the layer of its atoms on.
 	Dictionary() (*Dictionary, error)
 	// Encoding returns the images and the value `on` that is computed from them.
@@ -186,7 +208,7 @@ type Dictionary struct {
 // Build builds the term l on the value on. It returns an error if the term requests an input that it does not declare in
 // [Reads], or returns no node.
 func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
-	n, err := l.Build(&declared{v, l.Reads(), on})
+	n, err := l.Build(&declared{v, l.Reads(), LearnedBy(l), on})
 	if err == nil && n == nil {
 		err = errors.New("its Build returns no node")
 	}
@@ -195,9 +217,10 @@ func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
 
 // declared restricts Values to the declared inputs of a term.
 type declared struct {
-	values Values
-	reads  Reads
-	on     string
+	values  Values
+	reads   Reads
+	learned []Learned
+	on      string
 }
 
 // undeclared returns the error for a term that requests an undeclared input.
@@ -264,6 +287,13 @@ func (d *declared) Weights() ([]*gorgonia.Node, error) {
 		return nil, undeclared("parameters, and no images")
 	}
 	return d.values.Weights()
+}
+
+func (d *declared) Learned(name string) (*gorgonia.Node, error) {
+	if !slices.ContainsFunc(d.learned, func(l Learned) bool { return l.Name == name }) {
+		return nil, undeclared(fmt.Sprintf("the parameter %q of its own", name))
+	}
+	return d.values.Learned(name)
 }
 
 func (d *declared) Dictionary() (*Dictionary, error) {

@@ -14,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/numeral"
 	"tessera/internal/volume"
+	"tessera/losses"
 	"tessera/metrics"
 	"tessera/optim"
 )
@@ -150,6 +151,17 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 		s.Trainable += layer.Trainable
 		s.Parameters += layer.Parameters
 		s.Layers = append(s.Layers, layer)
+	}
+	for i, t := range m.Losses {
+		for _, p := range losses.LearnedBy(t.Loss) {
+			learned := layerSummary{Path: "loss." + m.TermName(i), Kind: t.Kind, OutputShape: []int{1}, Parameters: 1}
+			if !m.Frozen(config.LearnedPath(m.TermName(i), p.Name)) {
+				learned.Trainable = 1
+			}
+			s.Trainable += learned.Trainable
+			s.Parameters += learned.Parameters
+			s.Layers = append(s.Layers, learned)
+		}
 	}
 	s.Values = namedValues(m, built.Layout)
 	return s, nil

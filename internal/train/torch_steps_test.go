@@ -198,7 +198,7 @@ loss    = [{ kind = "mse", on = "y", against = "target" }]
 dataset = { name = "csv", file = "FILE", columns = { images = ["p*"], tokens = ["k*"] } }
 encoder = [{ kind = "dense", units = 8, activation = "tanh" }]
 decoder = []
-loss    = [{ kind = "contrastive", on = "image", with = "text", temperature = 0.5 }]
+loss    = [{ kind = "contrastive", on = "image", with = "text", learned = true }]
 head.image.layers = [{ kind = "dense", units = 4 }]
 head.text = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, units = 3 }, { kind = "dense", units = 4 }] }
 

@@ -188,7 +188,7 @@ func Loss[T ops.Float](l losses.Loss, x, target []T, rows, columns int) Expressi
 // values that differ from on.
 func LossOf[T ops.Float](l losses.Loss, x, target []T, rows int, on []int, published map[string][]int) Expression[T] {
 	return func(b *Builder[T]) (*gorgonia.Node, error) {
-		return losses.Build(l, l.On(), &values[T]{builder: b, reads: l.Reads(), x: x, target: target, rows: rows, columns: volume.Of(on), on: on,
+		return losses.Build(l, l.On(), &values[T]{builder: b, reads: l.Reads(), learned: losses.LearnedBy(l), x: x, target: target, rows: rows, columns: volume.Of(on), on: on,
 			published: published, leaves: map[string]*gorgonia.Node{}})
 	}
 }
@@ -197,6 +197,7 @@ func LossOf[T ops.Float](l losses.Loss, x, target []T, rows int, on []int, publi
 type values[T ops.Float] struct {
 	builder       *Builder[T]
 	reads         losses.Reads
+	learned       []losses.Learned
 	x, target     []T
 	rows, columns int
 	on            []int
@@ -291,6 +292,16 @@ func (v *values[T]) Shape() ([]int, error) {
 }
 
 func (v *values[T]) Weights() ([]*gorgonia.Node, error) { return []*gorgonia.Node{v.own()}, nil }
+
+// Learned implements [losses.Values].
+func (v *values[T]) Learned(name string) (*gorgonia.Node, error) {
+	for _, l := range v.learned {
+		if l.Name == name {
+			return v.builder.Leaf("learned."+name, []int{1}, []T{T(l.Initial)}, false), nil
+		}
+	}
+	return nil, fmt.Errorf("the term has no parameter %q", name)
+}
 
 // Encoding implements [losses.Values] by a dense layer with a sigmoid that makes codes of as many units as an image has
 // pixels.

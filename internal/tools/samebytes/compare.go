@@ -9,6 +9,9 @@ import (
 // missing replaces a value that only base has.
 const missing = "missing"
 
+// evalNote says in words what was measured. Its wording is no result.
+const evalNote = "eval note"
+
 // A difference is a value that differs between base and now.
 type difference struct{ key, base, now string }
 
@@ -16,6 +19,9 @@ type difference struct{ key, base, now string }
 func compare(base, now values) (different []difference, added []string) {
 	for _, key := range slices.Sorted(maps.Keys(base)) {
 		value, ok := now[key]
+		if key == evalNote {
+			continue
+		}
 		if !ok {
 			value = missing
 		}

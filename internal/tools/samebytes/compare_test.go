@@ -6,8 +6,8 @@ import (
 )
 
 func TestCompare(t *testing.T) {
-	base := values{"same": "1", "number": "1e-3", "text": "a", "gone": "x", "null": "null"}
-	now := values{"same": "1", "number": "0.001", "text": "b", "null": "0", "more": "5"}
+	base := values{"same": "1", "number": "1e-3", "text": "a", "gone": "x", "null": "null", evalNote: "images"}
+	now := values{"same": "1", "number": "0.001", "text": "b", "null": "0", "more": "5", evalNote: "samples"}
 	different, added := compare(base, now)
 	want := []difference{{"gone", "x", missing}, {"null", "null", "0"}, {"text", "a", "b"}}
 	if !slices.Equal(different, want) || !slices.Equal(added, []string{"more"}) {

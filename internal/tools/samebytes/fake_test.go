@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 )
 
@@ -45,6 +46,9 @@ func fake(seed string, args []string) int {
 		}
 		write("", out(), string(weight))
 	case "decode":
+		if text, err := os.ReadFile(filepath.Join(args[1], "config.toml")); err != nil || strings.Contains(string(text), "decoder = []") {
+			return exitRefused
+		}
 		write("", out(), "the same for every code")
 	}
 	return 0

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -14,6 +13,9 @@ import (
 
 // exitFailedTrials is the exit code of a sweep with failed trials; its tables are complete.
 const exitFailedTrials = 8
+
+// exitRefused is the exit code of decode for a model without a decoder, or with one that reads more than the code.
+const exitRefused = 1
 
 // values contains results by name: hashes, numbers in the form that the program printed, settings.
 type values map[string]string
@@ -90,24 +92,19 @@ func (v values) addRun(run string) error {
 	return nil
 }
 
-// addCodes encodes images with a run, decodes the codes if the model has a decoder, and adds the hashes of both. suffix is
+// addCodes encodes images with a run, decodes the codes if the decoder reads nothing else, and adds the hashes of both. suffix is
 // appended to their names.
 func (p program) addCodes(ctx context.Context, v values, folder, run, images, suffix string) error {
-	path := run
-	if !filepath.IsAbs(path) {
-		path = filepath.Join(folder, run)
-	}
-	declaration, err := os.ReadFile(filepath.Join(path, "config.toml"))
-	if err != nil {
-		return err
-	}
 	in := images
 	for _, step := range []struct{ command, result string }{{"encode", codes}, {"decode", outputs}} {
-		if step.command == "decode" && bytes.Contains(declaration, []byte("\ndecoder = []\n")) {
+		out := filepath.Join(folder, step.result+suffix+".npy")
+		_, err := p.command(ctx, folder, p.parallel(step.command, run, "--in", in, "--out", out)...)
+		var failed *failure
+		if step.command == "decode" && errors.As(err, &failed) && failed.code == exitRefused {
+			v[step.result+suffix] = "refused"
 			continue
 		}
-		out := filepath.Join(folder, step.result+suffix+".npy")
-		if _, err := p.command(ctx, folder, p.parallel(step.command, run, "--in", in, "--out", out)...); err != nil {
+		if err != nil {
 			return err
 		}
 		file, err := os.ReadFile(out)

@@ -705,17 +705,18 @@ def embedding():
 
 
 def two_columns():
-    """Two encoders, one of images and one of tokens, and a term that compares them."""
+    """Two encoders, one of images and one of tokens, and a term with a learned temperature that compares them."""
     p = Parameters()
     p.dense("encoder.0", PIXELS, 8)
     p.dense("head.image.0", 8, 4)
     p.add("head.text.0.weight", (VOCABULARY, 3), 0.5)
     p.dense("head.text.1", TOKENS * 3, 4)
+    p.add("loss.contrastive.log_scale", (1,), 0.5)
 
     def terms(streams, _):
         first = p.apply("head.image.0", torch.tanh(p.apply("encoder.0", images(streams["images"]))))
         second = p.apply("head.text.1", embedded(p, "head.text.0", streams))
-        similar = F.normalize(first) @ F.normalize(second).T / TEMPERATURE
+        similar = F.normalize(first) @ F.normalize(second).T * p["loss.contrastive.log_scale"].exp()
         own = torch.arange(IMAGES)
         return {"contrastive": (F.cross_entropy(similar, own) + F.cross_entropy(similar.T, own)) / 2}
 
