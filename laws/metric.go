@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync"
 
 	"tessera/attack"
 	"tessera/data"
@@ -50,6 +51,8 @@ type metricTrial struct {
 	metrics.Description
 	used metrics.Metric // the same metric in all trials
 	*measured
+
+	whole, inOneBatch func() (metrics.Values, error) // the values of a new metric, computed once for all laws
 }
 
 func (t metricTrial) String() string { return t.name }
@@ -57,6 +60,15 @@ func (t metricTrial) String() string { return t.name }
 func eachMeasured(models []*measured, fresh func() metrics.Metric, try func(t metricTrial)) error {
 	t := metricTrial{fresh: fresh, Description: fresh().Describe(), used: fresh()}
 	for _, t.measured = range models {
+		on := t.measured
+		t.whole = sync.OnceValues(func() (metrics.Values, error) { return evaluated(fresh(), on) })
+		t.inOneBatch = sync.OnceValues(func() (metrics.Values, error) {
+			in, err := on.inputs(t.Reads)
+			if err != nil {
+				return nil, err
+			}
+			return in.measure(fresh(), on.images())
+		})
 		try(t)
 	}
 	return nil
@@ -143,7 +155,7 @@ func givesSome(models []*measured, fresh func() metrics.Metric) error {
 }
 
 func (t metricTrial) finiteValues() error {
-	values, err := evaluated(t.fresh(), t.measured)
+	values, err := t.whole()
 	for _, v := range values {
 		one := t.Measures[slices.IndexFunc(t.Measures, func(m metrics.Measure) bool { return strings.HasSuffix(v.Name, m.Name) })]
 		switch {
@@ -196,7 +208,7 @@ func (t metricTrial) scaleless() error {
 
 // same compares the numbers of a metric and a model with those of a new metric and the trial's model.
 func (t metricTrial) same(what string, m metrics.Metric, of *measured, up tolerance) error {
-	want, err := evaluated(t.fresh(), t.measured)
+	want, err := t.whole()
 	if err != nil {
 		return err
 	}
@@ -306,38 +318,45 @@ func (in inputs) measure(m metrics.Metric, size int) (values metrics.Values, err
 }
 
 func (t metricTrial) cutAnyhow() error {
-	return t.withInputs(t.Reads, func(in inputs, want metrics.Values) error {
+	return t.withInputs(t.Reads, func(in inputs) error {
+		want, err := t.inOneBatch()
 		for _, size := range []int{1, 7, 100} {
-			got, err := in.measure(t.fresh(), size)
 			if err != nil {
 				return err
 			}
-			if err := compareValues(fmt.Sprintf("in batches of %d", size), got, want, sameUpTo); err != nil {
-				return err
+			var got metrics.Values
+			if got, err = in.measure(t.fresh(), size); err == nil {
+				err = compareValues(fmt.Sprintf("in batches of %d", size), got, want, sameUpTo)
 			}
 		}
-		return nil
+		return err
 	})
 }
 
 // readsDeclared compares the values of a metric with only its declared inputs with those of a metric with all inputs.
 func (t metricTrial) readsDeclared() error {
-	return t.withInputs(t.Reads, func(_ inputs, got metrics.Values) error {
-		var all metrics.Reads
-		for one := metrics.ReadsImages; one <= metrics.ReadsTargets; one <<= 1 {
-			if t.gives(one) {
-				all |= one
-			}
+	var all metrics.Reads
+	for one := metrics.ReadsImages; one <= metrics.ReadsTargets; one <<= 1 {
+		if t.gives(one) {
+			all |= one
 		}
-		return t.withInputs(all, func(_ inputs, want metrics.Values) error {
-			return compareValues("with the declared inputs only", got, want, exactly)
-		})
+	}
+	return t.withInputs(all, func(in inputs) error {
+		want, err := in.measure(t.fresh(), t.images())
+		got, failed := t.inOneBatch()
+		if err = errors.Join(err, failed); err != nil {
+			return err
+		}
+		return compareValues("with the declared inputs only", got, want, exactly)
 	})
 }
 
 func (t metricTrial) changesNothing() error {
-	return t.withInputs(t.Reads, func(in inputs, _ metrics.Values) error {
+	return t.withInputs(t.Reads, func(in inputs) error {
 		before, err := t.inputs(t.Reads)
+		if err == nil {
+			_, err = in.measure(t.fresh(), t.images())
+		}
 		if err != nil {
 			return err
 		}
@@ -363,9 +382,8 @@ func (t metricTrial) changesNothing() error {
 	})
 }
 
-// withInputs calls f with inputs of the model, and with the values of a new metric for these inputs in one batch. It does
-// nothing if the model lacks inputs that the metric reads.
-func (t metricTrial) withInputs(reads metrics.Reads, f func(in inputs, values metrics.Values) error) error {
+// withInputs calls f with inputs of the model. It does nothing if the model lacks inputs that the metric reads.
+func (t metricTrial) withInputs(reads metrics.Reads, f func(in inputs) error) error {
 	if !t.gives(t.Reads) {
 		return nil
 	}
@@ -373,11 +391,7 @@ func (t metricTrial) withInputs(reads metrics.Reads, f func(in inputs, values me
 	if err != nil {
 		return err
 	}
-	values, err := in.measure(t.fresh(), t.images())
-	if err != nil {
-		return err
-	}
-	return f(in, values)
+	return f(in)
 }
 
 // measured is a model for the laws of metrics, in plain loops: h = f(x V + c) times a factor for each unit, y = leaky(h W +
@@ -424,37 +438,40 @@ func newMeasured(name string, shape []int, units, n int, edit func(*measured)) *
 	return m
 }
 
+// manyImages is the number of images of most samples: more than the largest batch of the laws.
+const manyImages = 110
+
 // measuredModels returns models of every kind, which have the named values.
 func measuredModels(values []string) []*measured {
 	all := []*measured{
-		newMeasured("a dense model", []int{6, 5}, 7, 260, nil),
-		newMeasured("codes in [0,1]", []int{6, 5}, 7, 260, func(m *measured) { m.sigmoid = true }),
-		newMeasured("images with channels", []int{4, 3, 2}, 5, 260, nil),
-		newMeasured("vectors", []int{12}, 5, 260, nil),
-		newMeasured("atoms without a bias", []int{5, 4}, 4, 260, func(m *measured) { m.atoms.Bias = nil }),
-		newMeasured("no atoms", []int{5, 4}, 4, 260, func(m *measured) { m.opaque = true }),
-		newMeasured("no decoder", []int{5, 4}, 4, 260, func(m *measured) { m.encodes, m.opaque = true, true }),
-		newMeasured("no labels", []int{5, 4}, 4, 260, func(m *measured) { m.sample.Labels = nil }),
+		newMeasured("a dense model", []int{6, 5}, 7, manyImages, nil),
+		newMeasured("codes in [0,1]", []int{6, 5}, 7, manyImages, func(m *measured) { m.sigmoid = true }),
+		newMeasured("images with channels", []int{4, 3, 2}, 5, manyImages, nil),
+		newMeasured("vectors", []int{12}, 5, manyImages, nil),
+		newMeasured("atoms without a bias", []int{5, 4}, 4, manyImages, func(m *measured) { m.atoms.Bias = nil }),
+		newMeasured("no atoms", []int{5, 4}, 4, manyImages, func(m *measured) { m.opaque = true }),
+		newMeasured("no decoder", []int{5, 4}, 4, manyImages, func(m *measured) { m.encodes, m.opaque = true, true }),
+		newMeasured("no labels", []int{5, 4}, 4, manyImages, func(m *measured) { m.sample.Labels = nil }),
 		newMeasured("unknown labels", []int{5, 4}, 4, 20, func(m *measured) {
 			for i := range m.sample.Labels {
 				m.sample.Labels[i] = -1
 			}
 		}),
-		newMeasured("no heads", []int{5, 4}, 4, 260, func(m *measured) { m.heads = nil }),
-		newMeasured("two heads", []int{5, 4}, 4, 260, func(m *measured) { m.heads["other"] = m.encoder[:20*3] }),
-		newMeasured("groups", []int{5, 4}, 4, 260, func(m *measured) {
-			groups := make([]float32, 260)
+		newMeasured("no heads", []int{5, 4}, 4, manyImages, func(m *measured) { m.heads = nil }),
+		newMeasured("two heads", []int{5, 4}, 4, manyImages, func(m *measured) { m.heads["other"] = m.encoder[:20*3] }),
+		newMeasured("groups", []int{5, 4}, 4, manyImages, func(m *measured) {
+			groups := make([]float32, manyImages)
 			for i := range groups {
 				groups[i] = float32(i%4 - 1) // -1 is unknown
 			}
 			m.sample.Columns = map[string][]float32{"group": groups}
 		}),
-		newMeasured("a head of numbers", []int{5, 4}, 4, 260, func(m *measured) {
-			m.sample.Columns = map[string][]float32{targetColumn: normal(rand.New(rand.NewPCG(8, 1)), 260*classesOfHeads, 1)}
+		newMeasured("a head of numbers", []int{5, 4}, 4, manyImages, func(m *measured) {
+			m.sample.Columns = map[string][]float32{targetColumn: normal(rand.New(rand.NewPCG(8, 1)), manyImages*classesOfHeads, 1)}
 		}),
 		newMeasured("one image", []int{5, 4}, 4, 1, nil),
-		newMeasured("sums of disjoint parts", []int{6, 5}, 7, 260, sumOfParts),
-		newMeasured("missing and hidden entries", []int{5, 4}, 4, 260, func(m *measured) {
+		newMeasured("sums of disjoint parts", []int{6, 5}, 7, manyImages, sumOfParts),
+		newMeasured("missing and hidden entries", []int{5, 4}, 4, manyImages, func(m *measured) {
 			complete := slices.Clone(m.sample.Images)
 			observed, held := make([]float32, len(complete)), make([]float32, len(complete))
 			for i := range complete {
@@ -469,7 +486,7 @@ func measuredModels(values []string) []*measured {
 			}
 			m.sample.Columns = map[string][]float32{data.ObservedColumn: observed, data.HeldOutColumn: held, data.CompleteColumn: complete}
 		}),
-		newMeasured("black images and dead units", []int{5, 4}, 4, 260, func(m *measured) {
+		newMeasured("black images and dead units", []int{5, 4}, 4, manyImages, func(m *measured) {
 			clear(m.sample.Images)
 			for j := range m.offset {
 				m.offset[j] = -1

@@ -69,7 +69,7 @@ const (
 	perRow     = 20
 	mostRows   = 3
 	pictureGap = 2
-	wide       = 700 // approximate width in pixels
+	largest    = 700 // approximate larger side of a picture in pixels
 	blockSide  = 14  // maximum side of an atom drawn with half blocks, in pixels
 	blockRows  = 2
 )
@@ -99,8 +99,9 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 // pictures draws a picture by one of the protocols for pictures.
 func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 	n := min(a.Count, perRow*mostRows)
-	width := min(n, perRow) * (a.Shape[1] + pictureGap)
-	picture, err := grid(a, n, min(n, perRow), max(1, wide/width), (width+wide-1)/wide)
+	width, height := min(n, perRow)*(a.Shape[1]+pictureGap), (n+perRow-1)/perRow*(a.Shape[0]+pictureGap)
+	side := max(width, height)
+	picture, err := grid(a, n, min(n, perRow), max(1, largest/side), (side+largest-1)/largest)
 	if err != nil {
 		return 0, err
 	}
