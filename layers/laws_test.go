@@ -118,9 +118,9 @@ func titled(name string, keys map[string]any) string {
 	return name
 }
 
-// A layer is tested with inputs of every kind with its first settings, and with a vector and an image with its others, if it takes one of them.
+// A layer is tested with inputs of every kind with its first settings, and with an image or else a vector with its others, if it takes one of them.
 func TestEveryLayerObeysItsLaws(t *testing.T) {
-	few := [][]int{{6}, {3, 4, 2}}
+	few := [][]int{{3, 4, 2}, {6}}
 	for _, name := range layers.Registry.Names() {
 		variants := settings[name]
 		if variants == nil {
@@ -136,8 +136,8 @@ func TestEveryLayerObeysItsLaws(t *testing.T) {
 				return err == nil
 			}
 			kit := laws.Layer
-			if (i > 0 || testing.Short()) && slices.ContainsFunc(few, takes) {
-				kit = laws.LayerOf(few...)
+			if one := slices.IndexFunc(few, takes); (i > 0 || testing.Short()) && one >= 0 {
+				kit = laws.LayerOf(few[one])
 			}
 			t.Run(titled(name, keys), func(t *testing.T) {
 				t.Parallel()
