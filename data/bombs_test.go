@@ -21,8 +21,18 @@ import (
 // mostForABomb is what reading a file of a few kilobytes may allocate in all, whatever the file claims.
 const mostForABomb = 160 << 20
 
-// hostile files claim more than they have, or inflate to more than anybody needs. By name; the name tells the format.
+// hostile returns the hostile files, which are made once.
 func hostile(t testing.TB) map[string][]byte {
+	if hostileFiles == nil {
+		hostileFiles = makeHostile(t)
+	}
+	return hostileFiles
+}
+
+var hostileFiles map[string][]byte
+
+// makeHostile makes files that claim more than they have, or inflate to more than anybody needs. By name; the name tells the format.
+func makeHostile(t testing.TB) map[string][]byte {
 	t.Helper()
 	le, be := binary.LittleEndian, binary.BigEndian
 	text := func(parts ...any) []byte {

@@ -17,9 +17,12 @@ import (
 // limited are the models of which doctor --bench times a step: small and large dense ones, convolutions, attention.
 var limited = []string{"shallow-nonneg-kl", "deep-dense", "asym-nonneg-kl", "vit-classifier"}
 
+// limitBudget is how long each limit is measured. A test takes less.
+var limitBudget = time.Second
+
 // measureLimits returns a table of what the processor can do, and of what products and steps reach of it.
 func measureLimits(ctx context.Context) (*doc.Table, error) {
-	const budget = time.Second
+	budget := limitBudget
 	single, all := team.New(1), team.New(machine.Threads())
 	defer single.Close()
 	defer all.Close()

@@ -79,7 +79,7 @@ set.optimizer.learning_rate = [0.01, 0.02]
 }
 
 // Law: a sweep that is stopped at any operation on the disk, and a finished one that is run again, have the bytes of an uninterrupted
-// sweep. The auto-encoder is stopped at every operation, the other sweeps at ten.
+// sweep. The auto-encoder is stopped at every operation, the other sweeps at six.
 func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 	for name, one := range sweeps {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 			want := files(t, whole)
 			run(t, text, Options{Out: whole, Jobs: 1, Metrics: chosen}, changes...)
 			same(t, "run again", files(t, whole), want)
-			step, times := 1, 10
+			step, times := 1, 6
 			if testing.Short() {
 				step, times = 7, 3
 			}

@@ -119,7 +119,7 @@ func apart() int {
 	if testing.Short() { // -short is set by the run under the race detector
 		return 7
 	}
-	return 3
+	return 5
 }
 
 // plainly are the options of an uninterrupted run.
