@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"iter"
 	"path"
@@ -150,11 +149,20 @@ func (l *Layout) DependsOn(name, other string) bool {
 	return slices.Contains(l.closure([]string{name}, nil), other)
 }
 
-// Decodes returns an error if the output cannot be computed from the code alone. This is so if there is no decoder, or
+// Undecodable says why the output of a model cannot be computed from its code alone.
+type Undecodable string
+
+// Error implements error.
+func (e Undecodable) Error() string { return string(e) }
+
+// noDecoder is the reason of a model without a decoder.
+const noDecoder Undecodable = "the model has no decoder: there is no output"
+
+// Decodes returns an error, [Undecodable], if the output cannot be computed from the code alone. This is so if there is no decoder, or
 // if one of its layers reads a column or a value of the encoder.
 func (l *Layout) Decodes() error {
 	if len(l.Decoder) == 0 {
-		return errors.New("the model has no decoder: there is no output")
+		return noDecoder
 	}
 	all := l.closure([]string{losses.Output}, []string{losses.Code})
 	for _, name := range all {
@@ -164,7 +172,7 @@ func (l *Layout) Decodes() error {
 		}
 		for _, from := range p.Inputs() {
 			if _, column := l.Column(from); column || strings.HasPrefix(from, "encoder.") {
-				return fmt.Errorf("the output cannot be computed from the code alone: %s (%s) reads %s", p.Path, p.Kind, from)
+				return Undecodable(fmt.Sprintf("the output cannot be computed from the code alone: %s (%s) reads %s", p.Path, p.Kind, from))
 			}
 		}
 	}

@@ -459,7 +459,7 @@ func (b *builder) encodes(v value) bool {
 // lacksValue returns the error for the name of a value that does not exist.
 func (m *Model) lacksValue(name string) error {
 	if name == losses.Output {
-		return errors.New("the model has no decoder: there is no output")
+		return m.Layout.Decodes()
 	}
 	return fmt.Errorf("the model has no value %q: it has %q", name, m.Layout.Values())
 }

@@ -73,6 +73,7 @@ var outcomes = []outcome{
 	{of[*serve.OptionError](), exitUsage, seeHelp},
 	{is(fleet.ErrNoToken), exitUsage, says("give --token-file, or listen on 127.0.0.1")},
 	{of[usageError](), exitUsage, seeHelp},
+	{of[config.Undecodable](), exitUsage, nil},
 	{of[*config.UnknownSweep](), exitUsage, nil},
 	{of[*study.Unknown](), exitUsage, nil},
 	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler, metrics.ErrNoSteps), exitUsage, nil},

@@ -78,7 +78,7 @@ func (f *codeFlags) row(cmd *Call, rows *rowFlags, do func(*Call, *tessera.Run) 
 	}
 	defer r.Close()
 	if err := r.Decodes(); err != nil {
-		return usagef("%s: %w", f.Folder, err)
+		return fmt.Errorf("%s: %w", f.Folder, err)
 	}
 	images, err := do(cmd, r)
 	if err != nil || images == nil {

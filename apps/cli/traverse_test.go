@@ -39,6 +39,8 @@ train     = { epochs = 1 }
 	b.must(0, "sample", "runs/pca", "--count", "3", "-o", "three.npy")
 	b.must(0, "encode", "runs/pca", "--in", "three.npy", "-o", "codes.npy")
 	b.must(0, "decode", "runs/pca", "--in", "codes.npy", "-o", "back.npy")
+	b.must(0, "encode", "runs/blind", "--in", "three.npy", "-o", "seen.npy")
+	b.contains("decode", b.must(2, "decode", "runs/blind", "--in", "seen.npy", "-o", "none.npy").stderr, "the model has no decoder")
 	near := func(what string, got, want []float32) {
 		t.Helper()
 		for i := range want {

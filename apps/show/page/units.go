@@ -378,11 +378,16 @@ func (v *view) drawings(g *grid) ([]float32, error) {
 	}
 	g.words = fmt.Sprintf("The decoder is not one layer of atoms. Each picture shows what one of the %s units changes in the %s of the zero code, at its largest activation.",
 		numeral.Count(g.total), g.Noun)
+	return v.effects(0, min(v.run.Units(), mostUnits))
+}
+
+// effects returns what each of k units, from the first one on, changes in the decoder's output for the zero code, at its largest
+// activation.
+func (v *view) effects(first, k int) ([]float32, error) {
 	units := v.run.Units()
-	k := min(units, mostUnits)
 	codes := make([]float32, (k+1)*units)
 	for j := range k {
-		codes[j*units+j] = float32(v.usage.each[j].max)
+		codes[j*units+first+j] = float32(v.usage.each[first+j].max)
 	}
 	images, err := v.coder.Decode(codes)
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // exitFailedTrials is the exit code of a sweep with failed trials; its tables are complete.
 const exitFailedTrials = 8
 
-// exitRefused is the exit code of decode for a model without a decoder, or with one that reads more than the code.
-const exitRefused = 1
+// exitRefused is the largest exit code of decode for a model without a decoder, or with one that reads more than the code: it was 1.
+const exitRefused = 2
 
 // values contains results by name: hashes, numbers in the form that the program printed, settings.
 type values map[string]string
@@ -100,7 +100,7 @@ func (p program) addCodes(ctx context.Context, v values, folder, run, images, su
 		out := filepath.Join(folder, step.result+suffix+".npy")
 		_, err := p.command(ctx, folder, p.parallel(step.command, run, "--in", in, "--out", out)...)
 		var failed *failure
-		if step.command == "decode" && errors.As(err, &failed) && failed.code == exitRefused {
+		if step.command == "decode" && errors.As(err, &failed) && failed.code <= exitRefused {
 			v[step.result+suffix] = "refused"
 			continue
 		}
