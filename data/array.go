@@ -1,10 +1,12 @@
 package data
 
 import (
+	"bufio"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -32,7 +34,6 @@ type array struct {
 	spans  *spans    // of numbers that float32 may not represent exactly; nil for others
 }
 
-// arrayHeader describes the values that follow the header of an NPY or IDX file.
 type arrayHeader struct {
 	kind    string // type in NPY's notation: "u1", "f4", ...
 	order   binary.ByteOrder
@@ -44,7 +45,6 @@ type arrayHeader struct {
 
 var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP, TIFF, WebP")
 
-// parseArrayHeader reads a header from the first bytes of a file.
 func parseArrayHeader(b []byte) (arrayHeader, error) {
 	if len(b) == 0 {
 		return arrayHeader{}, errors.New("is empty")
@@ -55,86 +55,106 @@ func parseArrayHeader(b []byte) (arrayHeader, error) {
 	return arrayHeader{}, errNoArray
 }
 
-// openArray opens an NPY or an IDX file.
 func openArray(ctx context.Context, path string, _ *Files) (o Opened, err error) {
-	start, err := head(path, npyHeaderMost)
+	s, _, h, err := arrayStream(ctx, path)
 	if err != nil {
 		return o, err
 	}
-	h, err := parseArrayHeader(start)
-	if err != nil {
-		return o, err
-	}
+	defer s.Close()
 	read := func(exact bool) (array, error) { return readArray(ctx, path, exact) }
 	p := tablePart{path: path, dims: h.dims, kind: h.kind, read: read}
-	if !h.fortran && !isPacked(path) {
+	if !h.fortran && !s.packed {
 		p.extents = []extent{{path: path, at: int64(h.length), last: true, arrayHeader: h}}
 	}
 	return Opened{parts: []tablePart{p}}, nil
 }
 
-// readArray reads an NPY or an IDX file, gzipped or not. It reads and allocates no more than the header of the file requires.
-// It converts floats while it reads them, so that only one copy of the file is in memory; if exact is set, numbers are also kept in float64.
-func readArray(ctx context.Context, path string, exact bool) (array, error) {
-	start, err := head(path, npyHeaderMost)
-	if err != nil {
-		return array{}, err
+// arrayStream opens an NPY or an IDX file, gzipped or not, and reads its header. The caller closes it.
+func arrayStream(ctx context.Context, path string) (s *stream, values *bufio.Reader, h arrayHeader, err error) {
+	if s, err = openStream(ctx, path); err != nil {
+		return nil, nil, h, err
 	}
-	h, err := parseArrayHeader(start)
-	if err != nil {
-		return array{}, err
-	}
-	n, want, err := h.size()
-	if err == nil {
-		err = plausible(path, int64(h.length), want)
+	values = bufio.NewReaderSize(s, npyHeaderMost)
+	start, err := values.Peek(npyHeaderMost)
+	if err == nil || err == io.EOF || err == io.ErrUnexpectedEOF { // of a short file, or a cut one, what there is may do
+		h, err = parseArrayHeader(start)
 	}
 	if err != nil {
-		return array{}, err
+		s.Close()
+		return nil, nil, h, err
+	}
+	_, err = values.Discard(h.length)
+	return s, values, h, err
+}
+
+// readArray reads an NPY or an IDX file. It reads and allocates no more than the header of the file requires. If exact is set, numbers are
+// also kept in float64.
+func readArray(ctx context.Context, path string, exact bool) (a array, err error) {
+	s, b, h, err := arrayStream(ctx, path)
+	if err != nil {
+		return a, err
+	}
+	defer s.Close()
+	_, want, err := h.size()
+	switch size := s.info.Size(); {
+	case err != nil:
+	case !s.packed && int64(h.length)+want != size:
+		err = errSize(want, size-int64(h.length))
+	case s.packed && want/bestRatio > size:
+		err = fmt.Errorf("the header says %d bytes follow it, more than a gzip file of %d bytes can hold", want, size)
+	case s.packed && want > countFrom && want/countRatio > size:
+		err = s.counted(int64(h.length) + want)
+	}
+	if err != nil {
+		return a, err
 	}
 	h.exact = exact
-	var b, rest []byte
-	a, skip := array{dims: h.dims}, h.length
-	width, _ := h.valueSize()
-	floats := h.kind[0] == 'f'
-	if floats {
-		a.reserve(h, n)
-	} else {
-		b = make([]byte, 0, want)
+	if a, err = h.read(b, true); err != nil {
+		return a, err
 	}
-	file, err := streamFile(ctx, path, int64(h.length)+want, func(piece []byte, _ int64) {
-		piece, skip = piece[min(skip, len(piece)):], max(0, skip-len(piece))
-		if !floats {
-			b = append(b, piece...)
-			return
-		}
-		if len(rest) > 0 { // the start of a value that the last piece ended in
-			k := min(width-len(rest), len(piece))
-			rest, piece = append(rest, piece[:k]...), piece[k:]
-			if len(rest) < width {
-				return
-			}
-			a.appendFloats(h, rest, width)
-			rest = rest[:0]
-		}
-		whole := len(piece) / width * width
-		a.appendFloats(h, piece[:whole], width)
-		rest = append(rest, piece[whole:]...)
-	})
-	switch {
-	case errors.Is(err, errTooLarge):
-		err = fmt.Errorf("the header says %d bytes in all, the file has more", int64(h.length)+want)
-	case err == nil && floats && (len(a.floats) != n || len(rest) > 0):
-		err = errSize(want, int64(len(a.floats)*width+len(rest)))
-	case err == nil && floats && h.fortran:
-		a.rowMajor()
-	case err == nil && !floats:
-		a, err = h.values(b)
+	if _, err := b.Peek(1); err == nil {
+		return a, fmt.Errorf("the header says %d bytes in all, the file has more", int64(h.length)+want)
 	}
-	a.file = file
+	a.file, err = s.file()
 	return a, err
 }
 
-// parseArray returns the values of an NPY or IDX file.
+// read reads the values that follow the header. It converts floats while it reads them, so that only one copy of them is in memory. Memory is
+// taken at once if the reader is known to have all values, and otherwise as they come.
+func (h arrayHeader) read(r io.Reader, whole bool) (array, error) {
+	n, want, err := h.size()
+	if err != nil {
+		return array{}, err
+	}
+	if typeOf(h.kind) != Float32 {
+		b, err := readAll(r, want)
+		if err != nil {
+			return array{}, err
+		}
+		return h.values(b)
+	}
+	width, _ := h.valueSize()
+	a := array{dims: h.dims}
+	if !whole {
+		n = min(n, countFrom/width)
+	}
+	a.reserve(h, n)
+	piece := make([]byte, min(1<<18, want))
+	for got := int64(0); got < want; {
+		k, err := io.ReadFull(r, piece[:min(int64(len(piece)), want-got)])
+		got += int64(k)
+		if a.append(h, piece[:k/width*width]); err == io.EOF || err == io.ErrUnexpectedEOF {
+			return a, errSize(want, got)
+		} else if err != nil {
+			return a, err
+		}
+	}
+	if h.fortran {
+		a.rowMajor()
+	}
+	return a, nil
+}
+
 func parseArray(b []byte) (array, error) {
 	h, err := parseArrayHeader(b)
 	if err != nil {
@@ -152,7 +172,6 @@ func (h arrayHeader) size() (n int, length int64, err error) {
 	return arrayBytes(h.dims, width)
 }
 
-// values returns the values that follow the header.
 func (h arrayHeader) values(b []byte) (array, error) {
 	n, want, err := h.size()
 	if err != nil {
@@ -166,13 +185,14 @@ func (h arrayHeader) values(b []byte) (array, error) {
 	switch {
 	case h.kind == "u1":
 		a.bytes = b
-	case h.kind[0] == 'f':
+	case typeOf(h.kind) == Float32:
 		a.reserve(h, n)
-		a.appendFloats(h, b, width)
+		a.append(h, b)
 	case h.kind[0] == 'U' || h.kind[0] == 'S':
 		a.texts = npyTexts(b, width, h.kind[0], h.order, n)
 	default:
-		a.ints = integers(b, width, h.order, n, h.kind[0] == 'i')
+		a.ints = make([]int, n)
+		decode(a.ints, b, h)
 		if i := slices.IndexFunc(a.ints, func(v int) bool { return v < 0 }); h.kind == "u8" && i >= 0 {
 			return a, fmt.Errorf("value %d: got %d, want at most %d", i, uint64(a.ints[i]), math.MaxInt64)
 		}
@@ -188,18 +208,16 @@ func (a *array) rowMajor() {
 	a.bytes, a.floats, a.ints, a.wide = rowMajor(a.bytes, a.dims), rowMajor(a.floats, a.dims), rowMajor(a.ints, a.dims), rowMajor(a.wide, a.dims)
 }
 
-// reserve allocates memory for n floats.
 func (a *array) reserve(h arrayHeader, n int) {
 	a.floats = make([]float32, 0, n)
-	if h.kind == "f8" && len(h.dims) > 0 && h.dims[0] > 0 {
-		a.spans = newSpans(n / h.dims[0])
+	if size, err := product(h.dims[min(1, len(h.dims)):]); err == nil && h.kind == "f8" && len(h.dims) > 0 && h.dims[0] > 0 {
+		a.spans = newSpans(size)
 		if h.exact {
 			a.wide = make([]float64, 0, n)
 		}
 	}
 }
 
-// numbers converts integers to floats.
 func (a *array) numbers(exact bool) {
 	if a.ints == nil || len(a.dims) == 0 {
 		return
@@ -244,56 +262,62 @@ func (h arrayHeader) valueSize() (int, error) {
 	return 0, fmt.Errorf("values of type %.20q are not read: save samples as floats or integers, labels as integers or texts", h.kind)
 }
 
-// appendFloats appends floats of width bytes.
-func (a *array) appendFloats(h arrayHeader, b []byte, width int) {
-	first := len(a.floats)
-	a.floats = slices.Grow(a.floats, len(b)/width)[:first+len(b)/width]
-	for i, to := 0, a.floats[first:]; i < len(to); i++ {
-		switch width {
-		case 2:
-			to[i] = fromHalf(h.order.Uint16(b[2*i:]))
-		case 4:
-			to[i] = math.Float32frombits(h.order.Uint32(b[4*i:]))
-		default:
-			v := math.Float64frombits(h.order.Uint64(b[8*i:]))
-			to[i] = float32(v)
-			if a.spans == nil { // of an array without rows
-				continue
-			}
-			at := (first + i) % len(a.spans.low)
-			if h.fortran { // the rows of a column follow each other
-				at = (first + i) / h.dims[0]
-			}
-			a.spans.add(at, v)
-			if h.exact {
-				a.wide = append(a.wide, v)
-			}
+func (a *array) append(h arrayHeader, b []byte) {
+	width, _ := h.valueSize()
+	first, n := len(a.floats), len(b)/width
+	a.floats = slices.Grow(a.floats, n)[:first+n]
+	decode(a.floats[first:], b, h)
+	if a.spans == nil { // of numbers that float32 represents, or of an array without rows
+		return
+	}
+	wide := make([]float64, n)
+	decode(wide, b, h)
+	for i, v := range wide {
+		at := (first + i) % len(a.spans.low)
+		if h.fortran { // the rows of a column follow each other
+			at = (first + i) / h.dims[0]
 		}
+		a.spans.add(at, v)
+	}
+	if h.exact {
+		a.wide = append(a.wide, wide...)
 	}
 }
 
-// integers returns n integers of width bytes.
-func integers(b []byte, width int, order binary.ByteOrder, n int, signed bool) []int {
-	ints := make([]int, n)
-	for i := range ints {
-		var v uint64
-		switch at := b[i*width:]; width {
-		case 1:
-			v = uint64(at[0])
-		case 2:
-			v = uint64(order.Uint16(at))
-		case 4:
-			v = uint64(order.Uint32(at))
-		case 8:
-			v = order.Uint64(at)
-		}
-		ints[i] = int(v)
-		if signed {
-			unused := 64 - 8*width
-			ints[i] = int(int64(v<<unused) >> unused) // the sign bit fills the rest
+// decode converts the bytes of numbers.
+func decode[T float32 | float64 | int](dst []T, b []byte, h arrayHeader) {
+	width, _ := h.valueSize()
+	each := func(number func(b []byte) T) {
+		for i := range dst {
+			dst[i] = number(b[i*width:])
 		}
 	}
-	return ints
+	switch h.kind {
+	case "u1", "b1":
+		each(func(b []byte) T { return T(b[0]) })
+	case "i1":
+		each(func(b []byte) T { return T(int8(b[0])) })
+	case "u2":
+		each(func(b []byte) T { return T(h.order.Uint16(b)) })
+	case "i2":
+		each(func(b []byte) T { return T(int16(h.order.Uint16(b))) })
+	case "u4":
+		each(func(b []byte) T { return T(h.order.Uint32(b)) })
+	case "i4":
+		each(func(b []byte) T { return T(int32(h.order.Uint32(b))) })
+	case "u8":
+		each(func(b []byte) T { return T(h.order.Uint64(b)) })
+	case "i8":
+		each(func(b []byte) T { return T(int64(h.order.Uint64(b))) })
+	case "f2":
+		each(func(b []byte) T { return T(fromHalf(h.order.Uint16(b))) })
+	case "b2":
+		each(func(b []byte) T { return T(fromBrain(h.order.Uint16(b))) })
+	case "f4":
+		each(func(b []byte) T { return T(math.Float32frombits(h.order.Uint32(b))) })
+	case "f8":
+		each(func(b []byte) T { return T(math.Float64frombits(h.order.Uint64(b))) })
+	}
 }
 
 // images returns the array as images of shape dims[1:]; images with one channel become (height, width). If missing is true,
@@ -350,7 +374,6 @@ func reads(path string) string {
 	return ""
 }
 
-// labels returns the array as one label per image.
 func (a array) labels() ([]int, error) {
 	if len(a.dims) != 1 {
 		return nil, fmt.Errorf("the array has %d axes, want one label per image", len(a.dims))
@@ -374,7 +397,6 @@ const (
 	channelsFirst = "nchw"
 )
 
-// sampleShape returns the shape of the samples in an array with these axes.
 func (f *Files) sampleShape(dims []int) ([]int, error) {
 	if len(dims) == 4 && f.Axes == channelsFirst {
 		dims = []int{dims[0], dims[2], dims[3], dims[1]}
@@ -467,7 +489,6 @@ func (f *Files) doubt(dims []int, images *Images, integers bool) *Error {
 	return nil
 }
 
-// channelsLast converts an array of axes (n, channels, height, width) to (n, height, width, channels).
 func (a array) channelsLast() array {
 	n, channels, pixels := a.dims[0], a.dims[1], a.dims[2]*a.dims[3]
 	return array{dims: []int{n, a.dims[2], a.dims[3], channels}, disk: a.disk, ints: moveChannels(a.ints, n, channels, pixels), texts: a.texts, spans: a.spans,

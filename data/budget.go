@@ -16,7 +16,6 @@ var budgetUnits = []struct {
 	size float64
 }{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
 
-// leastBudget is the smallest budget.
 const leastBudget = 1 << 16
 
 // FromTOML sets b from a TOML value.

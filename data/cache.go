@@ -1,13 +1,11 @@
 package data
 
 import (
-	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -20,19 +18,11 @@ import (
 // leastCached is the smallest number of images whose pixels are kept: fewer are decoded at once.
 const leastCached = 64
 
-// cacheSuffix is the end of the names of files of pixels.
 const cacheSuffix = ".tessera-cache"
 
-// cacheMagic is the first line of a file of pixels. It changes if the same images would be read as other pixels.
-const cacheMagic = "tessera pixels 1\n"
-
-// cacheHeader is the second line, in JSON. The pixels follow it.
-type cacheHeader struct {
-	Sources string // SHA-256 of the settings, names and contents of the image files
-	Dims    []int
-	Deep    bool   // the pixels are float32, little-endian, otherwise bytes
-	Pixels  string // SHA-256 of the pixels
-}
+// cacheMagic is the first line of a file of pixels. It changes if the same images would be read as other pixels. The second line is the
+// checksum of the settings, names and contents of the image files; the checksum of what follows, a packed set, begins the third.
+const cacheMagic = "tessera pixels 2\n"
 
 var withoutCache atomic.Bool
 
@@ -52,26 +42,30 @@ func (p pictures) cached(ctx context.Context, folder string, paths []string, wan
 	}
 	places := p.cachePlaces(folder)
 	for _, place := range places {
-		if a, file, ok := readPixels(ctx, place, sources); ok {
-			if err := fits(paths[0], len(paths), a.dims[1:], want); err != nil {
+		if m := readPixels(ctx, place, sources); m != nil {
+			if err := fits(paths[0], len(paths), m.Train.Shape, want); err != nil {
 				return a, nil, err
 			}
-			file.Path = folder
-			return a, []File{file}, nil
+			a = array{dims: append([]int{m.Train.n}, m.Train.Shape...), bytes: m.Train.bytes, floats: m.Train.floats, scaled: true}
+			return a, []File{{Path: folder, SHA256: m.Files[0].SHA256}}, nil
 		}
 	}
 	if a, files, err = p.read(ctx, folder, paths, want); err != nil {
 		return a, files, err
 	}
+	images, err := a.images(false)
+	if err != nil {
+		return a, nil, err
+	}
+	set := &Set{Shape: images.Shape, Train: images, Files: files}
 	for _, place := range places {
-		if os.MkdirAll(filepath.Dir(place), 0o777) == nil && a.writePixels(place, cacheHeader{sources, a.dims, a.bytes == nil, files[0].SHA256}) == nil {
+		if os.MkdirAll(filepath.Dir(place), 0o777) == nil && set.writePixels(place, sources) == nil {
 			break
 		}
 	}
 	return a, files, nil
 }
 
-// settings returns the settings on which pixels depend.
 func (p pictures) settings() string {
 	return fmt.Sprintf("%d %d %d %s %t", p.channels, p.size.Height, p.size.Width, p.resize, p.black)
 }
@@ -120,85 +114,36 @@ func (p pictures) cachePlaces(folder string) (places []string) {
 	return places
 }
 
-// readPixels reads a file of pixels of the given sources; ok is false if there is none that is whole.
-func readPixels(ctx context.Context, path, sources string) (a array, file File, ok bool) {
+// readPixels reads a file of pixels of the given sources; nil if there is none that is whole.
+func readPixels(ctx context.Context, path, sources string) *Set {
 	f, size, err := openFile(path)
 	if err != nil {
-		return a, file, false
+		return nil
 	}
 	defer f.Close()
-	r := bufio.NewReaderSize(f, 1<<16)
-	magic, err := r.ReadString('\n')
-	if err != nil || magic != cacheMagic {
-		return a, file, false
+	b := make([]byte, size)
+	if _, err := io.ReadFull(f, b); err != nil || ctx.Err() != nil {
+		return nil
 	}
-	line, err := r.ReadSlice('\n') // which bounds its length
-	var h cacheHeader
-	if err != nil || json.Unmarshal(line, &h) != nil || h.Sources != sources {
-		return a, file, false
+	b, ok := bytes.CutPrefix(b, []byte(cacheMagic+sources+"\n"))
+	if !ok || len(b) < sha256.Size || sha256.Sum256(b[sha256.Size:]) != [sha256.Size]byte(b) {
+		return nil
 	}
-	width := 1
-	if h.Deep {
-		width = 4
+	set, err := Unpack(b[sha256.Size:])
+	if err != nil || set.Train == nil || len(set.Files) != 1 {
+		return nil
 	}
-	_, length, err := arrayBytes(h.Dims, width)
-	if err != nil || len(h.Dims) < 2 || int64(len(magic)+len(line))+length != size {
-		return a, file, false
-	}
-	b := make([]byte, length)
-	if _, err := io.ReadFull(r, b); err != nil || ctx.Err() != nil {
-		return a, file, false
-	}
-	if sum := sha256.Sum256(b); hex.EncodeToString(sum[:]) != h.Pixels {
-		return a, file, false
-	}
-	a = array{dims: h.Dims, scaled: true}
-	if h.Deep {
-		a.floats = make([]float32, length/4)
-		_, _ = binary.Decode(b, binary.LittleEndian, a.floats) // there are enough bytes
-	} else {
-		a.bytes = b
-	}
-	return a, File{SHA256: h.Pixels}, true
+	return set
 }
 
 // writePixels writes a file of pixels atomically.
-func (a array) writePixels(path string, h cacheHeader) error {
-	text, err := json.Marshal(h)
-	if err != nil {
+func (s *Set) writePixels(path, sources string) error {
+	h := sha256.New()
+	if err := s.Pack(h); err != nil {
 		return err
 	}
-	return atomicfile.Write(path, func(to io.Writer) error {
-		w := bufio.NewWriter(to)
-		w.WriteString(cacheMagic)
-		w.Write(append(bytes.TrimSpace(text), '\n'))
-		w.Write(a.bytes)
-		if a.bytes == nil {
-			writeNumbers(w, a.floats)
-		}
-		return w.Flush() // the error of the first write that failed
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "%s%s\n%s", cacheMagic, sources, h.Sum(nil))
+		return cmp.Or(err, s.Pack(w))
 	})
-}
-
-// mostInspectedBytes is the maximum size in bytes of the pixels of a folder that an inspection decodes into memory.
-const mostInspectedBytes = 1 << 30
-
-// inspected decodes the images of a folder as a training does, so that they are kept, and returns a warning if they are equal. ok is
-// false for folders of too few or too many images.
-func (p pictures) inspected(ctx context.Context, folder string, l listing, shape []int) (note string, ok bool, err error) {
-	n, size, err := arrayBytes(append([]int{len(l.paths)}, shape...), 4)
-	if err != nil || n == 0 || size > mostInspectedBytes || len(l.paths) < leastCached || len(l.paths) > mostInspected || withoutCache.Load() {
-		return "", false, nil
-	}
-	values, _, err := p.cached(ctx, folder, l.paths, nil)
-	if err != nil {
-		return "", true, err
-	}
-	images, err := values.images(false)
-	if err == nil {
-		if note = images.allEqual(); note != "" {
-			note = folder + ": " + note
-		}
-	}
-	return note, true, err
 }

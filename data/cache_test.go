@@ -3,8 +3,6 @@ package data
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"fmt"
 	"image"
 	"image/color"
@@ -139,12 +137,12 @@ func TestKeptPixelsAreRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := array{dims: []int{len(l.paths), 4, 5}, floats: slices.Repeat([]float32{0.5}, 20*len(l.paths))}
-	b, err := binary.Append(nil, binary.LittleEndian, a.floats)
+	images, err := NewFloats([]int{4, 5}, slices.Repeat([]float32{0.5}, 20*len(l.paths)), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.writePixels(p.cachePlaces(folder)[0], cacheHeader{sources, a.dims, true, fmt.Sprintf("%x", sha256.Sum256(b))}); err != nil {
+	set := &Set{Shape: images.Shape, Train: images, Files: []File{{Path: "photos", SHA256: "other"}}}
+	if err := set.writePixels(p.cachePlaces(folder)[0], sources); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := pixelsOf(t, folder); got[0] != 0.5 {

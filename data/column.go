@@ -3,7 +3,6 @@ package data
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path"
 	"slices"
 	"strings"
@@ -91,7 +90,6 @@ func WholeColumn(name string, shape []int, values []int32) *Values {
 // length returns the number of values of all rows.
 func (v *Values) length() int { return max(len(v.bytes), len(v.floats), len(v.whole)) }
 
-// rows returns the number of samples.
 func (v *Values) rows() (int, error) {
 	size, err := product(v.Shape)
 	switch {
@@ -114,7 +112,6 @@ func (v *Values) at(i int) float32 {
 	return v.floats[i]
 }
 
-// copyRow writes the values of one row.
 func (v *Values) copyRow(dst []float32, row int) {
 	from, to := row*len(dst), (row+1)*len(dst)
 	switch v.Type {
@@ -136,7 +133,6 @@ func (v *Values) copyRow(dst []float32, row int) {
 	}
 }
 
-// unsound returns an error for the first value that is not valid for a model.
 func (v *Values) unsound() error {
 	place := func(i int) string {
 		size := v.Size()
@@ -219,55 +215,70 @@ func (m *Images) column(name string) *Values {
 	return nil
 }
 
-// Column returns the description of a column by its name, including images and labels; ok is false if the samples have no such
-// column.
-func (m *Images) Column(name string) (c Column, ok bool) {
+// find returns a column by its name, whether it is in memory or not, and a function that writes its values for sample i.
+func (m *Images) find(name string) (c Column, read func(dst []float32, i int), ok bool) {
 	switch name {
 	case ImagesColumn:
 		c = Column{Name: name, Shape: m.Shape, Type: Float32}
 		if m.isBytes() && m.scaling == nil {
 			c.Type = Bytes
 		}
-		return c, true
+		return c, m.copyRow, true
 	case LabelsColumn:
-		return Column{Name: name, Type: Whole}, m.labels != nil
+		return Column{Name: name, Type: Whole}, func(dst []float32, i int) { dst[0] = float32(m.labels[m.row(i)]) }, m.labels != nil
 	}
 	if v := m.column(name); v != nil {
-		return v.Column, true
+		return v.Column, func(dst []float32, i int) { v.copyRow(dst, m.row(i)) }, true
 	}
-	if m.hasVirtual(name) {
-		return m.virtual(name), true
+	if d := m.drawnBy(name); d != nil {
+		return d.Column, func(dst []float32, i int) { m.drawOne(dst, d, i) }, true
 	}
-	return c, false
+	return m.mask(name)
+}
+
+// allColumns lists all columns other than images, also those that take no memory.
+func (m *Images) allColumns() (names []string) {
+	if m.labels != nil {
+		names = append(names, LabelsColumn)
+	}
+	for _, v := range m.further {
+		names = append(names, v.Name)
+		if v.Missing {
+			names = append(names, v.Name+ObservedSuffix)
+		}
+	}
+	for _, name := range []string{ObservedColumn, HeldOutColumn, CompleteColumn} {
+		if _, _, ok := m.mask(name); ok {
+			names = append(names, name)
+		}
+	}
+	for _, d := range m.drawn {
+		names = append(names, d.Name)
+	}
+	return names
+}
+
+// Column returns the description of a column by its name, including images and labels; ok is false if the samples have no such
+// column.
+func (m *Images) Column(name string) (c Column, ok bool) {
+	c, _, ok = m.find(name)
+	return c, ok
 }
 
 // Gather writes the values of a column for the samples with these indices to dst, one sample after the other. It panics, like
 // indexing, if there is no such column, an index is out of range or dst is too short.
 func (m *Images) Gather(dst []float32, column string, indices []int) {
-	switch column {
-	case ImagesColumn:
+	if column == ImagesColumn {
 		m.Batch(dst, indices)
 		return
-	case LabelsColumn:
-		for k, i := range indices {
-			dst[k] = float32(m.labels[m.row(i)])
-		}
-		return
 	}
-	v := m.column(column)
-	if v == nil && m.hasVirtual(column) {
-		size := m.virtual(column).Size()
-		for k, i := range indices {
-			m.copyVirtual(dst[k*size:(k+1)*size], column, i)
-		}
-		return
-	}
-	if v == nil {
+	c, read, ok := m.find(column)
+	if !ok {
 		panic(fmt.Sprintf("data: no column %q", column))
 	}
-	size := v.Size()
+	size := c.Size()
 	for k, i := range indices {
-		v.copyRow(dst[k*size:(k+1)*size], m.row(i))
+		read(dst[k*size:(k+1)*size], i)
 	}
 }
 
@@ -315,80 +326,43 @@ func (m *Images) OneHot(dst []float32, column string, indices []int) {
 	}
 }
 
-// RangeOf returns the smallest and the largest value of a column other than images and labels; 0 and 0 if there are no
-// samples.
-func (m *Images) RangeOf(column string) (low, high float32) {
-	v := m.column(column)
-	if v == nil || m.n == 0 {
-		return 0, 0
-	}
-	size := v.Size()
-	low, high = float32(math.Inf(1)), float32(math.Inf(-1))
-	for i := range m.n {
-		for k := m.row(i) * size; k < (m.row(i)+1)*size; k++ {
-			if x := v.at(k); x == x {
-				low, high = min(low, x), max(high, x)
-			}
-		}
-	}
-	return low, high
-}
-
 // FirstOutside returns the first value of a column for which wanted is false, and its location
 // as text; "" if there is none.
 func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place string, value float32) {
-	switch {
-	case column == ImagesColumn:
-		return m.firstUnwanted(wanted)
-	case column == LabelsColumn:
-		for i, label := range m.Labels() {
-			if v := float32(label); !wanted(v) {
-				return fmt.Sprintf("the label of %s", fmt.Sprintf("sample %d", m.row(i))), v
-			}
-		}
-		return "", 0
-	}
-	if d := m.drawnBy(column); d != nil {
-		return m.firstDrawn(d, wanted)
-	}
+	c, read, ok := m.find(column)
 	v := m.column(column)
-	if v == nil {
+	if _, _, isMask := m.mask(column); !ok || isMask && v == nil {
 		return "", 0
 	}
-	size := v.Size()
+	values := make([]float32, c.Size())
 	for i := range m.n {
-		row := m.row(i)
-		for k := range size {
-			if x := v.at(row*size + k); x == x && !wanted(x) {
-				return m.placeIn(v, row, k), x
+		read(values, i)
+		for k, x := range values {
+			if v != nil {
+				x = v.at(m.row(i)*len(values) + k) // NaN for a missing entry
+			}
+			if x == x && !wanted(x) {
+				return m.placeIn(c, i, k), x
 			}
 		}
 	}
 	return "", 0
 }
 
-// firstDrawn is like [Images.FirstOutside], for a drawn column.
-func (m *Images) firstDrawn(d *drawnColumn, wanted func(float32) bool) (place string, value float32) {
-	values := make([]float32, d.Size())
-	for i := range m.n {
-		m.drawOne(values, d, i)
-		for _, x := range values {
-			if !wanted(x) {
-				return fmt.Sprintf("the drawn column %q", d.Name), x
-			}
-		}
+// placeIn returns a description of the location of value k of sample i of a column, for a message.
+func (m *Images) placeIn(c Column, i, k int) string {
+	place := fmt.Sprintf("sample %d", m.row(i))
+	switch {
+	case c.Name == ImagesColumn:
+		return m.Place(i, k)
+	case c.Name == LabelsColumn:
+		return "the label of " + place
+	case c.Drawn:
+		return fmt.Sprintf("the drawn column %q", c.Name)
+	case m.lines != nil:
+		place = fmt.Sprintf("line %d", m.lines.of(m.row(i)))
 	}
-	return "", 0
-}
-
-// placeIn returns a description of the location of value k of a row of a column, for a message.
-func (m *Images) placeIn(v *Values, row, k int) string {
-	place := fmt.Sprintf("sample %d", row)
-	if m.lines != nil {
-		place = fmt.Sprintf("line %d", m.lines.of(row))
-	}
-	place += fmt.Sprintf(", column %q", v.Name)
-	if v.Size() > 1 {
+	if place += fmt.Sprintf(", column %q", c.Name); c.Size() > 1 {
 		place += fmt.Sprintf(", value %d", k)
 	}
 	return place
@@ -477,7 +451,6 @@ func (c ColumnNames) arrays() (names []string) {
 	return names
 }
 
-// one returns the source of a column with a single source; "" if the column is not declared.
 func (c ColumnNames) one(name string) string {
 	if list := c[name]; len(list) > 0 {
 		return list[0]
@@ -533,7 +506,6 @@ func typeOf(kind string) Type {
 	return ""
 }
 
-// checkColumns returns the first error in the columns other than images and labels.
 func (m *Images) checkColumns() error {
 	if m == nil {
 		return nil
@@ -549,24 +521,17 @@ func (m *Images) checkColumns() error {
 // All returns the values of all columns other than images for all samples, row by row, by name. It includes labels, the masks
 // of missing and hidden entries and the drawn columns. It is nil if there are no columns.
 func (m *Images) All() map[string][]float32 {
-	if m.labels == nil && len(m.further) == 0 && len(m.drawn) == 0 && !m.Holed() {
-		return nil
-	}
 	indices := make([]int, m.n)
 	for i := range indices {
 		indices[i] = i
 	}
-	all := map[string][]float32{}
-	if m.labels != nil {
-		all[LabelsColumn] = make([]float32, m.n)
-		m.Gather(all[LabelsColumn], LabelsColumn, indices)
-	}
-	for _, v := range m.further {
-		all[v.Name] = make([]float32, m.n*v.Size())
-		m.Gather(all[v.Name], v.Name, indices)
-	}
-	for _, name := range m.virtuals() {
-		all[name] = make([]float32, m.n*m.virtual(name).Size())
+	var all map[string][]float32
+	for _, name := range m.allColumns() {
+		if all == nil {
+			all = map[string][]float32{}
+		}
+		c, _ := m.Column(name)
+		all[name] = make([]float32, m.n*c.Size())
 		m.Gather(all[name], name, indices)
 	}
 	return all

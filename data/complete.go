@@ -85,7 +85,6 @@ func (h holes) filled(ctx context.Context, path string, b []byte) ([]byte, error
 	return nil, errors.New("is compressed, or not what its name says: unpack it first")
 }
 
-// fillNPY replaces values of the array.
 func fillNPY(_ context.Context, h holes, _ string, b []byte) ([]byte, error) {
 	head, err := parseNPYHeader(b)
 	if err != nil {
@@ -147,7 +146,6 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 	return append(out, rest[done:]...), err
 }
 
-// cell returns the text of a number in the notation of the file.
 func (f *csvFile) cell(number, decimal string) string {
 	if decimal != "," {
 		return number
@@ -171,7 +169,6 @@ func cellLength(b []byte, comma rune) int {
 	return quoted + end
 }
 
-// samples returns the array of the samples in an opened file, which it closes.
 func (h holes) samples(o Opened, err error) (*tablePart, error) {
 	defer o.close()
 	if err != nil {
@@ -180,7 +177,6 @@ func (h holes) samples(o Opened, err error) (*tablePart, error) {
 	return samplesOf(o.parts, h.reading)
 }
 
-// fillNPZ replaces values in the array of the samples and copies other arrays.
 func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	samples, err := h.samples(openNPZ(ctx, path, nil))
 	if err != nil {
@@ -207,7 +203,6 @@ func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 	return out.Bytes(), err
 }
 
-// entry writes the array of the samples to an archive.
 func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 	content, err := entry.Open()
 	if err != nil {
@@ -232,7 +227,6 @@ func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 	return err
 }
 
-// fillSafetensors replaces values in the tensor of the samples.
 func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
 	samples, err := h.samples(openSafetensors(ctx, path, nil))
 	if err != nil {
@@ -259,7 +253,6 @@ func (h holes) value(i int) float64 {
 	return h.values[i]
 }
 
-// array replaces values in the bytes of an array.
 func (h holes) array(b []byte, head arrayHeader) error {
 	places := make([]int, len(h.raw)) // of the values of the samples in the array
 	for i := range places {

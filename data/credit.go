@@ -78,7 +78,6 @@ func (c *Credit) Load(context.Context, Dirs, Need) (*Set, error) {
 	return set, err
 }
 
-// draw returns n applicants.
 func (c *Credit) draw(stream string, n int) (*Images, error) {
 	values, labels := make([]float32, 0, n*creditValues), make([]int, n)
 	groups, truth := make([]int32, n), make([]int32, n)

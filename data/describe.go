@@ -65,7 +65,6 @@ func (s *Set) DescribeClasses() string {
 	return classText(classes, m.Labels())
 }
 
-// describe describes a column.
 func (m *Images) describe(column, kind string) Described {
 	low, high, missing := m.span(column)
 	return Described{Name: column, Type: kind, Range: numeral.Float(low) + " to " + numeral.Float(high), Missing: missing, First: m.firstValues(column)}
@@ -124,7 +123,6 @@ func (m *Images) span(column string) (low, high float64, missing int) {
 	return low, high, m.n*m.pixels - seen
 }
 
-// describeValue describes one of the values of the samples, which has a name.
 func (m *Images) describeValue(i int, name string) Described {
 	const most = 4
 	whole, missing, first := true, 0, []string(nil)
@@ -144,7 +142,6 @@ func (m *Images) describeValue(i int, name string) Described {
 		Range: numeral.Float(low) + " to " + numeral.Float(high), Missing: missing, First: strings.Join(first, " ")}
 }
 
-// firstValues returns the first values of a column.
 func (m *Images) firstValues(column string) string {
 	const most = 4
 	c, _ := m.Column(column)

@@ -1,8 +1,8 @@
 package data
 
 import (
+	"bufio"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -45,7 +45,6 @@ type disk struct {
 	held      *heldBlocks
 }
 
-// heldBlocks contains the blocks that are in memory.
 type heldBlocks struct {
 	mu    sync.Mutex
 	most  int // number of blocks that may be held
@@ -151,13 +150,11 @@ func (r reading) describeMemory(ctx context.Context) (string, error) {
 		numeral.Of(blocks, "block"), numeral.Bytes(int64(d.rows*d.size)), numeral.Count(min(blocks, d.held.most))), nil
 }
 
-// notInParts returns the error for values that do not fit into the budget.
 func (r reading) notInParts() error {
 	return &Error{Path: r.File, Problem: fmt.Sprintf("its values do not fit into memory = %q, and cannot be read in parts", r.Memory),
 		Hint: "save them as .npy (row-major, not compressed) or .safetensors without missing entries, or want a larger budget"}
 }
 
-// place returns the extent of a row and its number in it.
 func (d *disk) place(row int) (extent, local int) {
 	k, found := slices.BinarySearch(d.starts, row)
 	if !found {
@@ -169,7 +166,6 @@ func (d *disk) place(row int) (extent, local int) {
 	return k, row - d.starts[k]
 }
 
-// block returns the number of the block of a row.
 func (d *disk) block(row int) int {
 	k, local := d.place(row)
 	return d.blocks[k] + local/d.rows
@@ -257,7 +253,6 @@ func (d *disk) read(b []byte, k, from int) ([]byte, error) {
 	return b[:len(b):cap(b)], err
 }
 
-// copyRow writes the values of a row.
 func (d *disk) copyRow(dst []float32, row int) {
 	held, b, of := d.acquire(row)
 	d.decode(dst, b, of)
@@ -266,28 +261,10 @@ func (d *disk) copyRow(dst []float32, row int) {
 
 // decode converts the bytes of rows as an array in memory is converted.
 func (d *disk) decode(dst []float32, b []byte, of arrayHeader) {
-	switch {
-	case of.kind == "u1":
+	if of.kind == "u1" {
 		kernel.Float32().FromBytes(dst, b)
-	case of.kind == "b2":
-		for i := range dst {
-			dst[i] = fromBrain(of.order.Uint16(b[2*i:]))
-		}
-	case of.kind == "f2" && of.order == binary.LittleEndian:
-		for i := range dst {
-			dst[i] = fromHalf(binary.LittleEndian.Uint16(b[2*i:]))
-		}
-	case of.kind == "f4" && of.order == binary.LittleEndian:
-		for i := range dst {
-			dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:]))
-		}
-	case of.kind[0] == 'f':
-		a := array{floats: dst[:0]}
-		a.appendFloats(of, b, len(b)/len(dst))
-	default:
-		for i, n := range integers(b, len(b)/len(dst), of.order, len(dst), of.kind[0] == 'i') {
-			dst[i] = float32(n)
-		}
+	} else {
+		decode(dst, b, of)
 	}
 	if d.divisor != 0 {
 		for i := range dst {
@@ -301,18 +278,9 @@ func (d *disk) decode(dst []float32, b []byte, of arrayHeader) {
 	}
 }
 
-// wide returns the values of a row as they are in the file, in float64.
 func (d *disk) wide(b []byte, of arrayHeader) (values []float64) {
 	values = make([]float64, d.pixels)
-	if of.kind == "f8" {
-		for i := range values {
-			values[i] = math.Float64frombits(of.order.Uint64(b[8*i:]))
-		}
-	} else {
-		for i, n := range integers(b, len(b)/d.pixels, of.order, d.pixels, of.kind[0] == 'i') {
-			values[i] = float64(n)
-		}
-	}
+	decode(values, b, of)
 	if d.channels > 0 {
 		values = moveChannels(values, 1, d.channels, d.pixels/d.channels)
 	}
@@ -348,30 +316,10 @@ func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err
 		}
 		row++
 	}
-	for k, e := range d.extents {
-		skip, left, rest := e.at, int64(e.dims[0])*int64(d.size), []byte(nil)
-		file, err := streamFile(ctx, e.path, math.MaxInt64-1, func(piece []byte, _ int64) {
-			n := min(skip, int64(len(piece)))
-			piece, skip = piece[n:], skip-n
-			piece = piece[:min(left, int64(len(piece)))]
-			left -= int64(len(piece))
-			if n := min(len(piece), d.size-len(rest)); len(rest) > 0 {
-				rest, piece = append(rest, piece[:n]...), piece[n:]
-				if len(rest) == d.size {
-					see(rest, e.arrayHeader)
-					rest = rest[:0]
-				}
-			}
-			for ; len(piece) >= d.size; piece = piece[d.size:] {
-				see(piece[:d.size], e.arrayHeader)
-			}
-			rest = append(rest, piece...)
-		})
-		if err == nil && left > 0 {
-			err = io.ErrUnexpectedEOF
-		}
+	for _, e := range d.extents {
+		file, err := e.eachRow(ctx, d.size, see)
 		if err = errors.Join(err, problem); err != nil {
-			return nil, nil, badFile("", d.extents[k].path, err)
+			return nil, nil, badFile("", e.path, err)
 		}
 		files = append(files, file)
 	}
@@ -382,12 +330,37 @@ func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err
 }
 
 // isWhole reports whether the values are whole numbers, but not bytes.
+// eachRow calls do for the bytes of every row.
+func (e extent) eachRow(ctx context.Context, size int, do func(b []byte, of arrayHeader)) (File, error) {
+	s, err := openStream(ctx, e.path)
+	if err != nil {
+		return File{}, err
+	}
+	defer s.Close()
+	r, row := bufio.NewReaderSize(s, 1<<18), make([]byte, size)
+	_, err = io.CopyN(io.Discard, r, e.at)
+	for i := 0; i < e.dims[0] && err == nil; i++ {
+		if _, err = io.ReadFull(r, row); err == nil {
+			do(row, e.arrayHeader)
+		}
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, r)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
+		return File{}, err
+	}
+	return s.file()
+}
+
 func (d *disk) isWhole() bool {
 	kind := d.extents[0].kind
 	return kind == "b1" || kind[0] == 'i' || kind[0] == 'u' && kind != "u1"
 }
 
-// onDisk returns rows on disk as images; see [array.images].
 func (a array) onDisk(shape []int) (*Images, error) {
 	pixels, err := product(shape)
 	return &Images{Shape: slices.Clone(shape), pixels: pixels, n: a.dims[0], disk: a.disk}, err
@@ -396,7 +369,6 @@ func (a array) onDisk(shape []int) (*Images, error) {
 // isWide reports whether values can be read in float64 as they are in the file.
 func (m *Images) isWide() bool { return m.wide != nil || m.disk != nil && m.disk.exact }
 
-// wideOf returns such values of a row.
 func (m *Images) wideOf(row int) []float64 {
 	if m.disk != nil {
 		held, b, of := m.disk.acquire(row)
@@ -406,7 +378,6 @@ func (m *Images) wideOf(row int) []float64 {
 	return m.wide[row*m.pixels : (row+1)*m.pixels]
 }
 
-// isBytes reports whether values are bytes, which represent value/255.
 func (m *Images) isBytes() bool {
 	return m.bytes != nil || m.disk != nil && m.disk.extents[0].kind == "u1"
 }

@@ -184,7 +184,11 @@ func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 		depth, colour byte
 		bytes         int64 // size in bytes; 0 for an image that is rejected
 	}{{16384, 8, 0, 1 << 30}, {16385, 8, 0, 0}, {16384, 8, 6, 1 << 30}, {16384, 16, 6, 0}, {11585, 16, 6, 8 * 11585 * 11585}, {11586, 16, 6, 0}} {
-		f, err := openImage(writeText(t, "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))))
+		var decoded int64
+		err := openImage(writeText(t, "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))), func(f *imageFile) error {
+			decoded = f.decoded()
+			return nil
+		})
 		if c.bytes == 0 {
 			if err == nil || !strings.Contains(err.Error(), " pixels of ") {
 				t.Errorf("%v: got %v", c, err)
@@ -194,8 +198,8 @@ func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
-		if f.Close(); f.decoded != c.bytes {
-			t.Errorf("%v: got %d bytes", c, f.decoded)
+		if decoded != c.bytes {
+			t.Errorf("%v: got %d bytes", c, decoded)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/url"
 	"os"
@@ -67,7 +68,6 @@ func (d Download) get(ctx context.Context, set *published, dir string) ([]File, 
 	return files, nil
 }
 
-// file downloads one file into dir.
 func (d Download) file(ctx context.Context, set *published, f publishedFile, dir string) (File, error) {
 	old, found := Dirs{dir}.find(set.name, f.name)
 	if found {
@@ -91,21 +91,16 @@ func (d Download) file(ctx context.Context, set *published, f publishedFile, dir
 			}
 			return File{Path: path, SHA256: file.SHA256}, nil
 		}
-		var disk diskError
-		if errors.As(err, &disk) {
-			return File{}, disk.error
-		}
-		if ctx.Err() != nil {
-			return File{}, ctx.Err()
+		if isDisk(err) || ctx.Err() != nil {
+			return File{}, cmp.Or(ctx.Err(), err)
 		}
 		problems = append(problems, fmt.Errorf("%s: %w", url, err))
 		t.report(0, -1, err)
 	}
-	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror provides it", Err: oneLine(problems),
+	return File{}, &Error{Dataset: set.name, Path: f.name + ".gz", Problem: "no mirror provides it", Err: errors.New(strings.ReplaceAll(errors.Join(problems...).Error(), "\n", ", ")),
 		Hint: "run the same command again to resume, or put the file into " + filepath.Dir(path) + " by hand"}
 }
 
-// urls returns the addresses of a file on the mirrors.
 func (d Download) urls(set *published, f publishedFile) []string {
 	mirrors := d.Mirrors
 	if mirrors == nil {
@@ -124,16 +119,6 @@ func (d Download) urls(set *published, f publishedFile) []string {
 	return urls
 }
 
-// oneLine joins errors into a single error with a message of one line.
-func oneLine(errs []error) error {
-	texts := make([]string, len(errs))
-	for i, err := range errs {
-		texts[i] = err.Error()
-	}
-	return errors.New(strings.Join(texts, ", "))
-}
-
-// transfer fetches one file from one mirror into part.
 type transfer struct {
 	Download
 	set  *published
@@ -144,10 +129,12 @@ type transfer struct {
 	best int64  // maximum size that part has reached
 }
 
-// diskError is a write error: trying another mirror would not help.
-type diskError struct{ error }
+// isDisk reports whether an error is one of the file system: trying another mirror would not help.
+func isDisk(err error) bool {
+	var disk *fs.PathError
+	return errors.As(err, &disk)
+}
 
-// statusError is the error for a mirror that rejects a request.
 type statusError struct{ code int }
 
 func (e statusError) Error() string {
@@ -178,7 +165,7 @@ func (t *transfer) run(ctx context.Context) (File, error) {
 			return file, err
 		}
 		if err := os.Remove(t.part); err != nil {
-			return File{}, diskError{err}
+			return File{}, err
 		}
 		if fresh {
 			var wrong *Error
@@ -191,7 +178,6 @@ func (t *transfer) run(ctx context.Context) (File, error) {
 	}
 }
 
-// empty reports whether nothing has been fetched yet.
 func (t *transfer) empty() bool {
 	info, err := os.Stat(t.part)
 	return err != nil || info.Size() == 0
@@ -205,11 +191,10 @@ func (t *transfer) fetch(ctx context.Context) error {
 		before := t.best
 		err := t.request(ctx)
 		var status statusError
-		var disk diskError
 		switch {
 		case err == nil:
 			return nil
-		case errors.As(err, &disk), errors.As(err, &status) && status.final():
+		case isDisk(err), errors.As(err, &status) && status.final():
 			return err
 		case t.best > before:
 			barren = 0
@@ -230,17 +215,17 @@ func (t *transfer) fetch(ctx context.Context) error {
 func (t *transfer) request(ctx context.Context) error {
 	if info, err := os.Lstat(t.part); err == nil && !info.Mode().IsRegular() && !info.IsDir() { // writing would follow a link
 		if err := os.Remove(t.part); err != nil {
-			return diskError{err}
+			return err
 		}
 	}
 	f, err := os.OpenFile(t.part, os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
-		return diskError{err}
+		return err
 	}
 	defer f.Close()
 	have, err := f.Seek(0, io.SeekEnd)
 	if err != nil {
-		return diskError{err}
+		return err
 	}
 	t.best = max(t.best, have)
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -258,22 +243,16 @@ func (t *transfer) request(ctx context.Context) error {
 	if err != nil || complete {
 		return err
 	}
-	if err := f.Truncate(start); err != nil { // a whole file replaces what there was
-		return diskError{err}
-	}
-	if _, err := f.Seek(start, io.SeekStart); err != nil {
-		return diskError{err}
+	err = f.Truncate(start) // a whole file replaces what there was
+	if _, wrong := f.Seek(start, io.SeekStart); err != nil || wrong != nil {
+		return cmp.Or(err, wrong)
 	}
 	if err := t.copy(f, response, start, func() { watch.Reset(stall) }); err != nil {
 		return causeOf(ctx, err)
 	}
-	if err := f.Sync(); err != nil {
-		return diskError{err}
-	}
-	return nil
+	return f.Sync()
 }
 
-// ask requests the bytes of the file from offset have on.
 func (t *transfer) ask(ctx context.Context, have int64) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, t.url, nil)
 	if err != nil {
@@ -320,13 +299,12 @@ func (t *transfer) begin(response *http.Response, have int64) (start int64, comp
 // restart discards part, so that the next request is for the complete file. It returns the error why.
 func (t *transfer) restart(why error) error {
 	if err := os.Truncate(t.part, 0); err != nil {
-		return diskError{err}
+		return err
 	}
 	t.etag = ""
 	return why
 }
 
-// copy appends the body of the response to f.
 func (t *transfer) copy(f *os.File, response *http.Response, done int64, alive func()) error {
 	total := int64(-1)
 	if response.ContentLength >= 0 {
@@ -339,7 +317,7 @@ func (t *transfer) copy(f *os.File, response *http.Response, done int64, alive f
 		if n > 0 {
 			alive()
 			if _, err := f.Write(buf[:n]); err != nil {
-				return diskError{err}
+				return err
 			}
 			done += int64(n)
 			t.best = max(t.best, done)
@@ -371,10 +349,8 @@ func strongTag(response *http.Response) string {
 	return tag
 }
 
-// causeOf returns the cause of ctx if ctx was cancelled, otherwise err.
 func causeOf(ctx context.Context, err error) error {
-	var disk diskError
-	if cause := context.Cause(ctx); cause != nil && !errors.As(err, &disk) {
+	if cause := context.Cause(ctx); cause != nil && !isDisk(err) {
 		return cause
 	}
 	return err

@@ -43,7 +43,6 @@ type Drawing struct {
 // ErrAlone is the error for a column that is drawn from a set of samples, if there is no set.
 var ErrAlone = errors.New("its values are drawn from a set of samples, and there is none")
 
-// set returns the samples of the set.
 func (d Drawing) set() *Images {
 	if d.images == nil {
 		panic(ErrAlone) // DrawAlone recovers it
@@ -136,7 +135,6 @@ func (d Drawn) Described(c Column) Column {
 	return c
 }
 
-// drawnColumn is a drawn column of images.
 type drawnColumn struct {
 	Column
 	draw Draw
@@ -164,7 +162,6 @@ func (m *Images) WithDrawn(seed uint64, columns ...Drawn) (*Images, error) {
 	return &other, nil
 }
 
-// drawnBy returns the named drawn column, nil if there is none.
 func (m *Images) drawnBy(name string) *drawnColumn {
 	if i := slices.IndexFunc(m.drawn, func(d drawnColumn) bool { return d.Name == name }); i >= 0 {
 		return &m.drawn[i]

@@ -41,7 +41,6 @@ func (e *Entries) held(i int) (columns []int32, values []float32) {
 	return e.columns[from:to], e.values[from:to]
 }
 
-// rows returns the number of rows.
 func (e *Entries) rows() int { return len(e.starts) - 1 }
 
 // NewEntries returns the samples of a sparse matrix with width columns, one sample per row. All other entries of a row are
@@ -164,35 +163,6 @@ func (m *Images) copySparse(dst []float32, row int) {
 	}
 }
 
-// copySparseVirtual writes the values of a column of hidden or observed entries for one row.
-func (m *Images) copySparseVirtual(dst []float32, name string, row int) {
-	clear(dst)
-	columns, _ := m.entries.row(row)
-	held, _ := m.entries.held(row)
-	switch name {
-	case ObservedColumn:
-		for j := 0; m.entries.zeros && j < len(dst); j++ {
-			dst[j] = 1
-		}
-		for _, c := range columns {
-			dst[c] = 1
-		}
-		for _, c := range held {
-			dst[c] = 0
-		}
-	case HeldOutColumn:
-		for _, c := range held {
-			dst[c] = 1
-		}
-	case CompleteColumn:
-		other := *m
-		e := *m.entries
-		e.hidden = nil
-		other.entries = &e
-		other.copySparse(dst, row)
-	}
-}
-
 // observedAt reports whether a row has an entry in a column that is not hidden.
 func (e *Entries) observedAt(row, column int) bool {
 	if e.zeros {
@@ -250,7 +220,6 @@ func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignor
 	return newEntryImages(e, shape[0], names), ignored, nil
 }
 
-// eachEntry calls do for every entry that is not hidden.
 func (m *Images) eachEntry(do func(column int, v float32)) {
 	for i := range m.n {
 		columns, values := m.Entries(i)
@@ -260,7 +229,6 @@ func (m *Images) eachEntry(do func(column int, v float32)) {
 	}
 }
 
-// sparseRange returns the smallest and the largest entry.
 func (m *Images) sparseRange() (low, high float32) {
 	if low, high = float32(math.Inf(1)), float32(math.Inf(-1)); m.entries.zeros {
 		low, high = 0, 0
@@ -317,7 +285,6 @@ func (e *Entries) sortRow(row int) (twice int) {
 	return -1
 }
 
-// byColumn sorts entries by column.
 type byColumn struct {
 	columns []int32
 	values  []float32

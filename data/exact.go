@@ -74,7 +74,6 @@ type spans struct {
 	zeroed    int     // numbers other than 0 that become 0
 }
 
-// newSpans returns spans of samples with a number of values.
 func newSpans(size int) *spans {
 	s := &spans{low: make([]float64, size), high: make([]float64, size), inexact: make([]bool, size)}
 	for i := range size {
@@ -83,7 +82,6 @@ func newSpans(size int) *spans {
 	return s
 }
 
-// add adds a number of value i of a sample.
 func (s *spans) add(i int, v float64) {
 	if v-v != 0 {
 		return
@@ -102,7 +100,6 @@ func (s *spans) add(i int, v float64) {
 	}
 }
 
-// merge adds the numbers of other spans.
 func (s *spans) merge(other *spans) {
 	if s == nil || other == nil {
 		return
@@ -159,7 +156,6 @@ func (s *spans) notes(path string, names []string, scaled bool) (notes []string)
 	return notes
 }
 
-// long returns a number with all of its digits.
 func long(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 // overflow returns the error for a number that float32 cannot hold, nil if there is none.

@@ -2,92 +2,20 @@ package data
 
 import (
 	"bufio"
-	"cmp"
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
-	"encoding/binary"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"hash"
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	declared "tessera/config/part/table"
 )
-
-// errTooLarge is the error for a file with more bytes than the reader allows.
-var errTooLarge = errors.New("the file is too large")
-
-// readFile returns the uncompressed bytes of a file, limited to most bytes, and their SHA-256.
-func readFile(ctx context.Context, path string, most int64) (b []byte, file File, err error) {
-	file, err = streamFile(ctx, path, most, func(piece []byte, size int64) {
-		if b == nil {
-			b = make([]byte, 0, size)
-		}
-		b = append(b, piece...)
-	})
-	return b, file, err
-}
-
-// streamFile passes the uncompressed bytes of a file, limited to most bytes, to do in pieces. A piece is valid only during the
-// call. The first piece contains the header, if the file has one. size is the probable number of bytes. streamFile detects
-// from the content whether the file is gzipped, and returns the SHA-256 of the bytes. It hashes a piece while it inflates the
-// next one.
-func streamFile(ctx context.Context, path string, most int64, do func(piece []byte, size int64)) (File, error) {
-	f, size, err := openFile(path)
-	if err != nil {
-		return File{}, err
-	}
-	defer f.Close()
-	r := io.Reader(f)
-	if isGzip(f) {
-		if r, err = gzip.NewReader(bufio.NewReaderSize(f, 1<<18)); err != nil {
-			return File{}, fmt.Errorf("gzip: %w", err)
-		}
-		size = claimedSize(f, size)
-	}
-	const piece, pieces = 1 << 20, 3
-	full, free, digest := make(chan []byte, pieces), make(chan []byte, pieces), make(chan string)
-	for range pieces {
-		free <- nil
-	}
-	go func() {
-		h := sha256.New()
-		for p := range full {
-			h.Write(p)
-			free <- p
-		}
-		digest <- hex.EncodeToString(h.Sum(nil))
-	}()
-	size = min(size, most)
-	r = io.LimitReader(r, most+1)
-	read := int64(0)
-	for err = ctx.Err(); err == nil; err = cmp.Or(err, ctx.Err()) {
-		p, n := slices.Grow((<-free)[:0], int(min(piece, max(size+1, 2*npyHeaderMost)))), 0
-		for p = p[:cap(p)]; n < len(p) && err == nil; {
-			var more int
-			more, err = r.Read(p[n:])
-			n += more
-		}
-		if read += int64(n); read > most {
-			err = errTooLarge
-			break
-		}
-		if n > 0 {
-			do(p[:n], size)
-		}
-		full <- p[:n]
-	}
-	close(full)
-	file := File{Path: path, SHA256: <-digest}
-	if err == io.EOF {
-		err = nil
-	}
-	return file, err
-}
 
 // openFile opens a regular file. Other files are an error, because reading a pipe could block forever.
 func openFile(path string) (*os.File, int64, error) {
@@ -128,26 +56,95 @@ func openContents(path string) (*contents, error) {
 func (c *contents) unchanged() error {
 	now, err := os.Stat(c.path)
 	if err == nil && (!os.SameFile(c.info, now) || now.Size() != c.info.Size() || !now.ModTime().Equal(c.info.ModTime())) {
-		err = errors.New("has changed while it was read")
+		err = errChanged
 	}
 	return err
 }
 
-// isGzip reports whether f starts like a gzip file.
+var errChanged = errors.New("has changed while it was read")
+
+// stream reads a file from its beginning, inflated if it is gzipped, and hashes what it has read. It ends with the error of the context.
+type stream struct {
+	*contents
+	ctx    context.Context
+	r      io.Reader
+	sum    hash.Hash
+	packed bool
+}
+
+// openStream opens a file, which the caller closes.
+func openStream(ctx context.Context, path string) (*stream, error) {
+	c, err := openContents(path)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.stream(ctx)
+	if err != nil {
+		c.Close()
+	}
+	return s, err
+}
+
+func (c *contents) stream(ctx context.Context) (*stream, error) {
+	s := &stream{c, ctx, io.NewSectionReader(c, 0, c.info.Size()), sha256.New(), isGzip(c)}
+	if s.packed {
+		z, err := gzip.NewReader(bufio.NewReaderSize(s.r, 1<<18))
+		if err != nil {
+			return nil, fmt.Errorf("gzip: %w", err)
+		}
+		s.r = z
+	}
+	return s, nil
+}
+
+func (s *stream) Read(p []byte) (int, error) {
+	if err := s.ctx.Err(); err != nil {
+		return 0, err
+	}
+	n, err := s.r.Read(p)
+	s.sum.Write(p[:n])
+	return n, err
+}
+
+// file reads what is left, and returns the file with its checksum.
+func (s *stream) file() (File, error) {
+	_, err := io.CopyBuffer(io.Discard, struct{ io.Reader }{s}, make([]byte, 1<<18))
+	return File{Path: s.path, SHA256: hex.EncodeToString(s.sum.Sum(nil))}, err
+}
+
+// readFile returns the uncompressed bytes of a file, one more than most if there are more, and their checksum.
+func readFile(ctx context.Context, path string, most int64) (b []byte, file File, err error) {
+	s, err := openStream(ctx, path)
+	if err != nil {
+		return nil, file, err
+	}
+	defer s.Close()
+	if b, err = readAll(s, most+1); err == nil && int64(len(b)) <= most {
+		file, err = s.file()
+	}
+	return b, file, err
+}
+
+// readAll returns at most most bytes.
+func readAll(r io.Reader, most int64) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, min(most, countFrom)+bytes.MinRead))
+	_, err := b.ReadFrom(io.LimitReader(r, most))
+	return b.Bytes(), err
+}
+
+func checksum(ctx context.Context, path string) (File, error) {
+	s, err := openStream(ctx, path)
+	if err != nil {
+		return File{}, err
+	}
+	defer s.Close()
+	return s.file()
+}
+
 func isGzip(f io.ReaderAt) bool {
 	var magic [2]byte
 	_, err := f.ReadAt(magic[:], 0)
 	return err == nil && magic == [2]byte{0x1f, 0x8b}
-}
-
-// isPacked reports whether a file is gzipped.
-func isPacked(path string) bool {
-	f, _, err := openFile(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	return isGzip(f)
 }
 
 // Limits for gzip files. A file whose header declares more than countFrom bytes, and more than countRatio times the size of the file,
@@ -158,69 +155,28 @@ const (
 	bestRatio  = 1032 // maximum ratio of deflate
 )
 
-// plausible returns an error for a file that is too small to contain the values after its header.
-func plausible(path string, header, values int64) error {
-	f, packed, err := openFile(path)
+// counted returns an error unless a gzip file inflates to a number of bytes.
+func (c *contents) counted(want int64) error {
+	s, err := c.stream(context.Background())
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	size := header + values
-	switch {
-	case !isGzip(f) && size != packed:
-		return errSize(values, packed-header)
-	case !isGzip(f) || size <= countFrom || size/countRatio <= packed:
-		return nil
-	case size/bestRatio > packed:
-		return fmt.Errorf("the header says %d bytes follow it, more than a gzip file of %d bytes can hold", values, packed)
+	got, err := io.Copy(io.Discard, io.LimitReader(s.r, want+1))
+	if err == nil && got != want {
+		err = fmt.Errorf("the header says %d bytes in all, the file has %s", want, map[bool]string{true: "more", false: fmt.Sprint(got)}[got > want])
 	}
-	z, err := gzip.NewReader(bufio.NewReaderSize(f, 1<<18))
-	if err != nil {
-		return fmt.Errorf("gzip: %w", err)
-	}
-	got, err := io.Copy(io.Discard, io.LimitReader(z, size+1))
-	if err != nil {
-		return err
-	}
-	if got != size {
-		return fmt.Errorf("the header says %d bytes in all, the file has %s", size, map[bool]string{true: "more", false: fmt.Sprint(got)}[got > size])
-	}
-	return nil
-}
-
-// claimedSize returns the uncompressed size according to the last four bytes of a gzip file. It is only a hint, which is
-// limited by the best compression ratio of deflate.
-func claimedSize(f io.ReaderAt, packed int64) int64 {
-	var claim [4]byte
-	if _, err := f.ReadAt(claim[:], packed-4); err != nil {
-		return 0
-	}
-	return min(int64(binary.LittleEndian.Uint32(claim[:])), bestRatio*packed)
-}
-
-// claimed returns the probable number of uncompressed bytes of a file.
-func claimed(c *contents) int64 {
-	if isGzip(c) {
-		return min(claimedSize(c, c.info.Size()), textRatio*c.info.Size())
-	}
-	return c.info.Size()
+	return err
 }
 
 // head returns the first bytes, at most n, of a file, uncompressed.
 func head(path string, n int) ([]byte, error) {
-	f, _, err := openFile(path)
+	s, err := openStream(context.Background(), path)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	r := io.Reader(f)
-	if isGzip(f) {
-		if r, err = gzip.NewReader(f); err != nil {
-			return nil, err
-		}
-	}
+	defer s.Close()
 	b := make([]byte, n)
-	got, err := io.ReadFull(r, b)
+	got, err := io.ReadFull(s.r, b)
 	if err == io.EOF || err == io.ErrUnexpectedEOF { // a short file, or a cut one: what there is may do
 		err = nil
 	}
@@ -272,7 +228,6 @@ func NotFoundAt(dataset, path string) *Error {
 	}
 }
 
-// errSize is the error for a file that is longer or shorter than its header declares.
 func errSize(want, got int64) error {
 	return fmt.Errorf("the header says %d bytes follow it, the file has %d", want, got)
 }

@@ -94,7 +94,6 @@ func OneSpelling(s Source) {
 	}
 }
 
-// spelt returns the declaration with the first spelling of all keys.
 func (f *Files) spelt() Files {
 	one := *f
 	if one.File == "" {
@@ -112,10 +111,8 @@ func (f *Files) HasTest() bool { return cmp.Or(f.Test, f.TestImages, f.TestTenso
 // Origin returns [OwnFiles]: there is nothing to download.
 func (*Files) Origin() Origin { return OwnFiles }
 
-// FitsScale implements [ScaleFitter].
 func (f *Files) FitsScale() bool { return f.Scale.Fitted() }
 
-// Unlabelled implements [Unlabelled].
 func (f *Files) Unlabelled() bool { return f.is(EntryFiles) || f.is(SingleFiles) && f.Labels == "" }
 
 func (f *Files) hasMissing() bool {
@@ -296,20 +293,24 @@ func (f *Files) Describe(ctx context.Context) (text string, err error) {
 	return text, err
 }
 
-var errNoTable = errors.New("is no file of columns")
+func (r reading) openTable(ctx context.Context) (Opened, error) {
+	o, err := r.open(ctx)
+	if err == nil && o.csv == nil {
+		err = errors.New("is no file of columns")
+	}
+	return o, badFile(r.Kind, r.File, err)
+}
 
 // cells opens a table and passes it to do, with the use of its columns.
 func (r reading) cells(ctx context.Context, do func(Opened, csvColumns) error) error {
-	o, err := r.open(ctx)
+	o, err := r.openTable(ctx)
 	defer o.close()
-	if err == nil && o.csv == nil {
-		err = errNoTable
+	if err != nil {
+		return err
 	}
+	c, err := o.csv.columns(r)
 	if err == nil {
-		var c csvColumns
-		if c, err = o.csv.columns(r); err == nil {
-			err = do(o, c)
-		}
+		err = do(o, c)
 	}
 	return badFile(r.Kind, r.File, err)
 }

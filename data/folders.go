@@ -36,7 +36,6 @@ func (f *Files) pictures() pictures {
 	return p
 }
 
-// openFolder lists the images of a folder.
 func (r reading) openFolder(path string) (Opened, error) {
 	l, err := r.pictures().list(path)
 	return Opened{path: path, images: &l}, err
@@ -74,27 +73,10 @@ func (r reading) imagesTable(ctx context.Context, l listing) (t table, err error
 	return t, err
 }
 
-// firstEqual returns a warning if the first images of a folder are equal.
-func (p pictures) firstEqual(ctx context.Context, path string, l listing) string {
-	const most = 16
-	values, _, err := p.read(ctx, path, l.paths[:min(most, len(l.paths))], nil)
-	if err != nil { // which a training reports
-		return ""
-	}
-	images, err := values.images(false)
-	if err != nil {
-		return ""
-	}
-	if note := images.allEqual(); note != "" {
-		return path + ": " + strings.Replace(note, "all", "the first", 1)
-	}
-	return ""
-}
-
 // Inspects implements [Inspector]: folders are not loaded to be checked.
 func (f *Files) Inspects() bool { return f.is(FolderFiles) }
 
-// Inspect implements [Inspector]: see [pictures.decodable].
+// Inspect implements [Inspector]: see [pictures.inspect].
 func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 	var classes []string
 	r := f.reading()
@@ -119,20 +101,9 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 		if err != nil {
 			return notes, badFile(name, l.paths[0], err)
 		}
-		note, done, err := p.inspected(ctx, path, l, shape)
-		if err == nil && !done {
-			if first := p.firstEqual(ctx, path, l); first != "" {
-				notes = append(notes, first)
-			}
-			if err = p.sameSizes(ctx, l.paths, shape); err == nil {
-				note, err = p.decodable(ctx, path, l.paths, shape)
-			}
-		}
-		if err != nil {
+		more, err := p.inspect(ctx, path, l.paths, shape)
+		if notes = append(notes, more...); err != nil {
 			return notes, badFile(name, path, err)
-		}
-		if note != "" {
-			notes = append(notes, note)
 		}
 	}
 	return notes, nil
@@ -141,21 +112,50 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 // mostInspected is the maximum number of files that an inspection decodes.
 const mostInspected = 2000
 
-// decodable decodes all files of a folder and returns the error of a training. Of a large folder it reads the headers of all files, decodes
-// some that are spread evenly, and returns a warning that says so.
-func (p pictures) decodable(ctx context.Context, folder string, paths []string, shape []int) (note string, err error) {
-	if n := len(paths); n > mostInspected {
-		if err := eachImage(ctx, paths, func(i int) error { _, err := imageSize(paths[i]); return err }); err != nil {
-			return "", err
+// mostInspectedBytes is the maximum size in bytes of the pixels of a folder that an inspection decodes into memory.
+const mostInspectedBytes = 1 << 30
+
+// inspect decodes the images of a folder as a training does, so that they are kept, and returns a warning if they are equal. Of too few or
+// too many images it compares the first ones, and then decodes all, or of a large folder some that are spread evenly, and says so.
+func (p pictures) inspect(ctx context.Context, folder string, paths []string, shape []int) (notes []string, err error) {
+	const first = 16
+	n := len(paths)
+	_, size, err := arrayBytes(append([]int{n}, shape...), 4)
+	kept := err == nil && size <= mostInspectedBytes && n >= leastCached && n <= mostInspected && !withoutCache.Load()
+	var values array
+	if kept {
+		values, _, err = p.cached(ctx, folder, paths, nil)
+	} else {
+		values, _, err = p.read(ctx, folder, paths[:min(first, n)], nil)
+	}
+	if err == nil {
+		var images *Images
+		if images, err = values.images(false); err == nil {
+			if note := images.allEqual(); note != "" && kept {
+				notes = append(notes, folder+": "+note)
+			} else if note != "" {
+				notes = append(notes, folder+": "+strings.Replace(note, "all", "the first", 1))
+			}
+		}
+	}
+	if kept {
+		return notes, err
+	}
+	if err := p.sameSizes(ctx, paths, shape); err != nil {
+		return notes, err
+	}
+	if n > mostInspected {
+		if err := eachImage(ctx, paths, func(i int) error { _, _, err := imageHeader(paths[i]); return err }); err != nil {
+			return notes, err
 		}
 		some := make([]string, mostInspected)
 		for i := range some {
 			some[i] = paths[i*(n-1)/(mostInspected-1)]
 		}
-		note = fmt.Sprintf("%s: %d of %d images were decoded; of the others only the headers were read", folder, len(some), n)
+		notes = append(notes, fmt.Sprintf("%s: %d of %d images were decoded; of the others only the headers were read", folder, len(some), n))
 		paths = some
 	}
-	return note, eachImage(ctx, paths, func(i int) error {
+	return notes, eachImage(ctx, paths, func(i int) error {
 		return p.decode(paths[i], shape, func(image.Image) error { return nil })
 	})
 }
@@ -175,7 +175,7 @@ func (p pictures) shape(path string) ([]int, error) {
 	size := p.size
 	if size == (Size{}) {
 		var err error
-		if size, err = imageSize(path); err != nil {
+		if size, _, err = imageHeader(path); err != nil {
 			return nil, err
 		}
 	}
@@ -203,7 +203,7 @@ func (p pictures) read(ctx context.Context, folder string, paths []string, want 
 		return a, nil, badFile("", paths[0], err)
 	}
 	size, colour, digest := n/len(paths), len(shape) == 3, sha256.New()
-	deep, err := isDeepFile(paths[0])
+	_, deep, err := imageHeader(paths[0])
 	if err == nil && !deep {
 		a.bytes = make([]byte, n)
 		err = eachImage(ctx, paths, func(i int) error {
@@ -241,7 +241,7 @@ func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) er
 	}
 	first := Size{shape[0], shape[1]}
 	return eachImage(ctx, paths, func(i int) error {
-		got, err := imageSize(paths[i])
+		got, _, err := imageHeader(paths[i])
 		if err == nil && got != first {
 			err = &Error{Path: paths[i], Problem: fmt.Sprintf("the image is %dx%d (height x width), the first one is %dx%d",
 				got.Height, got.Width, first.Height, first.Width), Hint: p.sizeHint(first)}
@@ -250,7 +250,6 @@ func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) er
 	})
 }
 
-// sizeHint returns the advice for files of different sizes.
 func (p pictures) sizeHint(first Size) string {
 	return fmt.Sprintf(`all images of a set must have one size: write size = [%d, %d] (height, width) in the dataset table to bring them to it, with resize = "crop", "pad" or "stretch"`,
 		first.Height, first.Width)
@@ -349,7 +348,6 @@ var resizes = []string{"crop", "pad", "stretch"}
 // isResize reports whether name is a value of [Files.Resize].
 func isResize(name string) bool { return slices.Contains(resizes, name) }
 
-// listing lists the image files of a folder.
 type listing struct {
 	paths   []string
 	labels  []int    // one per file; nil without classes
@@ -418,7 +416,6 @@ func (p pictures) mixed(l *listing, folder, file string, folders []string) error
 	return nil
 }
 
-// none returns the error for a folder without images.
 func (p pictures) none(folder string) error {
 	if p.only == "" {
 		return &Error{Path: folder, Problem: "there are no PNG, JPEG, GIF, BMP, TIFF or WebP images in this folder or its sub-folders"}
@@ -480,7 +477,6 @@ func (p pictures) entries(l *listing, folder, name string) (files, folders []str
 	return files, folders, nil
 }
 
-// reads reports whether a file has the extension of a supported image format.
 func (p pictures) reads(path string) bool {
 	extension := strings.ToLower(filepath.Ext(path))
 	if p.only != "" {
@@ -530,7 +526,6 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 	return notes
 }
 
-// describeFolders returns numbers of images, their shape and classes.
 func (f *Files) describeFolders(context.Context) (string, error) {
 	r := f.reading()
 	name, p := f.Kind, r.pictures()
@@ -541,7 +536,7 @@ func (f *Files) describeFolders(context.Context) (string, error) {
 	text := numeral.Of(len(l.paths), "training image")
 	if shape, err := p.shape(l.paths[0]); err == nil {
 		text += " of " + numeral.Shape(shape)
-		if deep, _ := isDeepFile(l.paths[0]); deep {
+		if _, deep, _ := imageHeader(l.paths[0]); deep {
 			text += " with 16 bits per channel"
 		}
 	}

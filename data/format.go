@@ -45,7 +45,6 @@ func RegisterFormat(f Format) {
 	}
 }
 
-// written contains the data for writing a file.
 type written struct {
 	path   string
 	name   string // name of the array
@@ -88,7 +87,6 @@ func isText(start []byte) bool {
 		!bytes.ContainsFunc(start, func(r rune) bool { return r < ' ' && r != '\t' && r != '\r' && r != '\n' })
 }
 
-// formatNamed returns the format for a file name, nil if there is none.
 func formatNamed(path string) *Format {
 	return find(func(f *Format) bool { return f.named(path) })
 }
@@ -100,7 +98,6 @@ func find(want func(*Format) bool) *Format {
 	return nil
 }
 
-// named reports whether the name of a file has a suffix of the format.
 func (f *Format) named(path string) bool {
 	name := strings.ToLower(filepath.Base(path))
 	return slices.ContainsFunc(f.Suffixes, func(suffix string) bool { return strings.HasSuffix(name, suffix) })

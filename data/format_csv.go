@@ -17,7 +17,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unsafe"
 
 	declared "tessera/config/part/table"
 	"tessera/internal/numeral"
@@ -28,11 +27,10 @@ import (
 type csvFile struct {
 	header []string
 	comma  rune
-	size   int64                               // bytes of a text; 0 if not known
-	skip   int                                 // bytes before the line of names
-	text   func() (r io.Reader, sum hash.Hash) // begins to read a text, whose checksum is known when it has been read; nil for another format
-	rows   func() RowReader                    // reads another format of columns, or several files; nil for a text
-	texts  bool                                // cells are texts
+	size   int64            // bytes of a text that is not compressed; else 0
+	skip   int              // bytes before the line of names
+	rows   func() RowReader // begins to read the rows
+	texts  bool             // cells are texts
 }
 
 // RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
@@ -67,22 +65,25 @@ func openColumns(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	if o.contents, err = openContents(path); err != nil {
 		return o, err
 	}
-	first, err := textOf(ctx, o.contents)
+	f := &csvFile{texts: true}
+	f.rows = func() RowReader {
+		s, err := o.contents.stream(ctx)
+		if err != nil {
+			return newTextRows(bufio.NewReader(failing{err}), f.comma, sha256.New())
+		}
+		plain := decoded(s.text())
+		_, _ = plain.Discard(f.skip)
+		return newTextRows(plain, f.comma, s.sum)
+	}
+	first, err := o.contents.stream(ctx)
 	if err != nil {
 		return o, err
 	}
-	start, _ := decoded(first).Peek(1 << 16)
-	f := &csvFile{texts: true, size: claimed(o.contents)}
-	f.comma, f.skip = separator(start)
-	f.text = func() (io.Reader, hash.Hash) {
-		sum := sha256.New()
-		text, err := textOf(ctx, o.contents)
-		if err != nil {
-			return failing{err}, sum
-		}
-		return io.TeeReader(text, sum), sum
+	start, _ := decoded(first.text()).Peek(1 << 16)
+	if f.comma, f.skip = separator(start); !first.packed {
+		f.size = first.info.Size()
 	}
-	header, err := f.reader().Read()
+	header, err := f.rows().Read()
 	if err == io.EOF {
 		err = errors.New("is empty")
 	}
@@ -117,19 +118,9 @@ func counts(header []string) bool {
 	return err == nil && (first == 0 || first == 1)
 }
 
-func (f *csvFile) reader() RowReader {
-	if f.rows != nil {
-		return f.rows()
-	}
-	text, sum := f.text()
-	plain := decoded(text)
-	_, _ = plain.Discard(f.skip)
-	return newTextRows(plain, f.comma, sum)
-}
-
 // eachRow calls do for every row after the names of the columns. It returns the checksum of a text, "" for other files.
 func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum string, err error) {
-	rows := f.reader()
+	rows := f.rows()
 	_, _ = rows.Read() // the names, which were read before
 	for {
 		cells, err := rows.Read()
@@ -143,68 +134,39 @@ func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum st
 			return "", err
 		}
 	}
-	if text, ok := rows.(*textRows); ok && text.sum != nil {
+	if text, ok := rows.(*textRows); ok {
 		sum = hex.EncodeToString(text.sum.Sum(nil))
 	}
 	return sum, nil
 }
 
-// textRows reads the rows of a text. Rows are split in place, and their cells are valid until the next row, up to the first line with a quote;
-// that line and those after it are read by encoding/csv.
 type textRows struct {
-	text   *bufio.Reader
-	comma  rune
-	sum    hash.Hash // of what was read; nil if it is not needed
-	quoted *csv.Reader
-	source *lineReader // of quoted
-	cells  []string
-	starts []int // offsets of the cells in their line
-	line   int   // lines that were split
-	last   int   // line of the last row of quoted
-	offset int64 // bytes of these lines
+	*csv.Reader
+	source *lineReader
+	sum    hash.Hash // of what was read
+	last   int       // line of the last row
 }
 
 func newTextRows(text *bufio.Reader, comma rune, sum hash.Hash) *textRows {
-	return &textRows{text: text, comma: comma, sum: sum}
+	source := &lineReader{text: text}
+	r := &textRows{csv.NewReader(source), source, sum, 0}
+	r.Comma, r.ReuseRecord = comma, true
+	r.TrimLeadingSpace = comma != '\t' // else empty cells would be trimmed
+	return r
 }
 
-// Read implements [RowReader].
 func (r *textRows) Read() ([]string, error) {
-	for r.quoted == nil {
-		line, err := r.text.ReadSlice('\n')
-		if err == bufio.ErrBufferFull {
-			line, err = r.long(line)
-		}
-		if err != nil && err != io.EOF {
-			return nil, err
-		}
-		if bytes.IndexByte(line, '"') >= 0 {
-			r.source = &lineReader{r: io.MultiReader(bytes.NewReader(bytes.Clone(line)), r.text)}
-			r.quoted = csv.NewReader(r.source)
-			r.quoted.Comma, r.quoted.ReuseRecord, r.quoted.FieldsPerRecord = r.comma, true, len(r.cells)
-			r.quoted.TrimLeadingSpace = r.comma != '\t' // else empty cells would be trimmed
-			break
-		}
-		if len(line) == 0 {
-			return nil, io.EOF
-		}
-		r.line, r.offset = r.line+1, r.offset+int64(len(line))
-		plain := bytes.TrimSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
-		if len(plain) == 0 {
-			continue
-		}
-		return r.split(unsafe.String(unsafe.SliceData(plain), len(plain)))
-	}
 	r.source.left = mostLine
-	cells, err := r.quoted.Read()
+	cells, err := r.Reader.Read()
 	var bad *csv.ParseError
 	switch {
 	case errors.As(err, &bad) && errors.Is(bad.Err, csv.ErrFieldCount):
-		err = r.ragged(bad.Line+r.line, len(cells), r.quoted.FieldsPerRecord)
+		err = fmt.Errorf("line %d has %s, want %d as the first line: look for a missing cell, or for a separator in a text without quotes",
+			bad.Line, numeral.Of(len(cells), "cell"), r.FieldsPerRecord)
 	case errors.As(err, &bad):
-		err = fmt.Errorf("line %d: %w", bad.Line+r.line, bad.Err)
+		err = fmt.Errorf("line %d: %w", bad.Line, bad.Err)
 	case errors.Is(err, errLine):
-		err = fmt.Errorf("a line after line %d: %w", max(r.last, r.line), err)
+		err = fmt.Errorf("a line after line %d: %w", r.last, err)
 	case err == nil:
 		r.last, _ = r.FieldPos(0)
 	}
@@ -216,85 +178,34 @@ const mostLine = 16 << 20
 
 var errLine = fmt.Errorf("is longer than %d MB: it is no table, or a quote is not closed", mostLine>>20)
 
-// lineReader reads at most left bytes; more are an error.
+// lineReader reads whole lines, of at most left bytes; more are an error, before a cell of them is split.
 type lineReader struct {
-	r    io.Reader
+	text *bufio.Reader
 	left int
+	line []byte // rest of the line that is read
 }
 
-// Read implements [io.Reader].
-func (l *lineReader) Read(b []byte) (int, error) {
-	if l.left <= 0 {
-		return 0, errLine
+func (l *lineReader) Read(b []byte) (n int, err error) {
+	if len(l.line) == 0 {
+		if l.line, err = l.text.ReadSlice('\n'); err == bufio.ErrBufferFull {
+			l.line = bytes.Clone(l.line)
+		}
+		for err == bufio.ErrBufferFull && len(l.line) <= l.left {
+			var more []byte
+			if more, err = l.text.ReadSlice('\n'); len(l.line)+len(more) > cap(l.line) {
+				l.line = slices.Grow(l.line, len(l.line))
+			}
+			l.line = append(l.line, more...)
+		}
+		if l.left -= len(l.line); l.left < 0 {
+			return 0, errLine
+		}
 	}
-	n, err := l.r.Read(b)
-	l.left -= n
+	if n = copy(b, l.line); n > 0 {
+		err = nil
+	}
+	l.line = l.line[n:]
 	return n, err
-}
-
-// long returns a line of which the first bytes, a full buffer, are read.
-func (r *textRows) long(start []byte) (line []byte, err error) {
-	line = bytes.Clone(start)
-	for err = bufio.ErrBufferFull; err == bufio.ErrBufferFull; {
-		if len(line) > mostLine {
-			return nil, fmt.Errorf("line %d: %w", r.line+1, errLine)
-		}
-		if len(line)+len(start) > cap(line) {
-			line = slices.Grow(line, len(line))
-		}
-		start, err = r.text.ReadSlice('\n')
-		line = append(line, start...)
-	}
-	return line, err
-}
-
-// split splits a line without quotes.
-func (r *textRows) split(line string) ([]string, error) {
-	want := len(r.cells)
-	r.cells, r.starts = r.cells[:0], r.starts[:0]
-	for at := 0; ; {
-		end := strings.IndexByte(line[at:], byte(r.comma))
-		cell := line[at:]
-		if end >= 0 {
-			cell = line[at : at+end]
-		}
-		if r.comma != '\t' {
-			trimmed := strings.TrimLeft(cell, " \t")
-			at += len(cell) - len(trimmed)
-			cell = trimmed
-		}
-		r.cells, r.starts = append(r.cells, cell), append(r.starts, at)
-		if end < 0 {
-			break
-		}
-		at += len(cell) + 1
-	}
-	if n := len(r.cells); want > 0 && n != want {
-		return r.cells, r.ragged(r.line, n, want)
-	}
-	return r.cells, nil
-}
-
-// ragged returns the error for a line with another number of cells than the first line.
-func (r *textRows) ragged(line, cells, want int) error {
-	return fmt.Errorf("line %d has %s, want %d as the first line: look for a missing cell, or for a separator in a text without quotes", line, numeral.Of(cells, "cell"), want)
-}
-
-// FieldPos implements [RowReader].
-func (r *textRows) FieldPos(field int) (line, column int) {
-	if r.quoted == nil {
-		return r.line, r.starts[field] + 1
-	}
-	line, column = r.quoted.FieldPos(field)
-	return line + r.line, column
-}
-
-// read returns the number of bytes that were read.
-func (r *textRows) read() int64 {
-	if r.quoted == nil {
-		return r.offset
-	}
-	return r.offset + r.quoted.InputOffset()
 }
 
 // Names of the columns that WriteRows writes before the values.
@@ -337,7 +248,7 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 		}
 	}
 	if c.values = f.values(r, c); len(c.values) == 0 {
-		return c, fmt.Errorf("has no columns of values, got %s", f.columnList())
+		return c, fmt.Errorf("has no columns of values, got %s", nameList(f.header))
 	}
 	return c, f.renamed(r, c)
 }
@@ -348,7 +259,7 @@ func (f *csvFile) missing(name string) error {
 	if near, ok := declared.Nearest(name, f.header); ok {
 		hint = fmt.Sprintf("; did you mean %q?", near)
 	}
-	return fmt.Errorf("has no column %q, want %s%s", name, f.columnList(), hint)
+	return fmt.Errorf("has no column %q, want %s%s", name, nameList(f.header), hint)
 }
 
 // renamed returns an error that names the columns of values of the training that the file lacks, and those that the training does not
@@ -378,7 +289,6 @@ func (f *csvFile) renamed(r reading, c csvColumns) error {
 	return fmt.Errorf("each row has %d values, want %d: %s", len(c.values), r.size(), text)
 }
 
-// size returns the required number of values per sample; 0 for any.
 func (r reading) size() int {
 	n, err := product(r.shape)
 	if r.shape == nil || err != nil { // a wrong shape is refused later
@@ -473,7 +383,6 @@ func (f *csvFile) inOrder(columns []int, names []string) []int {
 	return ordered
 }
 
-// valueNames returns the names of the columns of values.
 func (f *csvFile) valueNames(c csvColumns) (names []string) {
 	for _, i := range c.values {
 		names = append(names, f.header[i])
@@ -502,9 +411,6 @@ func (t *table) otherColumns(path string, known []string) []string {
 	}
 	return []string{fmt.Sprintf("%s: names of columns are repeated: the columns are read in the order of the file", path)}
 }
-
-// columnList lists the first 12 column names for a message, and the number of all columns if there are more.
-func (f *csvFile) columnList() string { return nameList(f.header) }
 
 // nameList lists the first 12 names for a message, and their number if there are more.
 func nameList(names []string) string {
@@ -537,7 +443,6 @@ func (f *csvFile) describe(c csvColumns) string {
 // firstRows is the number of rows by which the number of all rows is estimated.
 const firstRows = 256
 
-// table reads the samples.
 func (f *csvFile) table(r reading) (t table, err error) {
 	if !f.texts { // numbers that are no texts
 		r.Decimal = ""
@@ -549,7 +454,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	further := newCSVColumns(c, r)
 	for _, one := range further {
 		if len(one.at) == 0 {
-			return t, fmt.Errorf("column %q: has none of %q, want %s", one.name, r.Columns[one.name], f.columnList())
+			return t, fmt.Errorf("column %q: has none of %q, want %s", one.name, r.Columns[one.name], nameList(f.header))
 		}
 	}
 	missing, first := 0, ""
@@ -579,7 +484,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 			}
 		}
 		if text, ok := rows.(*textRows); ok && t.lines.n == firstRows { // room for all rows, which costs nothing until it is used
-			more := int(f.size/max(1, text.read()/firstRows)*11/10) * len(c.values)
+			more := int(f.size/max(1, text.InputOffset()/firstRows)*11/10) * len(c.values)
 			t.values.floats = slices.Grow(t.values.floats, more)
 			if exact {
 				t.values.wide = slices.Grow(t.values.wide, more)
@@ -634,12 +539,10 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	return t, nil
 }
 
-// isMissing reports whether a cell means a missing value.
 func isMissing(cell string) bool {
 	return slices.Contains([]string{"", "na", "n/a", "nan", "null", "none", "-", "?"}, strings.ToLower(cell))
 }
 
-// columnHint returns the advice for a column of values that contains a text.
 func (r reading) columnHint(text string) string {
 	if _, ok := parseNumber(text, ","); ok && r.Decimal != "," {
 		return `if the comma is the decimal sign, write decimal = "," in the dataset table`
@@ -801,7 +704,6 @@ func (out written) csv(w io.Writer) error {
 	return cmp.Or(err, table.Error())
 }
 
-// numberText returns a value as text.
 func numberText(v float64) string {
 	if float64(float32(v)) == v || v-v != 0 {
 		return strconv.FormatFloat(v, 'g', -1, 32)

@@ -37,7 +37,6 @@ func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
 	return list
 }
 
-// add adds the cells of one line.
 func (c *csvValues) add(header, cells []string, line int) error {
 	if c.in == nil {
 		for _, i := range c.at {

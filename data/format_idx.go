@@ -19,7 +19,6 @@ const (
 	idxFloat64 = 0x0e
 )
 
-// idxKinds maps the type bytes to types in NPY's notation.
 var idxKinds = map[byte]string{idxUint8: "u1", idxInt8: "i1", idxInt16: "i2", idxInt32: "i4", idxFloat32: "f4", idxFloat64: "f8"}
 
 func init() {
@@ -27,12 +26,10 @@ func init() {
 		Suffixes: []string{".idx", ".idx.gz", "-ubyte", "-ubyte.gz"}, Is: isIDX, Open: openArray, header: parseIDXHeader, write: written.idx, bytes: true})
 }
 
-// isIDX reports whether b begins like an IDX file.
 func isIDX(b []byte) bool {
 	return len(b) >= 4 && b[0] == 0 && b[1] == 0 && idxKinds[b[2]] != ""
 }
 
-// parseIDXHeader reads a header from the first bytes of a file.
 func parseIDXHeader(b []byte) (h arrayHeader, err error) {
 	axes := int(b[3])
 	h = arrayHeader{kind: idxKinds[b[2]], order: binary.BigEndian, length: 4 + 4*axes}
@@ -48,7 +45,6 @@ func parseIDXHeader(b []byte) (h arrayHeader, err error) {
 	return h, nil
 }
 
-// idx writes bytes in the IDX layout.
 func (out written) idx(w io.Writer) error {
 	header := []byte{0, 0, idxUint8, byte(len(out.dims))}
 	for _, d := range out.dims {

@@ -28,7 +28,6 @@ import (
 	"tessera/internal/engine/kernel"
 )
 
-// imageFormat is a format of image files.
 type imageFormat struct {
 	name       string
 	extensions []string
@@ -58,7 +57,6 @@ func isBMP(start []byte) bool {
 	return len(start) >= 10 && string(start[:2]) == "BM" && bytes.Equal(start[6:10], make([]byte, 4))
 }
 
-// isTIFF accepts both byte orders.
 func isTIFF(start []byte) bool {
 	return bytes.HasPrefix(start, []byte("II*\x00")) || bytes.HasPrefix(start, []byte("MM\x00*"))
 }
@@ -67,7 +65,6 @@ func isWebP(start []byte) bool {
 	return len(start) >= 12 && string(start[:4]) == "RIFF" && string(start[8:12]) == "WEBP"
 }
 
-// isImage reports whether start is the beginning of an image file.
 func isImage(start []byte) bool { return formatOf(start) != nil }
 
 func formatOf(start []byte) *imageFormat {
@@ -104,116 +101,118 @@ var errDeep = errors.New("the image has 16 bits per channel")
 // segment, of at most 64 KiB, is one of the first segments of a JPEG file.
 const imageHead = 1 << 18
 
-// imageFile is an open image file.
 type imageFile struct {
-	*os.File
-	length      int64 // of the file
+	io.ReaderAt
+	path        string // "" for a file in memory
+	length      int64
 	format      *imageFormat
 	orientation int
-	size        Size  // size from the header, after rotation by the orientation
-	decoded     int64 // size of the decoded image in bytes
-	deep        bool  // the channels have 16 bits
+	size        Size // from the header, after rotation by the orientation
+	depth       int64
+	deep        bool // the channels have 16 bits
 }
 
-// openImage opens a file and reads its header.
-func openImage(path string) (f *imageFile, err error) {
-	file, length, err := openFile(path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() {
-		if err != nil {
-			file.Close()
-		}
-	}()
+// readImageHeader reads the header of an image file of length bytes.
+func readImageHeader(r io.ReaderAt, path string, length int64) (*imageFile, error) {
 	start := make([]byte, min(length, imageHead))
-	if _, err := file.ReadAt(start, 0); err != nil && err != io.EOF {
+	if _, err := r.ReadAt(start, 0); err != nil && err != io.EOF {
 		return nil, err
 	}
-	f = &imageFile{File: file, length: length, format: formatOf(start), orientation: 1}
-	if f.format == nil {
-		if len(start) == 0 {
-			return nil, io.ErrUnexpectedEOF
-		}
+	f := &imageFile{ReaderAt: r, path: path, length: length, format: formatOf(start)}
+	if f.format == nil && len(start) == 0 {
+		return nil, io.ErrUnexpectedEOF
+	} else if f.format == nil {
 		return nil, errors.New("is no PNG, JPEG, GIF, BMP, TIFF or WebP image, whatever its name")
 	}
-	f.orientation = f.format.orientation(start)
-	config, err := f.format.header(f.reader(length))
+	config, err := f.format.header(f.reader())
 	if err != nil {
 		return nil, cut(err)
 	}
-	f.size, f.deep = Size{config.Height, config.Width}, isDeep(config.ColorModel)
-	if err := f.bounded(length, depth(config.ColorModel)); err != nil {
-		return nil, err
-	}
+	f.orientation, f.size = f.format.orientation(start), Size{config.Height, config.Width}
 	if f.orientation >= 5 {
 		f.size = Size{config.Width, config.Height}
 	}
+	f.depth, f.deep = depth(config.ColorModel), isDeep(config.ColorModel)
 	return f, nil
+}
+
+// openImage opens an image file, passes it to do with its header, and closes it.
+func openImage(path string, do func(f *imageFile) error) error {
+	file, length, err := openFile(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	f, err := readImageHeader(file, path, length)
+	if err == nil {
+		err = f.bounded()
+	}
+	if err == nil {
+		err = do(f)
+	}
+	return err
 }
 
 // reader returns a reader of the file from its beginning. A TIFF file has offsets, which its decoder follows in a reader with random
 // access: of any other reader it would buffer everything before an offset, however large.
-func (f *imageFile) reader(length int64) io.Reader {
+func (f *imageFile) reader() io.Reader {
+	r := io.NewSectionReader(f, 0, f.length)
 	if f.format.name == "TIFF" {
-		return io.NewSectionReader(f.File, 0, length)
+		return r
 	}
-	return bufio.NewReader(io.NewSectionReader(f.File, 0, length))
+	return bufio.NewReader(r)
 }
 
+// decoded returns the size of the decoded image in bytes.
+func (f *imageFile) decoded() int64 { return f.depth * int64(f.size.Height) * int64(f.size.Width) }
+
 // bounded returns an error for sizes for which the decoder would need too much memory.
-func (f *imageFile) bounded(length, depth int64) error {
-	h, w := f.size.Height, f.size.Width
-	f.decoded = depth * int64(h) * int64(w)
+func (f *imageFile) bounded() error {
+	h, w := int64(f.size.Height), int64(f.size.Width)
 	switch {
 	case h < 1 || w < 1:
 		return fmt.Errorf("the header says %dx%d (height x width)", h, w)
-	case int64(h) > mostDecoded/depth/int64(w):
-		return &Error{Path: f.Name(), Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels of %d bytes", h, w, mostDecoded/depth, depth),
+	case h > mostDecoded/f.depth/w:
+		return &Error{Path: f.path, Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels of %d bytes", h, w, mostDecoded/f.depth, f.depth),
 			Hint: "cut the image into smaller ones, or save it with 8 bits per channel"}
-	case f.format.name == "WebP" && int64(h)*int64(w)>>16 > length: // no compression stores 65,536 pixels in a byte
+	case f.format.name == "WebP" && h*w>>16 > f.length: // no compression stores 65,536 pixels in a byte
 		return io.ErrUnexpectedEOF
-	case f.format.name == "BMP" && int64(h)*int64(w)/8 > length: // it is not compressed
+	case f.format.name == "BMP" && h*w/8 > f.length: // it is not compressed
 		return io.ErrUnexpectedEOF
 	}
 	return nil
 }
 
-// imageSize returns the size of an image from the header of its file, after rotation by its EXIF orientation.
-func imageSize(path string) (Size, error) {
-	f, err := openImage(path)
-	if err != nil {
-		return Size{}, err
-	}
-	defer f.Close()
-	return f.size, nil
-}
-
-// isDeepFile reports whether the channels of an image have 16 bits, from the header of its file.
-func isDeepFile(path string) (bool, error) {
-	f, err := openImage(path)
-	if err != nil {
-		return false, err
-	}
-	defer f.Close()
-	return f.deep, nil
+// imageHeader reads the header of an image file.
+func imageHeader(path string) (size Size, deep bool, err error) {
+	err = openImage(path, func(f *imageFile) error {
+		size, deep = f.size, f.deep
+		return nil
+	})
+	return size, deep, err
 }
 
 // useImage reads a file, rotates the image by its EXIF orientation and passes it to do. It waits while the images that are
 // being decoded take too much memory.
 func useImage(path string, do func(image.Image) error) error {
-	f, err := openImage(path)
+	return openImage(path, func(f *imageFile) error {
+		decoding.take(f.decoded())
+		defer decoding.give(f.decoded())
+		m, err := f.decode()
+		if err != nil {
+			return err
+		}
+		return do(m)
+	})
+}
+
+// decode returns the image, rotated by its orientation.
+func (f *imageFile) decode() (image.Image, error) {
+	m, err := f.format.decode(f.reader())
 	if err != nil {
-		return err
+		return nil, cut(err)
 	}
-	defer f.Close()
-	decoding.take(f.decoded)
-	defer decoding.give(f.decoded)
-	decoded, err := f.format.decode(f.reader(f.length))
-	if err != nil {
-		return cut(err)
-	}
-	return do(upright(decoded, f.orientation))
+	return upright(m, f.orientation), nil
 }
 
 // decoding limits the bytes of the images that are decoded at the same time.
@@ -454,22 +453,17 @@ func upright(m image.Image, orientation int) image.Image {
 	w, h := source.Dx()-1, source.Dy()-1
 	for y := range size.Y {
 		for x := range size.X {
-			var fx, fy int
-			switch orientation {
-			case 2: // mirrored
-				fx, fy = w-x, y
-			case 3: // upside down
-				fx, fy = w-x, h-y
-			case 4: // upside down and mirrored
-				fx, fy = x, h-y
-			case 5: // turned left and mirrored
+			fx, fy := x, y
+			if orientation >= 5 {
 				fx, fy = y, x
-			case 6: // to be turned right
-				fx, fy = y, h-x
-			case 7:
-				fx, fy = w-y, h-x
-			case 8: // to be turned left
-				fx, fy = w-y, x
+			}
+			switch orientation {
+			case 2, 3, 7, 8:
+				fx = w - fx
+			}
+			switch orientation {
+			case 3, 4, 6, 7:
+				fy = h - fy
 			}
 			out.Set(x, y, m.At(source.Min.X+fx, source.Min.Y+fy))
 		}
@@ -477,7 +471,6 @@ func upright(m image.Image, orientation int) image.Image {
 	return out
 }
 
-// encodePNG writes one image of bytes.
 func encodePNG(w io.Writer, shape []int, pixels []byte) error {
 	rect := image.Rect(0, 0, shape[1], shape[0])
 	var img image.Image = &image.Gray{Pix: pixels, Stride: shape[1], Rect: rect}
@@ -527,36 +520,27 @@ func DecodePicture(file []byte, shape []int) ([]float32, error) {
 	if format == nil {
 		return nil, ErrNoPicture
 	}
-	config, err := format.header(bytes.NewReader(file))
+	f, err := readImageHeader(bytes.NewReader(file), "", int64(len(file)))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", ErrNoPicture, format.name, cut(err))
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoPicture, format.name, err)
 	}
-	turned := format.orientation(file)
-	got := Size{config.Height, config.Width}
-	if turned >= 5 {
-		got = Size{config.Width, config.Height}
+	want := Size{shape[0], shape[1]}
+	if f.size != want {
+		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", f.size.Height, f.size.Width, shape[0], shape[1])
 	}
-	if got != (Size{shape[0], shape[1]}) {
-		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", got.Height, got.Width, shape[0], shape[1])
-	}
-	picture, err := format.decode(bytes.NewReader(file))
+	m, err := f.decode()
 	if err != nil {
-		return nil, fmt.Errorf("picture: %s: %w", format.name, cut(err))
+		return nil, fmt.Errorf("picture: %s: %w", format.name, err)
 	}
-	return fromPicture(upright(picture, turned), shape)
-}
-
-// fromPicture returns the pixels of a decoded picture of the given shape.
-func fromPicture(picture image.Image, shape []int) ([]float32, error) {
-	if got := picture.Bounds(); got.Dy() != shape[0] || got.Dx() != shape[1] { // its header said another size
-		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Dy(), got.Dx(), shape[0], shape[1])
+	if got := m.Bounds().Size(); got != image.Pt(want.Width, want.Height) { // its header said another size
+		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Y, got.X, shape[0], shape[1])
 	}
 	size, err := product(shape)
 	if err != nil {
 		return nil, err
 	}
 	dst := make([]float32, size)
-	copyDeep(dst, flat(picture, false), len(shape) == 3)
+	copyDeep(dst, flat(m, false), len(shape) == 3)
 	return dst, nil
 }
 

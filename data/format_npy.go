@@ -34,7 +34,6 @@ func init() {
 		Suffixes: []string{".npy"}, Is: begins(npyMagic), Open: openArray, header: parseNPYHeader, write: written.npy, fill: fillNPY})
 }
 
-// parseNPYHeader reads a header from the first bytes of a file.
 func parseNPYHeader(b []byte) (h arrayHeader, err error) {
 	text, length, err := npyHeaderText(b)
 	if err != nil {
@@ -163,7 +162,6 @@ func npyHeaderOf(descr string, dims []int) []byte {
 	return append(header, text...)
 }
 
-// npy writes the values as an NPY file.
 func (out written) npy(w io.Writer) error {
 	if _, err := w.Write(npyHeaderOf("<f4", out.dims)); err != nil {
 		return err
@@ -171,7 +169,6 @@ func (out written) npy(w io.Writer) error {
 	return out.pieces(func(values []float32) error { return writeNPYValues(w, values) })
 }
 
-// writeNPY writes float32 values, row-major, as NPY version 1.
 func writeNPY(w io.Writer, dims []int, values []float32) error {
 	if _, err := w.Write(npyHeaderOf("<f4", dims)); err != nil {
 		return err

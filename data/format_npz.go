@@ -2,6 +2,7 @@ package data
 
 import (
 	"archive/zip"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +18,6 @@ func init() {
 		Suffixes: []string{".npz"}, Is: begins(zipMagic), Open: openNPZ, write: written.npz, fill: fillNPZ})
 }
 
-// openNPZ lists the arrays of an NPZ file.
 func openNPZ(_ context.Context, path string, _ *Files) (o Opened, err error) {
 	if o.contents, err = openContents(path); err != nil {
 		return o, err
@@ -86,14 +86,20 @@ func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
 		return array{}, err
 	}
 	defer content.Close()
-	b, err := io.ReadAll(io.LimitReader(content, want+1))
-	if err != nil {
+	if _, err := io.CopyN(io.Discard, content, int64(h.length)); err != nil {
 		return array{}, err
 	}
-	return h.values(b[min(h.length, len(b)):])
+	a, err := h.read(content, false)
+	if err != nil {
+		return a, err
+	}
+	var next [1]byte
+	if more, err := io.ReadFull(content, next[:]); more > 0 || err != io.EOF { // the end compares the checksum
+		return a, cmp.Or(err, errSize(want-int64(h.length), want-int64(h.length)+1))
+	}
+	return a, nil
 }
 
-// npz writes the values as an array of the given name, and the arrays names, labels and classes if they are known.
 func (out written) npz(w io.Writer) error {
 	arrays := []namedArray{{out.name, out.npy}}
 	if out.rows.Names != nil {
@@ -123,7 +129,6 @@ func writeNPZ(w io.Writer, arrays []namedArray) error {
 	return z.Close()
 }
 
-// namedArray is an array to be written, with its name.
 type namedArray struct {
 	name  string
 	write func(io.Writer) error

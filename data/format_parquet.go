@@ -64,7 +64,6 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	return o, err
 }
 
-// parquetTable describes the columns that are read.
 type parquetTable struct {
 	ctx     context.Context
 	file    *parquet.File

@@ -1,11 +1,11 @@
 package data
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -21,7 +21,6 @@ func init() {
 		Suffixes: []string{".safetensors"}, Is: safetensors.Is, Open: openSafetensors, fill: fillSafetensors})
 }
 
-// openSafetensors lists the tensors of a file by name.
 func openSafetensors(_ context.Context, path string, _ *Files) (o Opened, err error) {
 	if o.contents, err = openContents(path); err != nil {
 		return o, err
@@ -31,19 +30,22 @@ func openSafetensors(_ context.Context, path string, _ *Files) (o Opened, err er
 		return o, fmt.Errorf("safetensors: %w", err)
 	}
 	for _, t := range header.Tensors {
-		p := tablePart{name: t.Name, dims: t.Shape, kind: safetensorsKinds[t.Dtype]}
-		p.read = func(exact bool) (array, error) {
-			b := make([]byte, t.Offsets[1]-t.Offsets[0])
-			_, err := o.contents.ReadAt(b, int64(header.Length+t.Offsets[0]))
-			a, refused := tensorOf(p, t.Dtype, b, exact)
-			if err = cmp.Or(err, refused); err != nil {
+		h := arrayHeader{kind: safetensorsKinds[t.Dtype], order: binary.LittleEndian, dims: t.Shape}
+		p := tablePart{name: t.Name, dims: t.Shape, kind: h.kind}
+		at := int64(header.Length + t.Offsets[0])
+		p.read = func(exact bool) (a array, err error) {
+			if h.exact = exact; h.kind == "" {
+				err = fmt.Errorf("values of type %.20q are not read: save samples as floats or integers, labels as integers", t.Dtype)
+			} else {
+				a, err = h.read(io.NewSectionReader(o.contents, at, int64(t.Offsets[1]-t.Offsets[0])), true)
+			}
+			if err != nil {
 				err = fmt.Errorf("tensor %.60q: %w", t.Name, err)
 			}
 			return a, err
 		}
-		if p.kind != "" {
-			h := arrayHeader{kind: p.kind, order: binary.LittleEndian, dims: p.dims}
-			p.extents = []extent{{path: path, at: int64(header.Length + t.Offsets[0]), arrayHeader: h}}
+		if h.kind != "" {
+			p.extents = []extent{{path: path, at: at, arrayHeader: h}}
 		}
 		o.parts = append(o.parts, p)
 	}
@@ -52,19 +54,4 @@ func openSafetensors(_ context.Context, path string, _ *Files) (o Opened, err er
 	}
 	slices.SortFunc(o.parts, func(a, b tablePart) int { return strings.Compare(a.name, b.name) })
 	return o, nil
-}
-
-// tensorOf returns the values of a tensor.
-func tensorOf(p tablePart, dtype string, b []byte, exact bool) (array, error) {
-	if p.kind == "" {
-		return array{}, fmt.Errorf("values of type %.20q are not read: save samples as floats or integers, labels as integers", dtype)
-	}
-	if p.kind != "b2" {
-		return arrayHeader{kind: p.kind, order: binary.LittleEndian, dims: p.dims, exact: exact}.values(b)
-	}
-	a := array{dims: p.dims, floats: make([]float32, len(b)/2)}
-	for i := range a.floats {
-		a.floats[i] = fromBrain(binary.LittleEndian.Uint16(b[2*i:]))
-	}
-	return a, nil
 }

@@ -21,7 +21,6 @@ type sparseNPZ struct {
 	values                array
 }
 
-// openSparse reads the headers of a file.
 func openSparse(ctx context.Context, path string, keys *Files) (Opened, error) {
 	o, err := openNPZ(ctx, path, keys)
 	if err != nil {
@@ -96,7 +95,6 @@ func (f *sparseNPZ) whole(name string, n, limit int) ([]int, error) {
 	return all, err
 }
 
-// load reads the arrays of the entries.
 func (f *sparseNPZ) load() error {
 	lines, others := f.Rows, f.Columns
 	if f.layout == "csc" {
@@ -109,6 +107,7 @@ func (f *sparseNPZ) load() error {
 	if f.values, err = values.read(false); err != nil {
 		return err
 	}
+	f.values.numbers(false)
 	if f.layout == "coo" {
 		if f.lines, err = f.whole("row", f.Count, lines); err == nil {
 			f.others, err = f.whole("col", f.Count, others)
@@ -150,13 +149,10 @@ func (f *sparseNPZ) each(ctx context.Context, do eachEntry) error {
 			row, column = column, row
 		}
 		var v float32
-		switch {
-		case f.values.floats != nil:
-			v = f.values.floats[k]
-		case f.values.bytes != nil:
+		if f.values.bytes != nil {
 			v = float32(f.values.bytes[k])
-		default:
-			v = float32(f.values.ints[k])
+		} else {
+			v = f.values.floats[k]
 		}
 		if v-v != 0 {
 			return fmt.Errorf("array \"data\", entry %d (row %d, column %d): got %v, want a finite number", k, row, column, v)

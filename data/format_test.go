@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"encoding/csv"
 	"errors"
 	"io"
 	"math"
@@ -210,38 +209,6 @@ func TestNamesWithALineFeedStayInOneLine(t *testing.T) {
 	for _, err := range []error{single, format} {
 		if err == nil || strings.Contains(err.Error(), "\n") || !strings.Contains(err.Error(), `a\nb`) {
 			t.Errorf("got %v, want an error of one line that names the file", err)
-		}
-	}
-}
-
-// Lines are split in place up to the first with a quote; the cells, the places and the errors are those of encoding/csv.
-func TestRowsOfTextsAreThoseOfEncodingCSV(t *testing.T) {
-	for _, text := range []string{
-		"a,b\n1,2\n3,4", "a,b\r\n1,2\r\n\r\n3,4\r\n", "a, b\n 1,2 \n\n\n3,\"4\n5\"\n6,7\n", "\"a\",b\n1,2\n", "a\tb\n\t\n1\t \"\"\n", "a,b\n1,2\n3\n", "a,b\n1,2\n\"3\"\n", "", "\n\n",
-		"a,b\n1,x\"y\n", "a,b\n" + strings.Repeat("9", 1<<18) + ",1\n2,3\n", "a;b\n1,5;2\n", "a,b\n1,\"2\n",
-	} {
-		comma, _ := separator([]byte(text))
-		want := csv.NewReader(strings.NewReader(text))
-		want.Comma, want.TrimLeadingSpace = comma, comma != '\t'
-		got := newTextRows(decoded(strings.NewReader(text)), comma, nil)
-		for {
-			a, aerr := want.Read()
-			b, berr := got.Read()
-			if (aerr == nil) != (berr == nil) || aerr == nil && !slices.Equal(a, b) {
-				t.Fatalf("%.40q: got %.80q, %v, want %.80q, %v", text, b, berr, a, aerr)
-			}
-			if aerr != nil {
-				break
-			}
-			for i := range a {
-				line, column := want.FieldPos(i)
-				if l, c := got.FieldPos(i); l != line || c != column {
-					t.Errorf("%.40q: cell %d is at %d:%d, want %d:%d", text, i, l, c, line, column)
-				}
-			}
-			if got.read() != want.InputOffset() {
-				t.Errorf("%.40q: %d bytes were read, want %d", text, got.read(), want.InputOffset())
-			}
 		}
 	}
 }

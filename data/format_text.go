@@ -4,10 +4,8 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
-	"compress/gzip"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -22,71 +20,51 @@ const (
 	textRatio = 64
 )
 
-// openedText is an opened file of text, inflated if it is gzipped. Its reader ends with the error of the context.
+// openedText is an opened file of text.
 type openedText struct {
-	io.Closer
-	ctx  context.Context
-	r    io.Reader
-	size int64 // of the file
+	*stream
 	most int64 // bytes that the text may have
 }
 
 // openText opens a file of text. The caller closes it.
 func openText(ctx context.Context, path string) (*openedText, error) {
-	c, err := openContents(path)
+	s, err := openStream(ctx, path)
 	if err != nil {
 		return nil, err
 	}
-	t, err := textOf(ctx, c)
-	if err != nil {
-		c.Close()
-	}
-	return t, err
+	return s.text(), nil
 }
 
-// textOf begins to read an opened file as a text.
-func textOf(ctx context.Context, c *contents) (*openedText, error) {
-	size := c.info.Size()
-	t := &openedText{c, ctx, io.NewSectionReader(c, 0, size), size, size}
-	if isGzip(c) {
-		z, err := gzip.NewReader(bufio.NewReaderSize(t.r, 1<<18))
-		if err != nil {
-			return nil, fmt.Errorf("gzip: %w", err)
-		}
-		t.most = max(textFrom, textRatio*size)
-		t.r = &bounded{z, t.most}
+// text bounds what is read of a compressed file.
+func (s *stream) text() *openedText {
+	t := &openedText{s, s.info.Size()}
+	if s.packed {
+		t.most = max(textFrom, textRatio*t.most)
+		s.r = &bounded{s.r, t.most, errors.New("its text is more than 64 times as long as the compressed file: unpack it first if it is sound")}
 	}
-	return t, nil
+	return t
+}
+
+// bounded reads at most left bytes. More are the error.
+type bounded struct {
+	r    io.Reader
+	left int64
+	err  error
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, b.err
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
 }
 
 // failing is a reader that returns an error.
 type failing struct{ err error }
 
 func (b failing) Read([]byte) (int, error) { return 0, b.err }
-
-// Read implements [io.Reader].
-func (t *openedText) Read(p []byte) (int, error) {
-	if err := t.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return t.r.Read(p)
-}
-
-// bounded reads at most left bytes. More are an error.
-type bounded struct {
-	r    io.Reader
-	left int64
-}
-
-// Read implements [io.Reader].
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errors.New("its text is more than 64 times as long as the compressed file: unpack it first if it is sound")
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
-}
 
 // utf8Mark is the byte order mark of a text in UTF-8.
 const utf8Mark = "\xef\xbb\xbf"

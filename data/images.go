@@ -410,22 +410,7 @@ func (m *Images) FirstBelow(least float32) (place string, value float32) {
 		}
 		return "", 0
 	}
-	return m.firstUnwanted(func(v float32) bool { return v >= least })
-}
-
-// firstUnwanted returns the first value of the scaled images for which wanted is false, and its location as text; "" if there
-// is none.
-func (m *Images) firstUnwanted(wanted func(float32) bool) (place string, value float32) {
-	row := make([]float32, m.pixels)
-	for i := range m.n {
-		m.copyRow(row, i)
-		for j, v := range row {
-			if v == v && !wanted(v) {
-				return m.Place(i, j), v
-			}
-		}
-	}
-	return "", 0
+	return m.FirstOutside(ImagesColumn, func(v float32) bool { return v >= least })
 }
 
 // notFinite returns the first value that is NaN or infinite, and its location as text; "" if there is none.

@@ -116,7 +116,6 @@ func classesOf(labels []int) int {
 
 func (p *published) Classes(Dirs) (int, bool) { return len(p.classes), true }
 
-// Classes implements [Classed] from the labels of all images: the largest one plus one.
 func (m *Memory) Classes(Dirs) (n int, ok bool) {
 	if m == nil {
 		return 0, false
@@ -307,7 +306,6 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	return classes, nil
 }
 
-// nameLabels replaces numeric labels by the names in the file.
 func (t *table) nameLabels() error {
 	t.texts = make([]string, len(t.labels))
 	for i, label := range t.labels {

@@ -36,11 +36,18 @@ type Memory struct {
 // unknown, or is nil. The slices are not copied and must not change afterwards. It returns an [*Error] for non-finite values
 // and inconsistent lengths.
 func FromFloats(values []float32, shape []int, labels []int) (*Memory, error) {
-	images, err := memoryImages("training images", values, shape, labels)
+	return newMemory(memoryImages("training images", values, shape, labels))
+}
+
+func newMemory(train *Images, err error) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Memory{SHA256: checksumOf(images, nil), train: images}, nil
+	m := &Memory{SHA256: checksumOf(train, nil), train: train}
+	for _, c := range train.Columns() {
+		m.Further = append(m.Further, c.Name)
+	}
+	return m, nil
 }
 
 // WithTest returns the data set with test images of the same shape; the arguments are as for [FromFloats].
@@ -48,11 +55,7 @@ func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
 	}
-	images, err := memoryImages("test images", values, m.train.Shape, labels)
-	if err != nil {
-		return nil, err
-	}
-	return &Memory{SHA256: checksumOf(m.train, images), Tests: true, train: m.train, test: images}, nil
+	return m.withTest(memoryImages("test images", values, m.train.Shape, labels))
 }
 
 // FromColumns returns a data set of training samples from columns: `images`, which is required, `labels`, of whole numbers,
@@ -63,15 +66,7 @@ func (m *Memory) WithTest(values []float32, labels []int) (*Memory, error) {
 // The slices are not copied and must not change afterwards. It returns an [*Error] for non-finite values and inconsistent
 // lengths.
 func FromColumns(columns ...*Values) (*Memory, error) {
-	images, err := columnImages("training samples", columns)
-	if err != nil {
-		return nil, err
-	}
-	m := &Memory{SHA256: checksumOf(images, nil), train: images}
-	for _, c := range images.Columns() {
-		m.Further = append(m.Further, c.Name)
-	}
-	return m, nil
+	return newMemory(columnImages("training samples", columns))
 }
 
 // WithTestColumns returns the data set with test samples with the same columns; the arguments are as for [FromColumns].
@@ -79,7 +74,10 @@ func (m *Memory) WithTestColumns(columns ...*Values) (*Memory, error) {
 	if m == nil || m.train == nil {
 		return nil, m.missing()
 	}
-	test, err := columnImages("test samples", columns)
+	return m.withTest(columnImages("test samples", columns))
+}
+
+func (m *Memory) withTest(test *Images, err error) (*Memory, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +92,6 @@ func (m *Memory) WithTestColumns(columns ...*Values) (*Memory, error) {
 	return &Memory{SHA256: checksumOf(m.train, test), Tests: true, Further: m.Further, train: m.train, test: test}, nil
 }
 
-// columnImages returns samples with their columns.
 func columnImages(what string, columns []*Values) (*Images, error) {
 	wrong := func(format string, args ...any) error {
 		return &Error{Dataset: MemoryName, Problem: what + ": " + fmt.Sprintf(format, args...)}
@@ -177,7 +174,6 @@ func memoryImages(what string, values []float32, shape []int, labels []int) (*Im
 	return images, nil
 }
 
-// checksumOf returns a checksum of images with their shape and labels.
 func checksumOf(all ...*Images) string {
 	h := sha256.New()
 	var b []byte

@@ -79,91 +79,86 @@ func (m *Images) fillRow(dst []float32, row int) {
 	}
 }
 
-// hasVirtual reports whether the images have a column with this name that takes no memory: a mask of missing or hidden
-// entries, or a drawn column.
-func (m *Images) hasVirtual(name string) bool {
+// mask returns a column of missing or hidden entries, which takes no memory; see [Images.find].
+func (m *Images) mask(name string) (c Column, read func(dst []float32, i int), ok bool) {
+	c = Column{Name: name, Shape: m.Shape, Type: Whole}
 	switch name {
 	case ObservedColumn:
-		return m.Holed()
-	case HeldOutColumn, CompleteColumn:
-		return m.hides()
-	}
-	if m.IsDrawn(name) {
-		return true
-	}
-	of, ok := strings.CutSuffix(name, ObservedSuffix)
-	v := m.column(of)
-	return ok && v != nil && v.Missing
-}
-
-// virtual returns the description of a column that takes no memory.
-func (m *Images) virtual(name string) Column {
-	if d := m.drawnBy(name); d != nil {
-		return d.Column
-	}
-	switch name {
-	case ObservedColumn, HeldOutColumn:
-		return Column{Name: name, Shape: m.Shape, Type: Whole}
-	case CompleteColumn:
-		return Column{Name: name, Shape: m.Shape, Type: Float32}
-	}
-	of := m.column(strings.TrimSuffix(name, ObservedSuffix))
-	return Column{Name: name, Shape: of.Shape, Type: Whole}
-}
-
-// copyVirtual writes the values of a column that takes no memory for one sample.
-func (m *Images) copyVirtual(dst []float32, name string, i int) {
-	if d := m.drawnBy(name); d != nil {
-		m.drawOne(dst, d, i)
-		return
-	}
-	row := m.row(i)
-	if m.entries != nil {
-		m.copySparseVirtual(dst, name, row)
-		return
-	}
-	at := row * len(dst)
-	switch name {
-	case ObservedColumn:
-		fill(dst, func(k int) bool { return m.observed(at + k) })
+		return c, m.observedRow, m.Holed()
 	case HeldOutColumn:
-		fill(dst, func(k int) bool { return m.hidden[at+k] != 0 && (m.floats == nil || m.floats[at+k] == m.floats[at+k]) })
+		return c, m.heldOutRow, m.hides()
 	case CompleteColumn:
-		other := *m
-		other.hidden = nil
-		other.copyRow(dst, i)
-	default:
-		of := m.column(strings.TrimSuffix(name, ObservedSuffix))
-		fill(dst, func(k int) bool { return of.floats[at+k] == of.floats[at+k] })
+		c.Type = Float32
+		return c, m.unhidden().copyRow, m.hides()
 	}
+	masked, ok := strings.CutSuffix(name, ObservedSuffix)
+	of := m.column(masked)
+	if !ok || of == nil || !of.Missing {
+		return c, nil, false
+	}
+	c.Shape = of.Shape
+	return c, func(dst []float32, i int) {
+		for k, v := range of.floats[m.row(i)*len(dst):][:len(dst)] {
+			dst[k] = flag(v == v)
+		}
+	}, true
 }
 
-// fill sets element k of dst to 1 if is(k) is true, otherwise to 0.
-func fill(dst []float32, is func(k int) bool) {
+func flag(is bool) float32 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// observedRow writes 1 for the values of sample i that are neither missing nor hidden.
+func (m *Images) observedRow(dst []float32, i int) {
+	row := m.row(i)
+	if m.entries == nil {
+		for k := range dst {
+			dst[k] = flag(m.observed(row*len(dst) + k))
+		}
+		return
+	}
 	for k := range dst {
-		dst[k] = 0
-		if is(k) {
-			dst[k] = 1
-		}
+		dst[k] = flag(m.entries.zeros)
+	}
+	columns, _ := m.entries.row(row)
+	for _, c := range columns {
+		dst[c] = 1
+	}
+	held, _ := m.entries.held(row)
+	for _, c := range held {
+		dst[c] = 0
 	}
 }
 
-// virtuals lists the columns that take no memory.
-func (m *Images) virtuals() (names []string) {
-	for _, name := range []string{ObservedColumn, HeldOutColumn, CompleteColumn} {
-		if m.hasVirtual(name) {
-			names = append(names, name)
+// heldOutRow writes 1 for the values of sample i that are hidden.
+func (m *Images) heldOutRow(dst []float32, i int) {
+	row := m.row(i)
+	if m.entries == nil {
+		for k := range dst {
+			at := row*len(dst) + k
+			dst[k] = flag(m.hidden[at] != 0 && (m.floats == nil || m.floats[at] == m.floats[at]))
 		}
+		return
 	}
-	for _, v := range m.further {
-		if v.Missing {
-			names = append(names, v.Name+ObservedSuffix)
-		}
+	clear(dst)
+	held, _ := m.entries.held(row)
+	for _, c := range held {
+		dst[c] = 1
 	}
-	for _, d := range m.drawn {
-		names = append(names, d.Name)
+}
+
+// unhidden returns the samples with the values of hidden entries.
+func (m *Images) unhidden() *Images {
+	other := *m
+	if other.hidden = nil; m.entries != nil {
+		e := *m.entries
+		e.hidden = nil
+		other.entries = &e
 	}
-	return names
+	return &other
 }
 
 // Raw returns all images, one after the other, as they were read: unscaled, with NaN for missing and hidden entries.

@@ -32,7 +32,6 @@ type Notes struct {
 	Seed    uint64  `toml:"seed" doc:"seed of the chords; independent of the run's seed, so that all runs see the same chords"`
 }
 
-// fundamental returns the frequency of a note, in bins.
 func fundamental(note int) float64 { return 3 * math.Exp2(float64(note)/12) }
 
 func (s *Notes) Shape(Dirs) ([]int, bool) { return []int{s.Bins}, true }
@@ -86,7 +85,6 @@ func (s *Notes) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	return set, nil
 }
 
-// spectrum returns the spectrum of a note.
 func (s *Notes) spectrum(note int) []float32 {
 	f, spectrum, most := fundamental(note), make([]float64, s.Bins), 0.0
 	for b := range spectrum {

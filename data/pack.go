@@ -15,7 +15,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-// packMagic is the first line of a packed set.
 const packMagic = "tessera set 2\n"
 
 // mostPackedHeader is the maximum size in bytes of the header of a packed set.
@@ -89,7 +88,6 @@ func (s *Set) Pack(to io.Writer) error {
 	return w.Flush() // the error of the first write that failed
 }
 
-// header returns a description of the images; nil if there are none.
 func (m *Images) header() *packedImages {
 	if m == nil {
 		return nil
@@ -103,37 +101,49 @@ func (m *Images) pack(w *bufio.Writer) {
 	if m == nil {
 		return
 	}
-	for i := range m.n {
-		from, to := m.row(i)*m.pixels, (m.row(i)+1)*m.pixels
-		switch {
-		case m.bytes != nil:
-			w.Write(m.bytes[from:to])
-		case m.Sparse(): // the number of entries of a row, their columns and their values
+	switch {
+	case m.Sparse(): // the number of entries of a row, their columns and their values
+		for i := range m.n {
 			columns, values := m.entries.row(m.row(i))
 			writeNumbers(w, uint32(len(columns)), columns, values)
-		case m.wide != nil:
-			writeNumbers(w, m.wide[from:to])
-		default:
-			writeNumbers(w, m.floats[from:to])
 		}
+	case m.wide != nil:
+		for i := range m.n {
+			writeNumbers(w, m.wideOf(m.row(i)))
+		}
+	default:
+		m.own().pack(w, m)
 	}
 	for _, v := range m.further {
-		size := v.Size()
-		for i := range m.n {
-			from, to := m.row(i)*size, (m.row(i)+1)*size
-			switch v.Type {
-			case Bytes:
-				w.Write(v.bytes[from:to])
-			case Whole:
-				writeNumbers(w, v.whole[from:to])
-			default:
-				writeNumbers(w, v.floats[from:to])
-			}
+		v.pack(w, m)
+	}
+}
+
+// own returns the values of the samples themselves as a column.
+func (m *Images) own() *Values {
+	v := &Values{Column: Column{Name: ImagesColumn, Shape: m.Shape, Type: Float32}, bytes: m.bytes, floats: m.floats}
+	if m.bytes != nil {
+		v.Type = Bytes
+	}
+	return v
+}
+
+// pack writes the values of the samples.
+func (v *Values) pack(w *bufio.Writer, of *Images) {
+	size := v.Size()
+	for i := range of.n {
+		from, to := of.row(i)*size, (of.row(i)+1)*size
+		switch v.Type {
+		case Bytes:
+			w.Write(v.bytes[from:to])
+		case Whole:
+			writeNumbers(w, v.whole[from:to])
+		default:
+			writeNumbers(w, v.floats[from:to])
 		}
 	}
 }
 
-// writeNumbers writes numbers, or slices of them.
 func writeNumbers(w *bufio.Writer, all ...any) {
 	for _, one := range all {
 		_ = binary.Write(w, binary.LittleEndian, one) // which w stores
@@ -158,7 +168,6 @@ func taken[T byte | int32 | uint32 | float32 | float64](u *unpacker, n int) []T 
 	return all
 }
 
-// unpackEntries removes the rows of a sparse matrix.
 func (p *packedImages) unpackEntries(u *unpacker) (*Images, error) {
 	if len(p.Shape) != 1 || p.N < 1 || p.N > len(u.b)/4 || p.RowNames != nil && len(p.RowNames) != p.N || p.Labels != nil && len(p.Labels) != p.N {
 		return nil, errPacked
@@ -183,7 +192,6 @@ func (p *packedImages) unpackEntries(u *unpacker) (*Images, error) {
 	return m, nil
 }
 
-// unpackColumn removes the values of n rows.
 func unpackColumn(c Column, n int, u *unpacker) (*Values, error) {
 	size, err := product(c.Shape)
 	if err != nil || size < 1 || n > len(u.b)/size {
@@ -192,7 +200,7 @@ func unpackColumn(c Column, n int, u *unpacker) (*Values, error) {
 	v := &Values{Column: c}
 	switch c.Type {
 	case Bytes:
-		v.bytes = taken[byte](u, n*size)
+		v.bytes, u.b = slices.Clip(u.b[:n*size]), u.b[n*size:]
 	case Whole:
 		v.whole = taken[int32](u, n*size)
 	case Float32:
@@ -280,18 +288,18 @@ func (p *packedImages) unpackValues(u *unpacker, pixels int) (m *Images, err err
 	if p.N < 0 || p.N > len(u.b)/pixels {
 		return nil, errPacked
 	}
-	values := p.N * pixels
 	m = &Images{Shape: p.Shape, labels: p.Labels}
-	switch {
-	case p.Wide:
-		m.wide = taken[float64](u, values)
+	if p.Wide {
+		m.wide = taken[float64](u, p.N*pixels)
 		m.floats = vectors.Narrow(m.wide)
-	case p.Floats:
-		m.floats = taken[float32](u, values)
-	default:
-		m.bytes, u.b = slices.Clip(u.b[:values]), u.b[values:]
+	} else {
+		v, err := unpackColumn(Column{Shape: p.Shape, Type: map[bool]Type{true: Float32, false: Bytes}[p.Floats]}, p.N, u)
+		if err != nil {
+			return nil, err
+		}
+		m.bytes, m.floats = v.bytes, v.floats
 	}
-	if m, err = newImages(m, values); err != nil {
+	if m, err = newImages(m, p.N*pixels); err != nil {
 		err = fmt.Errorf("%w: %w", errPacked, err)
 	}
 	return m, cmp.Or(u.err, err)

@@ -64,7 +64,6 @@ func (p *Patches) FitsScale() bool {
 	return p.Scale.Fitted() || len(p.Scale) == 0 && p.Of != nil && ScaleIsFitted(p.Of.Source)
 }
 
-// shape returns the shape of a patch of images.
 func (p *Patches) shape(images []int) ([]int, error) {
 	if len(images) < 2 {
 		return nil, &Error{Dataset: "patches", Problem: fmt.Sprintf("of: samples of shape %v are vectors, want images", images)}
@@ -165,5 +164,4 @@ func (p *Patches) cut(ctx context.Context, images *Images, shape []int, split st
 	return NewFloats(shape, floats, nil)
 }
 
-// place is the place of a patch.
 type place struct{ patch, image, row, column int }

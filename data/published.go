@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -92,7 +91,6 @@ func (p *published) Load(ctx context.Context, dirs Dirs, need Need) (*Set, error
 	return set, err
 }
 
-// labelled joins images and their labels.
 func labelled(images, labels array) (*Images, error) {
 	l, err := labels.labels()
 	if err != nil {
@@ -101,7 +99,6 @@ func labelled(images, labels array) (*Images, error) {
 	return NewBytes(images.dims[1:], images.bytes, l)
 }
 
-// read finds a file, reads it and checks it.
 func (p *published) read(ctx context.Context, dirs Dirs, f publishedFile) (array, File, error) {
 	path, ok := dirs.find(p.name, f.name)
 	if !ok {
@@ -133,7 +130,7 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 	b, file, err := readFile(ctx, path, f.size)
 	problem := ""
 	switch {
-	case errors.Is(err, errTooLarge):
+	case err == nil && int64(len(b)) > f.size:
 		problem = fmt.Sprintf("wrong size: more than %d bytes uncompressed", f.size)
 	case err != nil:
 		err = badFile(p.name, path, err)
@@ -208,7 +205,6 @@ func IsOwn(s Source) bool {
 	return s != nil && origin(s) == OwnFiles && !memory
 }
 
-// origin returns where the images of a source come from.
 func origin(s Source) Origin {
 	if o, ok := s.(interface{ Origin() Origin }); ok {
 		return o.Origin()
@@ -249,7 +245,6 @@ func Published() []string {
 	return names
 }
 
-// publishedSet returns the downloaded set with the given name.
 func publishedSet(name string) (*published, error) {
 	entry, ok := Registry.Lookup(name)
 	if !ok {
@@ -262,7 +257,6 @@ func publishedSet(name string) (*published, error) {
 	return set, nil
 }
 
-// locate returns the status of each file of a set, with its path.
 func (p *published) locate(dirs Dirs) []FileStatus {
 	var files []FileStatus
 	for _, f := range p.files {

@@ -165,7 +165,6 @@ func ReadImages(ctx context.Context, path string, shape []int) (*Images, error) 
 	return rows.Images, nil
 }
 
-// rows reads the samples of a file.
 func (r reading) rows(ctx context.Context) (*Rows, error) {
 	t, err := r.table(ctx)
 	if err != nil {
@@ -312,7 +311,6 @@ func WritePieces(path, name string, shape []int, n int, pieces func(do func(valu
 	return f.to(written{path: path, name: name, dims: append([]int{n}, shape...), pieces: counted, rows: about})
 }
 
-// isOf returns an error if the rows are not about n samples of size values.
 func (r Rows) isOf(n, size int) error {
 	if r.Names != nil && len(r.Names) != n || r.Images != nil && r.Len() != n {
 		return errors.New("names or labels are of another number of rows")
@@ -350,7 +348,6 @@ func WriteImages(path string, shape []int, values []float32) error {
 	return WriteRows(path, "images", shape, values, Rows{})
 }
 
-// writePictures writes images as bytes.
 func writePictures(path, format string, dims []int, values []float32) error {
 	n, shape := dims[0], dims[1:]
 	switch {

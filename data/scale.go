@@ -115,7 +115,6 @@ type kept struct {
 	Part json.RawMessage `json:"part"`
 }
 
-// MarshalJSON implements [json.Marshaler].
 func (s Scale) MarshalJSON() ([]byte, error) {
 	list := make([]kept, len(s))
 	for i, one := range s {
@@ -128,7 +127,6 @@ func (s Scale) MarshalJSON() ([]byte, error) {
 	return json.Marshal(list)
 }
 
-// UnmarshalJSON implements [json.Unmarshaler].
 func (s *Scale) UnmarshalJSON(text []byte) error {
 	var list []kept
 	if err := json.Unmarshal(text, &list); err != nil {
@@ -260,7 +258,6 @@ func (m *Images) affine(of func(s statistic) (shift, divisor float64)) (*Scaling
 	return s, nil
 }
 
-// setFactor sets the factor of value i.
 func (s *Scaling) setFactor(i int, factor float64) error {
 	s.Factor[i] = float32(factor)
 	if f := float64(s.Factor[i]); f == 0 || math.IsInf(f, 0) || math.IsNaN(f) {
@@ -269,7 +266,6 @@ func (s *Scaling) setFactor(i int, factor float64) error {
 	return nil
 }
 
-// statistic contains statistics of one value, or of one channel, over all samples.
 type statistic struct{ n, min, max, mean, squares float64 }
 
 // statistics returns one statistic for each of the groups; value i belongs to group i mod groups. It makes two passes in
@@ -395,7 +391,6 @@ func (s *Scaling) Lossy() string {
 	return ""
 }
 
-// steps returns the number of steps.
 func (s *Scaling) steps() int {
 	if s == nil {
 		return 0

@@ -126,7 +126,6 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	return splits, nil
 }
 
-// scale scales the images as the set declares.
 func (s *Splits) scale(set *Set) (err error) {
 	if len(set.Scale) == 0 || s.Fit.Len() == 0 {
 		return nil
@@ -140,7 +139,6 @@ func (s *Splits) scale(set *Set) (err error) {
 	return nil
 }
 
-// draw adds the drawn columns of the model.
 func (s *Splits) draw(set *Set, sel Selection, seed uint64) (err error) {
 	for _, images := range []**Images{&s.Fit, &s.Validation, &s.Test} {
 		if *images, err = sel.drawn(*images, seed); err != nil {
@@ -150,7 +148,6 @@ func (s *Splits) draw(set *Set, sel Selection, seed uint64) (err error) {
 	return nil
 }
 
-// drawn adds the drawn columns to samples.
 func (s Selection) drawn(images *Images, seed uint64) (*Images, error) {
 	if s.Drawn == nil {
 		return images, nil
@@ -158,7 +155,6 @@ func (s Selection) drawn(images *Images, seed uint64) (*Images, error) {
 	return images.WithDrawn(seed, *s.Drawn...)
 }
 
-// split returns the images of the splits, before scaling and draws.
 func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	var splits Splits
 	if err := s.check(); err != nil {

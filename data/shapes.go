@@ -93,7 +93,6 @@ func (s *Shapes) Load(context.Context, Dirs, Need) (*Set, error) {
 	return set, nil
 }
 
-// draw returns the parts and their kinds.
 func (s *Shapes) draw() (parts [][]float32, kinds []string, err error) {
 	r := random.Stream(s.Seed, "shapes parts", 0)
 	for range s.Parts {
@@ -170,7 +169,6 @@ func overlapOf(a, b []float32) float64 {
 	return dot / math.Sqrt(aa*bb)
 }
 
-// dimmest is the minimum brightness of a part that is present.
 const dimmest = 0.3
 
 // sums returns n unscaled images. Every image draws the same number of values from its own stream.

@@ -69,7 +69,6 @@ func (r reading) openShards(ctx context.Context) (o Opened, err error) {
 	return o, nil
 }
 
-// unchanged returns an error if an open file has changed.
 func (o Opened) unchanged() error {
 	if o.contents != nil {
 		return o.contents.unchanged()
@@ -165,7 +164,7 @@ func joinedTable(shards []Opened) (*csvFile, error) {
 		case shard.csv == nil:
 			return nil, &Error{Path: shard.path, Problem: "is not a file of columns, as " + inLine(shards[0].path) + " is"}
 		case !slices.Equal(shard.csv.header, first.header):
-			return nil, &Error{Path: shard.path, Problem: fmt.Sprintf("has the columns %s, want %s as %s", shard.csv.columnList(), first.columnList(), inLine(shards[0].path))}
+			return nil, &Error{Path: shard.path, Problem: fmt.Sprintf("has the columns %s, want %s as %s", nameList(shard.csv.header), nameList(first.header), inLine(shards[0].path))}
 		}
 	}
 	joined := *first
@@ -181,14 +180,13 @@ type joinedRows struct {
 	begun  bool
 }
 
-// Read implements [RowReader].
 func (r *joinedRows) Read() ([]string, error) {
 	for {
 		if r.now == nil {
 			if len(r.shards) == 0 {
 				return nil, io.EOF
 			}
-			r.now = r.shards[0].csv.reader()
+			r.now = r.shards[0].csv.rows()
 			header, err := r.now.Read()
 			if err != nil || !r.begun {
 				r.begun = true
@@ -206,7 +204,6 @@ func (r *joinedRows) Read() ([]string, error) {
 	}
 }
 
-// FieldPos implements [RowReader].
 func (r *joinedRows) FieldPos(field int) (line, column int) { return r.now.FieldPos(field) }
 
 var _ RowReader = (*joinedRows)(nil)

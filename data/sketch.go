@@ -39,18 +39,14 @@ type columnReader struct {
 	lowest, highest [2]float64
 }
 
-// decimals lists the signs before the fraction of a number.
 var decimals = [2]string{".", ","}
 
 // SketchTable reads all cells of a file of columns. The error is that of a training that reads the file, [*Error].
 func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
-	o, err := reading{Files: Files{Kind: "csv", File: path}}.open(ctx)
+	o, err := reading{Files: Files{Kind: "csv", File: path}}.openTable(ctx)
 	defer o.close()
-	if err == nil && o.csv == nil {
-		err = errNoTable
-	}
 	if err != nil {
-		return nil, badFile("csv", path, err)
+		return nil, err
 	}
 	f, s := o.csv, &TableSketch{}
 	columns := make([]columnReader, len(f.header))
@@ -64,11 +60,11 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		s.Rows++
 		return nil
 	})
+	if err == nil && s.Rows == 0 {
+		err = errors.New("has no line after the first one")
+	}
 	if err != nil {
 		return nil, badFile("csv", path, err)
-	}
-	if s.Rows == 0 {
-		return nil, badFile("csv", path, errors.New("has no line after the first one"))
 	}
 	var numbers [2]int
 	for d := range decimals {
@@ -136,7 +132,7 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	}
 	sizes := make([]Size, len(l.paths))
 	err = eachImage(ctx, l.paths, func(i int) (err error) {
-		sizes[i], err = imageSize(l.paths[i])
+		sizes[i], _, err = imageHeader(l.paths[i])
 		return err
 	})
 	if err != nil {

@@ -88,7 +88,6 @@ func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 	return set, err
 }
 
-// painted returns a part in three channels.
 func painted(part []float32, colour [3]float32) []float32 {
 	out := make([]float32, 0, 3*len(part))
 	for _, v := range part {
@@ -134,7 +133,6 @@ func swimmerParts() [][]float32 {
 	return parts
 }
 
-// paint sets the pixels of a part in an image.
 func paint(image []byte, part []float32) {
 	for i, v := range part {
 		if v > 0 {

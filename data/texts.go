@@ -54,13 +54,10 @@ func NewCounts(starts []int, columns []int32, values []float32, rowNames, column
 // EachLine calls do with the cells of every line of a table after the first one, which has the names of its columns; place is the number of the
 // line. Cells are valid only during the call.
 func EachLine(ctx context.Context, path string, do func(names, cells []string, place int) error) (File, error) {
-	o, err := reading{Files: Files{Kind: "csv", File: path}}.open(ctx)
+	o, err := reading{Files: Files{File: path}}.openTable(ctx)
 	defer o.close()
-	if err == nil && o.csv == nil {
-		err = errNoTable
-	}
 	if err != nil {
-		return File{}, badFile("", path, err)
+		return File{}, err
 	}
 	sum, err := o.csv.eachRow(func(rows RowReader, cells []string) error {
 		line, _ := rows.FieldPos(0)

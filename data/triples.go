@@ -1,12 +1,10 @@
 package data
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -71,7 +69,6 @@ func (m *Matrix) counted(ctx context.Context) (rows, columns *axis, entries int,
 	return rows, columns, entries, err
 }
 
-// matrixTable reads the entries of a sparse matrix.
 func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error) {
 	m := o.Matrix
 	rows, columns, _, err := m.counted(ctx)
@@ -143,7 +140,6 @@ const (
 // mostRows is the maximum number of rows, and of columns, of a matrix, because their indices are int32.
 const mostRows = math.MaxInt32
 
-// axis describes the rows, or the columns, of a matrix.
 type axis struct {
 	counts []int32 // number of entries of each row or column
 	index  []int32 // index of each row or column without the omitted ones; nil if none is omitted
@@ -193,7 +189,6 @@ func (a *axis) compact(what, empty string) error {
 	return nil
 }
 
-// at returns the index of the row or column with the given number.
 func (a *axis) at(number int) int {
 	if a.index == nil {
 		return number
@@ -201,7 +196,6 @@ func (a *axis) at(number int) int {
 	return int(a.index[number])
 }
 
-// number returns the number of the row or column with the given index.
 func (a *axis) number(at int) int {
 	if a.index == nil {
 		return at
@@ -248,8 +242,6 @@ func collect(rows, columns *axis, each func(add func(i, j int, v float32) error)
 	return e, err
 }
 
-var errChanged = errors.New("has changed while it was read")
-
 // openTriples opens a .csv file with a line for each entry. Rows and columns may have any names.
 func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
 	m := &Matrix{rows: &named{index: map[string]int32{}}, columns: &named{index: map[string]int32{}}}
@@ -277,7 +269,6 @@ func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
 	return Opened{Matrix: m}, nil
 }
 
-// named contains the indices of the rows, or the columns, of a matrix by name.
 type named struct {
 	index  map[string]int32
 	sorted bool // all names are known
@@ -322,7 +313,6 @@ func (n *named) sort(a *axis) []string {
 	return names
 }
 
-// entryValue returns the value of an entry.
 func entryValue(line int, cell string) (float32, error) {
 	v, ok := parseNumber(cell, ".")
 	if !ok || math.Abs(v) > math.MaxFloat32 {
@@ -335,70 +325,39 @@ func entryValue(line int, cell string) (float32, error) {
 // empty name selects the column at this position. An empty cell in one of the first needed columns is an error. If the file
 // lacks a column that is not needed, its cells are "".
 func eachLine(ctx context.Context, path string, names []string, needed int, do func(line int, cells []string) error) error {
-	f, err := openText(ctx, path)
+	o, err := openColumns(ctx, path, nil)
+	defer o.close()
 	if err != nil {
 		return err
 	}
-	defer f.Close()
-	r, header, err := linesOf(decoded(f))
-	if err != nil {
-		return err
-	}
-	at, err := findColumns(header, names, needed)
+	at, err := findColumns(o.csv.header, names, needed)
 	if err != nil {
 		return err
 	}
 	cells := make([]string, len(names))
-	for {
-		record, err := r.Read()
-		if err == io.EOF {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		line, _ := r.FieldPos(0)
+	_, err = o.csv.eachRow(func(rows RowReader, record []string) error {
+		line, _ := rows.FieldPos(0)
 		for i, k := range at {
 			if k < 0 {
 				continue
 			}
 			if cells[i] = strings.TrimSpace(record[k]); cells[i] == "" && i < needed {
-				return fmt.Errorf("line %d, column %.60q: is empty", line, header[k])
+				return fmt.Errorf("line %d, column %.60q: is empty", line, o.csv.header[k])
 			}
 		}
-		if err := do(line, cells); err != nil {
-			return err
-		}
-	}
-}
-
-// linesOf reads the first line of a text, the names of the columns.
-func linesOf(text *bufio.Reader) (r *textRows, header []string, err error) {
-	first, _ := text.Peek(1 << 16)
-	comma, skip := separator(first)
-	_, _ = text.Discard(skip)
-	r = newTextRows(text, comma, nil)
-	if header, err = r.Read(); err == io.EOF {
-		err = errors.New("is empty")
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	header, err = namesIn(header)
-	return r, header, err
+		return do(line, cells)
+	})
+	return err
 }
 
 // headerOf returns the names in the first line of a text file, nil for another file.
 func headerOf(path string) []string {
-	f, err := openText(context.Background(), path)
+	o, err := openColumns(context.Background(), path, nil)
+	defer o.close()
 	if err != nil {
 		return nil
 	}
-	defer f.Close()
-	_, header, err := linesOf(decoded(f))
-	if err != nil {
-		return nil
-	}
-	return header
+	return o.csv.header
 }
 
 // matched returns the settings for another file of the same kind: columns that no key names are those with the names that the first
@@ -426,7 +385,7 @@ func (f *Files) matched(path string) (like *Files, note string) {
 		}
 		return &other, ""
 	}
-	return f, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200s, are read as rows and columns", inLine(path), strings.Join(absent, " and "), (&csvFile{header: header[:min(2, len(header))]}).columnList())
+	return f, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200s, are read as rows and columns", inLine(path), strings.Join(absent, " and "), nameList(header[:min(2, len(header))]))
 }
 
 // findColumns returns the index of each named column, -1 for a missing column that is not needed.
@@ -451,7 +410,7 @@ func findColumns(header, names []string, needed int) ([]int, error) {
 			if name == "" {
 				return nil, fmt.Errorf("has %d columns, want one of rows, one of columns and one of values", len(header))
 			}
-			return nil, fmt.Errorf("has no column %.60q, only %s", name, (&csvFile{header: header}).columnList())
+			return nil, fmt.Errorf("has no column %.60q, only %s", name, nameList(header))
 		}
 		if k := slices.Index(at[:i], at[i]); at[i] >= 0 && k >= 0 {
 			return nil, fmt.Errorf("column %.60q is read twice: name all three in the keys row, column and value", header[at[i]])

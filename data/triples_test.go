@@ -302,7 +302,7 @@ func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
 			t.Errorf("%s: entries are missing", name)
 		}
 		mask := make([]float32, m.Pixels())
-		m.copySparseVirtual(mask, ObservedColumn, 0)
+		m.observedRow(mask, 0)
 		if slices.Contains(mask, 0) {
 			t.Errorf("%s: observed %v", name, mask)
 		}

@@ -74,7 +74,6 @@ func Prepare(a Augmentation, shape []int) (Change, error) {
 	return a.Prepare(slices.Clone(shape))
 }
 
-// checkSettings returns an error for the first invalid setting of a.
 func checkSettings(a Augmentation) error {
 	v := reflect.ValueOf(a)
 	if a == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -135,10 +134,8 @@ func sizeOf(shape []int) size {
 	return size{shape[0], shape[1], shape[2]}
 }
 
-// stride returns the number of values in one row of pixels.
 func (s size) stride() int { return s.width * s.channels }
 
-// checkRange returns an error unless values is [low, high] with low <= high.
 func checkRange(key string, values []float64) error {
 	if len(values) == 2 && values[0] <= values[1] {
 		return nil
@@ -149,10 +146,8 @@ func checkRange(key string, values []float64) error {
 // uniform draws from U[low, high]. It draws one number even if both bounds are equal.
 func uniform(r *rand.Rand, low, high float64) float64 { return low + (high-low)*r.Float64() }
 
-// happens draws true with the given probability.
 func happens(r *rand.Rand, probability float64) bool { return r.Float64() < probability }
 
-// clip returns the value in [0,1] nearest to v.
 func clip(v float32) float32 { return min(max(v, 0), 1) }
 
 // box is a rectangle in an image, in pixels. The pixel in row y covers [y, y+1).

@@ -40,13 +40,11 @@ func (b *Blur) Prepare(shape []int) (Change, error) {
 	}, nil
 }
 
-// smoother convolves images with Gaussians.
 type smoother struct {
 	in                   size
 	weights, sum, padded []float64 // working memory
 }
 
-// newSmoother returns the smoother for standard deviations up to sigma.
 func newSmoother(in size, sigma float64) *smoother {
 	radius := reach(sigma)
 	return &smoother{in, make([]float64, radius+1), make([]float64, in.stride()), make([]float64, (in.width+2*radius)*in.channels)}
@@ -93,7 +91,6 @@ func gaussian(w []float64, sigma float64) {
 	}
 }
 
-// add adds weight times x to sum.
 func add[T float32 | float64](sum []float64, weight float64, x []T) {
 	x = x[:len(sum)]
 	for i, v := range x {

@@ -32,7 +32,6 @@ type worker struct {
 	images, each *rand.Rand // images reads the stream of an image, each the stream of one step
 }
 
-// seed is the seed of the random streams of one image.
 type seed struct{ high, low uint64 }
 
 // NewChain returns a chain of the given augmentations for images of shape (height, width) or (height, width, channels).
@@ -84,7 +83,6 @@ func (c *Chain) Apply(dst, src []float32, r *rand.Rand) error {
 	return nil
 }
 
-// one augments one image.
 func (c *Chain) one(w *worker, dst, src []float32, s seed) {
 	if len(w.changes) == 0 {
 		copy(dst, src)
@@ -115,7 +113,6 @@ func (c *Chain) take() (*worker, error) {
 	return c.newWorker()
 }
 
-// newWorker prepares the steps for another goroutine.
 func (c *Chain) newWorker() (*worker, error) {
 	w := &worker{a: make([]float32, c.pixels), b: make([]float32, c.pixels)}
 	w.images, w.each = rand.New(&w.image), rand.New(&w.step)

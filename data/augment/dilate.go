@@ -24,7 +24,6 @@ func (d *Dilate) Prepare(shape []int) (Change, error) {
 	return filtered(morph.Dilation, d.Radius, d.Probability, shape)
 }
 
-// filtered returns the change that applies a morphological filter with the given probability.
 func filtered(op morph.Operator, radius int, probability float64, shape []int) (Change, error) {
 	f, err := morph.NewFilter(op, morph.Disk, radius, shape)
 	if err != nil {

@@ -39,7 +39,6 @@ func (e *Erase) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { own.erase(dst, src, in, r) }, nil
 }
 
-// erase copies src to dst and replaces the pixels of a random rectangle.
 func (e *Erase) erase(dst, src []float32, in size, r *rand.Rand) {
 	copy(dst, src)
 	if !happens(r, e.Probability) {
@@ -65,10 +64,8 @@ func (e *Erase) erase(dst, src []float32, in size, r *rand.Rand) {
 	}
 }
 
-// wholePixels rounds a length to a whole number of pixels from 1 to n.
 func wholePixels(length float64, n int) int { return min(max(int(math.Round(length)), 1), n) }
 
-// mean returns the mean of the values of an image.
 func mean(image []float32) float32 {
 	sum := 0.0
 	for _, v := range image {

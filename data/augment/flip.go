@@ -22,7 +22,6 @@ func (f *Flip) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { own.flip(dst, src, in, r) }, nil
 }
 
-// flip writes src or one of its mirror images to dst.
 func (f *Flip) flip(dst, src []float32, in size, r *rand.Rand) {
 	horizontal, vertical := happens(r, f.Probability) && f.Horizontal, happens(r, f.Probability) && f.Vertical
 	for y := range in.height {

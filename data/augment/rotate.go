@@ -28,7 +28,6 @@ func (t *Rotate) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { turn(dst, src, in, uniform(r, -degrees, degrees), fill) }, nil
 }
 
-// turn writes src rotated by an angle in degrees to dst.
 func turn(dst, src []float32, in size, degrees float64, fill float32) {
 	sin, cos := math.Sincos(degrees * math.Pi / 180)
 	middleY, middleX := float64(in.height-1)/2, float64(in.width-1)/2

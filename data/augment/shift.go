@@ -24,7 +24,6 @@ func (m *Shift) Prepare(shape []int) (Change, error) {
 	return func(dst, src []float32, r *rand.Rand) { own.shift(dst, src, in, r) }, nil
 }
 
-// shift writes src, moved by a random distance, to dst.
 func (m *Shift) shift(dst, src []float32, in size, r *rand.Rand) {
 	down, right := steps(r, m.Pixels, in.height), steps(r, m.Pixels, in.width)
 	for i := range dst {

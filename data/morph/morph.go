@@ -152,7 +152,6 @@ func (e Element) Offsets(radius int) (list []Offset, err error) {
 	return list, nil
 }
 
-// checkRows returns an error for invalid rows.
 func checkRows(e Element, rows []string) error {
 	wrong := fmt.Errorf(`morph: element %q, want "disk", "square", "row", "column", or rows of 0 and 1 like "010 111 010": an odd number of rows `+
 		`of one odd length, with a 1 in the centre`, string(e))
@@ -270,7 +269,6 @@ func key(v float32) int32 {
 	return bits ^ (bits >> 31 & math.MaxInt32)
 }
 
-// unkey returns the float of a key.
 func unkey(k int32) float32 { return math.Float32frombits(uint32(k ^ (k >> 31 & math.MaxInt32))) }
 
 // toKeys writes the keys of src, xored with flipped.

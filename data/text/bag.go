@@ -12,7 +12,6 @@ import (
 	"tessera/internal/tokens"
 )
 
-// bagName is the name of the data set of counts of words.
 const bagName = "text"
 
 // Bag is a data set of texts as counts of words: a sample is a sparse vector with the number of occurrences of every word of the vocabulary.
@@ -45,13 +44,11 @@ func (b *Bag) Check() error {
 	return b.Scale.OfValues()
 }
 
-// FitsScale implements [data.ScaleFitter].
 func (b *Bag) FitsScale() bool { return b.Scale.Fitted() }
 
 // Shape implements [data.Source]: the number of words is known after the texts are read.
 func (b *Bag) Shape(data.Dirs) ([]int, bool) { return shapeOf(b) }
 
-// shapeOf returns the shape of the samples of a set.
 func shapeOf(s data.Source) ([]int, bool) {
 	set, err := s.Load(context.Background(), nil, data.Need{Train: true})
 	if err != nil {
@@ -60,7 +57,6 @@ func shapeOf(s data.Source) ([]int, bool) {
 	return set.Shape, true
 }
 
-// classesOf returns the number of classes of a set.
 func classesOf(s data.Source) (int, bool) {
 	set, err := s.Load(context.Background(), nil, data.Need{Train: true})
 	if err != nil {
@@ -69,32 +65,26 @@ func classesOf(s data.Source) (int, bool) {
 	return len(set.Classes), len(set.Classes) > 0
 }
 
-// Classes implements [data.Classed].
 func (b *Bag) Classes(data.Dirs) (int, bool) { return classesOf(b) }
 
-// Load implements [data.Source].
 func (b *Bag) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
 	return b.load(ctx, bagName, b, b.Scale)
 }
 
-// ReadFile implements [data.FileReader].
 func (b *Bag) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
 	return b.rows(ctx, b, path)
 }
 
-// ReadTexts implements [data.TextReader].
 func (b *Bag) ReadTexts(ctx context.Context, texts []string) (*data.Images, error) {
 	return b.memory(ctx, b, texts)
 }
 
-// Fitted implements [data.FileReader].
 func (b *Bag) Fitted(t *tokens.Tokenizer) data.Source {
 	other := *b
 	other.fitted = t
 	return &other
 }
 
-// Describe implements [data.Describer].
 func (b *Bag) Describe(ctx context.Context) (string, error) { return describe(ctx, b, "word") }
 
 // describe describes a set: its texts, and the vocabulary.
@@ -107,7 +97,7 @@ func describe(ctx context.Context, s data.Source, what string) (string, error) {
 	return fmt.Sprintf("%s of %s (%.150s, ...)", numeral.Of(set.Train.Len(), "sample"), numeral.Of(set.Tokens.Texts(), what), strings.Join(first, ", ")), nil
 }
 
-func (b *Bag) vocabulary(ctx context.Context, c content) (*tokens.Tokenizer, error) {
+func (b *Bag) vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error) {
 	size := b.Vocabulary
 	if size > 0 {
 		size += 3 // counts have no <pad>, <end> and <unknown>
@@ -116,11 +106,11 @@ func (b *Bag) vocabulary(ctx context.Context, c content) (*tokens.Tokenizer, err
 	return t.Fit(tokens.Limits{Size: size, Texts: min(b.Least, len(c.texts)), Share: b.Most}, c.each(ctx))
 }
 
-func (b *Bag) samples(ctx context.Context, c content, t *tokens.Tokenizer, labels []int) (s samples, err error) {
+func (b *Bag) samples(ctx context.Context, c *content, t *tokens.Tokenizer, labels []int) (*data.Images, error) {
 	starts, columns, values := []int{0}, []int32{}, []float32{}
 	empty := 0
 	counts := map[int32]float32{}
-	err = c.each(ctx)(func(text string) {
+	err := c.each(ctx)(func(text string) {
 		clear(counts)
 		t.Known(text, func(token int32) { counts[token]++ })
 		from := len(columns)
@@ -135,11 +125,11 @@ func (b *Bag) samples(ctx context.Context, c content, t *tokens.Tokenizer, label
 			empty++
 		}
 	})
-	if err == nil {
-		s.images, err = data.NewCounts(starts, columns, values, c.names(), t.Names, labels)
+	if err != nil {
+		return nil, err
 	}
 	if empty > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%s: %s of %d have no word of the vocabulary", c.file.Path, numeral.Of(empty, "text"), len(c.texts)))
+		c.notes = append(c.notes, fmt.Sprintf("%s: %s of %d have no word of the vocabulary", c.file.Path, numeral.Of(empty, "text"), len(c.texts)))
 	}
-	return s, err
+	return data.NewCounts(starts, columns, values, c.names(), t.Names, labels)
 }

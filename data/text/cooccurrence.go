@@ -10,7 +10,6 @@ import (
 	"tessera/internal/tokens"
 )
 
-// pairsName is the name of the data set of counts of neighbours.
 const pairsName = "cooccurrence"
 
 // Cooccurrence is a data set of words: a sample is a word of the vocabulary, a sparse vector with the number of its occurrences near every word of
@@ -43,49 +42,42 @@ func init() {
 // Check returns an error for a scale that is for files of numbers.
 func (c *Cooccurrence) Check() error { return c.Scale.OfValues() }
 
-// FitsScale implements [data.ScaleFitter].
 func (c *Cooccurrence) FitsScale() bool { return c.Scale.Fitted() }
 
-// Unlabelled implements [data.Unlabelled].
 func (*Cooccurrence) Unlabelled() bool { return true }
 
-// Unvalidated implements [data.Unvalidated].
 func (*Cooccurrence) Unvalidated() bool { return true }
 
 // Shape implements [data.Source]: the number of words is known after the texts are read.
 func (c *Cooccurrence) Shape(data.Dirs) ([]int, bool) { return shapeOf(c) }
 
-// Load implements [data.Source].
 func (c *Cooccurrence) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
 	return c.load(ctx, pairsName, c, c.Scale)
 }
 
-// ReadFile implements [data.FileReader].
 func (c *Cooccurrence) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
 	return c.rows(ctx, c, path)
 }
 
-// Fitted implements [data.FileReader].
 func (c *Cooccurrence) Fitted(t *tokens.Tokenizer) data.Source {
 	other := *c
 	other.fitted = t
 	return &other
 }
 
-// Describe implements [data.Describer].
 func (c *Cooccurrence) Describe(ctx context.Context) (string, error) { return describe(ctx, c, "word") }
 
-func (c *Cooccurrence) vocabulary(ctx context.Context, of content) (*tokens.Tokenizer, error) {
+func (c *Cooccurrence) vocabulary(ctx context.Context, of *content) (*tokens.Tokenizer, error) {
 	t := &tokens.Tokenizer{Kind: tokens.Words, Lower: c.Lower, Plain: true}
 	return t.Fit(tokens.Limits{Size: c.Vocabulary + 3, Least: c.Least}, of.each(ctx))
 }
 
-func (c *Cooccurrence) samples(ctx context.Context, of content, t *tokens.Tokenizer, _ []int) (s samples, err error) {
+func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Tokenizer, _ []int) (*data.Images, error) {
 	near := make([]map[int32]float64, t.Texts())
 	for i := range near {
 		near[i] = map[int32]float64{}
 	}
-	err = of.each(ctx)(func(text string) {
+	err := of.each(ctx)(func(text string) {
 		list := t.Encode(text)
 		for i, a := range list {
 			if int(a) >= t.Texts() {
@@ -106,7 +98,7 @@ func (c *Cooccurrence) samples(ctx context.Context, of content, t *tokens.Tokeni
 		}
 	})
 	if err != nil {
-		return s, err
+		return nil, err
 	}
 	starts, columns, values := []int{0}, []int32{}, []float32{}
 	alone := 0
@@ -119,11 +111,10 @@ func (c *Cooccurrence) samples(ctx context.Context, of content, t *tokens.Tokeni
 		}
 	}
 	if len(columns) == 0 {
-		return s, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", t.Texts(), c.Window)}
+		return nil, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", t.Texts(), c.Window)}
 	}
 	if alone > 0 {
-		s.notes = append(s.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.file.Path, alone, t.Texts()))
+		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.file.Path, alone, t.Texts()))
 	}
-	s.images, err = data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
-	return s, err
+	return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
 }

@@ -48,7 +48,6 @@ const (
 // Origin returns [data.OwnFiles].
 func (*Texts) Origin() data.Origin { return data.OwnFiles }
 
-// HasTest implements [data.Tester].
 func (t *Texts) HasTest() bool { return t.Test != "" }
 
 // isText reports whether the name of a file is one of a text.
@@ -134,7 +133,6 @@ func filesIn(folder string) (paths []string) {
 // one is a text with its name and class, "" if it is unknown.
 type one struct{ name, class, text string }
 
-// content is the texts of a split.
 type content struct {
 	texts   []one
 	classed bool // they have classes
@@ -142,7 +140,6 @@ type content struct {
 	notes   []string
 }
 
-// read reads the texts of a path.
 func (t *Texts) read(ctx context.Context, path string) (c content, err error) {
 	info, err := os.Stat(path)
 	switch {
@@ -200,7 +197,6 @@ func (t *Texts) readFiles(ctx context.Context, path, root string, paths []string
 	return c, c.some(path)
 }
 
-// readTable reads a column of texts of a table.
 func (t *Texts) readTable(ctx context.Context, path string) (c content, err error) {
 	column := cmp.Or(t.Text, "text")
 	at, label, name := -1, -1, -1
@@ -246,7 +242,6 @@ func firstOf(names []string, named string, usual ...string) int {
 	return -1
 }
 
-// some returns an error if there are no texts.
 func (c *content) some(path string) error {
 	if len(c.texts) == 0 {
 		return &data.Error{Path: path, Problem: "has no text: every file or cell is empty"}
@@ -356,7 +351,6 @@ func (c *content) classes(known []string) (names []string, labels []int, err err
 	return names, labels, nil
 }
 
-// names returns the names of the texts.
 func (c *content) names() []string {
 	names := make([]string, len(c.texts))
 	for i, t := range c.texts {
@@ -378,19 +372,12 @@ func (c *content) each(ctx context.Context) func(do func(text string)) error {
 	}
 }
 
-// samples is what a data set makes of texts.
-type samples struct {
-	images  *data.Images
-	further []*data.Values
-	notes   []string
-}
-
 // maker is a data set of texts.
 type maker interface {
 	// vocabulary fits the tokenizer to the training texts.
-	vocabulary(ctx context.Context, c content) (*tokens.Tokenizer, error)
-	// samples makes samples of texts with these labels.
-	samples(ctx context.Context, c content, t *tokens.Tokenizer, labels []int) (samples, error)
+	vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error)
+	// samples makes samples of texts with these labels. It may add notes.
+	samples(ctx context.Context, c *content, t *tokens.Tokenizer, labels []int) (*data.Images, error)
 }
 
 // last is the set that was loaded last. Shape, classes and samples of a declaration are asked for one after the other, and files are the same if their
@@ -401,7 +388,6 @@ var last struct {
 	set *data.Set
 }
 
-// load loads the set of a declaration.
 func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale) (*data.Set, error) {
 	key := fmt.Sprintf("%s %+v", name, m)
 	for _, path := range []string{t.File, t.Test} {
@@ -413,41 +399,33 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		set := *last.set
 		return &set, nil
 	}
-	c, err := t.read(ctx, t.File)
-	if err != nil {
-		return nil, of(name, err)
-	}
-	set := &data.Set{Name: name, HasTest: t.HasTest(), Files: []data.File{c.file}, Notes: c.notes, Scale: scale}
-	if set.Tokens = t.fitted; set.Tokens == nil {
-		if set.Tokens, err = m.vocabulary(ctx, c); errors.Is(err, tokens.ErrEmpty) {
-			wrong := &data.Error{Path: t.File, Problem: fmt.Sprintf("no word of %s is in the vocabulary", numeral.Of(len(c.texts), "text")), Hint: "lower the key least, or raise most"}
+	set := &data.Set{Name: name, HasTest: t.HasTest(), Tokens: t.fitted, Scale: scale}
+	make := func(path string) (*data.Images, error) {
+		c, err := t.read(ctx, path)
+		if err == nil && set.Tokens == nil {
+			set.Tokens, err = m.vocabulary(ctx, &c)
+		}
+		if errors.Is(err, tokens.ErrEmpty) {
+			wrong := &data.Error{Path: path, Problem: fmt.Sprintf("no word of %s is in the vocabulary", numeral.Of(len(c.texts), "text")), Hint: "lower the key least, or raise most"}
 			if len(c.texts) == 1 && cmp.Or(t.Unit, wholeFile) == wholeFile {
 				wrong.Hint = `it is one text: divide it by unit = "paragraph", "sentence" or "line"`
 			}
 			err = wrong
 		}
 		if err != nil {
-			return nil, of(name, err)
-		}
-	}
-	make := func(c content) (*data.Images, error) {
-		names, labels, err := c.classes(set.Classes)
-		if err != nil {
 			return nil, err
 		}
-		set.Classes = names
-		s, err := m.samples(ctx, c, set.Tokens, labels)
-		if err != nil {
+		var labels []int
+		if set.Classes, labels, err = c.classes(set.Classes); err != nil {
 			return nil, err
 		}
-		set.Notes = append(set.Notes, s.notes...)
-		return s.images.WithColumns(s.further...)
+		images, err := m.samples(ctx, &c, set.Tokens, labels)
+		set.Files, set.Notes = append(set.Files, c.file), append(set.Notes, c.notes...)
+		return images, err
 	}
-	if set.Train, err = make(c); err == nil && t.Test != "" {
-		if c, err = t.read(ctx, t.Test); err == nil {
-			set.Files = append(set.Files, c.file)
-			set.Test, err = make(c)
-		}
+	var err error
+	if set.Train, err = make(t.File); err == nil && t.Test != "" {
+		set.Test, err = make(t.Test)
 	}
 	if err != nil {
 		return nil, of(name, err)
@@ -483,16 +461,15 @@ func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, err
 	if err != nil {
 		return nil, err
 	}
-	s, err := m.samples(ctx, c, t.fitted, labels)
+	images, err := m.samples(ctx, &c, t.fitted, labels)
 	if err != nil {
 		return nil, err
 	}
-	images, err := s.images.WithColumns(s.further...)
-	rows := &data.Rows{Images: images, Classes: names, Notes: append(c.notes, s.notes...)}
-	if rows.Names = c.names(); images.Len() != len(rows.Names) {
+	rows := &data.Rows{Images: images, Names: c.names(), Classes: names, Notes: c.notes}
+	if images.Len() != len(rows.Names) {
 		rows.Names = images.RowNames()
 	}
-	return rows, err
+	return rows, nil
 }
 
 // memory makes one sample of every text.
@@ -507,11 +484,7 @@ func (t *Texts) memory(ctx context.Context, m maker, texts []string) (*data.Imag
 		}
 		c.texts[i].text = text
 	}
-	s, err := m.samples(ctx, c, t.fitted, nil)
-	if err != nil {
-		return nil, err
-	}
-	return s.images.WithColumns(s.further...)
+	return m.samples(ctx, &c, t.fitted, nil)
 }
 
 // ReadsFile reports whether a file is one of texts.

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -9,7 +10,6 @@ import (
 	"tessera/internal/tokens"
 )
 
-// tokensName is the name of the data set of sequences of tokens.
 const tokensName = "tokens"
 
 // Sequences is a data set of texts as sequences of whole numbers: a sample has `length` tokens, for `embedding`. Without the key unit, the tokens of
@@ -37,23 +37,18 @@ func init() {
 // Check returns an error for a vocabulary that has no room for bytes.
 func (s *Sequences) Check() error { return checkSize(s.Tokens, s.Vocabulary) }
 
-// Shape implements [data.Source].
 func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.Length}, true }
 
-// Classes implements [data.Classed].
 func (s *Sequences) Classes(data.Dirs) (int, bool) { return classesOf(s) }
 
-// DescribeColumns implements [data.Columned].
 func (s *Sequences) DescribeColumns(data.Dirs) []data.Column {
 	return []data.Column{{Name: "length", Type: data.Whole}}
 }
 
-// Load implements [data.Source].
 func (s *Sequences) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
 	return s.load(ctx, tokensName, s, nil)
 }
 
-// ReadFile implements [data.FileReader].
 func (s *Sequences) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
 	return s.rows(ctx, s, path)
 }
@@ -65,14 +60,12 @@ func (s *Sequences) ReadTexts(ctx context.Context, texts []string) (*data.Images
 	return s.memory(ctx, &first, texts)
 }
 
-// Fitted implements [data.FileReader].
 func (s *Sequences) Fitted(t *tokens.Tokenizer) data.Source {
 	other := *s
 	other.fitted = t
 	return &other
 }
 
-// Describe implements [data.Describer].
 func (s *Sequences) Describe(ctx context.Context) (string, error) {
 	set, err := s.Load(ctx, nil, data.Need{Train: true})
 	if err != nil {
@@ -81,7 +74,7 @@ func (s *Sequences) Describe(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s of %d tokens from a vocabulary of %d", numeral.Of(set.Train.Len(), "sample"), s.Length, set.Tokens.Size()), nil
 }
 
-func (s *Sequences) vocabulary(ctx context.Context, c content) (*tokens.Tokenizer, error) {
+func (s *Sequences) vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error) {
 	size := s.Vocabulary
 	if size == 0 && s.Tokens == tokens.Pairs {
 		size = 4096
@@ -90,7 +83,7 @@ func (s *Sequences) vocabulary(ctx context.Context, c content) (*tokens.Tokenize
 	return t.Fit(tokens.Limits{Size: size, Least: s.Least}, c.each(ctx))
 }
 
-func (s *Sequences) samples(ctx context.Context, c content, t *tokens.Tokenizer, labels []int) (of samples, err error) {
+func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer, labels []int) (*data.Images, error) {
 	var values []float32
 	var lengths []int32
 	var classes []int
@@ -107,12 +100,9 @@ func (s *Sequences) samples(ctx context.Context, c content, t *tokens.Tokenizer,
 			classes = append(classes, labels[i])
 		}
 	}
-	step := s.Step
-	if step == 0 {
-		step = s.Length
-	}
+	step := cmp.Or(s.Step, s.Length)
 	i := 0
-	err = c.each(ctx)(func(text string) {
+	err := c.each(ctx)(func(text string) {
 		list := append(t.Encode(text), t.End())
 		add(list, i)
 		for from := step; s.Unit == "" && from-step+s.Length < len(list); from += step {
@@ -120,9 +110,12 @@ func (s *Sequences) samples(ctx context.Context, c content, t *tokens.Tokenizer,
 		}
 		i++
 	})
-	if err == nil {
-		of.images, err = data.NewFloats([]int{s.Length}, values, classes)
+	if err != nil {
+		return nil, err
 	}
-	of.further = []*data.Values{data.WholeColumn("length", nil, lengths)}
-	return of, err
+	images, err := data.NewFloats([]int{s.Length}, values, classes)
+	if err != nil {
+		return nil, err
+	}
+	return images.WithColumns(data.WholeColumn("length", nil, lengths))
 }
