@@ -94,8 +94,15 @@ func foundAs(parts []tessera.FoundPart) any {
 	if len(names) == 0 {
 		return nil
 	}
-	return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "")
+	text := func(names []string) string { return strings.ReplaceAll(strings.Join(names, ", "), ", atom", "") }
+	if len(names) <= mostNamed {
+		return text(names)
+	}
+	return doc.Shown{Value: text(names), Text: text(names[:mostNamed]) + " ..."}
 }
+
+// mostNamed is the largest number of atoms that are named for people.
+const mostNamed = 24
 
 // addAtoms draws the run's atoms, if it has some, into its folder and adds the picture to the document.
 func addAtoms(ctx context.Context, d *doc.Document, r *tessera.Run) error {

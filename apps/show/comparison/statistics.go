@@ -361,6 +361,9 @@ func (t *Table) Words() string {
 	if !slices.ContainsFunc(t.Models, func(m *Model) bool { return len(m.members) > 1 }) {
 		return "No difference is tested: intervals come from several seeds, so compare sweeps or runs of the same models with two seeds or more."
 	}
+	if len(t.Models) == 1 {
+		return "All runs are trainings of one model: there is no difference to test. ± is the standard deviation over its seeds."
+	}
 	others := ""
 	for i, m := range t.Models {
 		if i != t.reference && m.Against == "" {
