@@ -161,13 +161,14 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 	if err != nil {
 		return nil, err
 	}
-	first, err := r.EvaluateSample(ctx, sample, chosen)
-	if err != nil {
-		return nil, err
-	}
-	report := &evaluation.Report{Result: first, HeldOut: plan.Fitted != "", Note: plan.Note}
+	report := &evaluation.Report{HeldOut: plan.Fitted != "", Note: plan.Note}
 	if !report.HeldOut {
 		report.FittedImages = sample.Images.Len()
+		set = nil
+		sample.Lighten()
+	}
+	if report.Result, err = r.EvaluateSample(ctx, sample, chosen); err != nil {
+		return nil, err
 	}
 	both := evaluation.OnFitted(chosen)
 	if !report.HeldOut || len(both) == 0 {

@@ -121,6 +121,31 @@ func (m *Images) EachRow(do func(columns []int32, values []float32)) {
 	}
 }
 
+// Compact returns the same samples; of a sparse matrix, without the memory of rows that are not among them.
+func (m *Images) Compact() *Images {
+	if m.entries == nil || m.rows == nil {
+		return m
+	}
+	other, e, kept := *m, *m.entries, make([]bool, m.entries.rows())
+	for _, i := range m.rows {
+		kept[i] = true
+	}
+	other.entries = &e
+	e.starts, e.columns, e.values, e.hidden = make([]int, len(e.starts)), nil, nil, slices.Clone(e.hidden)
+	for i := range kept {
+		from, to := m.entries.starts[i], m.entries.starts[i+1]
+		if !kept[i] {
+			to = from
+		}
+		if e.hidden != nil {
+			e.hidden[i] = len(e.columns) + min(e.hidden[i], to) - from
+		}
+		e.columns, e.values = append(e.columns, m.entries.columns[from:to]...), append(e.values, m.entries.values[from:to]...)
+		e.starts[i+1] = len(e.columns)
+	}
+	return &other
+}
+
 // HeldOut returns the entries of sample i of a sparse matrix that are hidden deliberately (`hide`).
 func (m *Images) HeldOut(i int) (columns []int32, values []float32) { return m.entries.held(m.row(i)) }
 

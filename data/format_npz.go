@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -64,40 +65,87 @@ func npzPart(name string, entry *zip.File) (tablePart, error) {
 		}
 		return a, err
 	}
+	p.open = func() (*pieces, error) { return openPieces(entry, h, err) }
 	p.dims, p.kind = h.dims, h.kind
 	return p, nil
 }
 
-// readNPZ reads one array, whose header is h. It allocates no more memory than the archive can contain.
-func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
+// pieces are the values of an array that are read one after the other.
+type pieces struct {
+	io.ReadCloser
+	arrayHeader
+	size, read int64 // bytes of all values, and of those that were read
+	left       int   // number of values that were not read
+}
+
+// openPieces opens one array, whose header is h, at its first value. An array that is larger than the archive can contain is an error.
+func openPieces(entry *zip.File, h arrayHeader, err error) (*pieces, error) {
 	if err != nil {
-		return array{}, err
+		return nil, err
 	}
-	_, want, err := h.size()
+	n, size, err := h.size()
 	if err != nil {
-		return array{}, err
+		return nil, err
 	}
-	want += int64(h.length)
-	if uint64(want)/bestRatio > entry.CompressedSize64 {
-		return array{}, fmt.Errorf("the header says %d bytes, more than %d bytes of the archive can hold", want, entry.CompressedSize64)
+	if want := size + int64(h.length); uint64(want)/bestRatio > entry.CompressedSize64 {
+		return nil, fmt.Errorf("the header says %d bytes, more than %d bytes of the archive can hold", want, entry.CompressedSize64)
 	}
 	content, err := entry.Open()
 	if err != nil {
-		return array{}, err
+		return nil, err
 	}
-	defer content.Close()
-	if _, err := io.CopyN(io.Discard, content, int64(h.length)); err != nil {
-		return array{}, err
+	if _, err = io.CopyN(io.Discard, content, int64(h.length)); err != nil {
+		return nil, errors.Join(err, content.Close())
 	}
-	a, err := h.read(content, false)
+	return &pieces{ReadCloser: content, arrayHeader: h, size: size, left: n}, nil
+}
+
+// next returns the next values of an array along one axis.
+func (p *pieces) next() (array, error) {
+	const most = 1 << 13
+	h := p.arrayHeader
+	h.dims = []int{min(most, p.left)}
+	_, size, err := h.size()
 	if err != nil {
-		return a, err
+		return array{}, err
 	}
+	b := make([]byte, size)
+	n, err := io.ReadFull(p, b)
+	if p.read += int64(n); err == io.EOF || err == io.ErrUnexpectedEOF {
+		err = errSize(p.size, p.read)
+	}
+	if err != nil {
+		return array{}, err
+	}
+	if p.left -= h.dims[0]; p.left == 0 {
+		if err := p.end(); err != nil {
+			return array{}, err
+		}
+	}
+	return h.values(b)
+}
+
+// end returns an error unless all has been read, and compares the checksum.
+func (p *pieces) end() error {
 	var next [1]byte
-	if more, err := io.ReadFull(content, next[:]); more > 0 || err != io.EOF { // the end compares the checksum
-		return a, cmp.Or(err, errSize(want-int64(h.length), want-int64(h.length)+1))
+	if more, err := io.ReadFull(p, next[:]); more > 0 || err != io.EOF {
+		return cmp.Or(err, errSize(p.size, p.size+1))
 	}
-	return a, nil
+	return nil
+}
+
+// readNPZ reads one array, whose header is h.
+func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
+	p, err := openPieces(entry, h, err)
+	if err != nil {
+		return array{}, err
+	}
+	defer p.Close()
+	a, err := h.read(p, false)
+	if err == nil {
+		err = p.end()
+	}
+	return a, err
 }
 
 func (out written) npz(w io.Writer) error {

@@ -17,8 +17,7 @@ type sparseNPZ struct {
 	layout string
 	*Matrix
 
-	starts, lines, others []int // first entry of each row, or row of each entry, and its column; of CSC column and row
-	values                array
+	starts []int // first entry of each row, of CSC of each column; nil for COO
 }
 
 func openSparse(ctx context.Context, path string, keys *Files) (Opened, error) {
@@ -95,70 +94,86 @@ func (f *sparseNPZ) whole(name string, n, limit int) ([]int, error) {
 	return all, err
 }
 
-func (f *sparseNPZ) load() error {
-	lines, others := f.Rows, f.Columns
-	if f.layout == "csc" {
-		lines, others = others, lines
+// number returns value i of an array of numbers.
+func (a array) number(i int) float32 {
+	if a.floats != nil {
+		return a.floats[i]
 	}
-	values, err := f.find("data")
-	if err != nil {
-		return err
-	}
-	if f.values, err = values.read(false); err != nil {
-		return err
-	}
-	f.values.numbers(false)
-	if f.layout == "coo" {
-		if f.lines, err = f.whole("row", f.Count, lines); err == nil {
-			f.others, err = f.whole("col", f.Count, others)
-		}
-		return err
-	}
-	starts, err := f.whole("indptr", lines+1, f.Count+1)
-	if err != nil {
-		return err
-	}
-	if !slices.IsSorted(starts) || starts[0] != 0 || starts[lines] != f.Count {
-		return fmt.Errorf("array \"indptr\": want ascending numbers from 0 to %d, the number of entries", f.Count)
-	}
-	f.starts = starts
-	f.others, err = f.whole("indices", f.Count, others)
-	return err
+	return float32(a.whole(i))
 }
 
-// each calls do for every entry, in the order of the file; place is the index of the entry.
-func (f *sparseNPZ) each(ctx context.Context, do eachEntry) error {
-	if f.others == nil {
-		if err := f.load(); err != nil {
+// whole returns value i of an array of whole numbers.
+func (a array) whole(i int) int {
+	if a.ints != nil {
+		return a.ints[i]
+	}
+	return int(a.bytes[i])
+}
+
+// each calls do for every entry, in the order of the file; place is the index of the entry. The arrays are never in memory together.
+func (f *sparseNPZ) each(ctx context.Context, do eachEntry) (err error) {
+	arrays, limits := []string{"data", "row", "col"}, []int{0, f.Rows, f.Columns}
+	if f.layout != "coo" {
+		arrays, limits = []string{"data", "indices"}, []int{0, f.Columns}
+		lines := f.Rows
+		if f.layout == "csc" {
+			lines, limits[1] = f.Columns, f.Rows
+		}
+		if f.starts, err = f.whole("indptr", lines+1, f.Count+1); err != nil {
 			return err
+		}
+		if !slices.IsSorted(f.starts) || f.starts[0] != 0 || f.starts[lines] != f.Count {
+			return fmt.Errorf("array \"indptr\": want ascending numbers from 0 to %d, the number of entries", f.Count)
 		}
 	}
-	line := 0
-	for k := range f.Count {
-		if k%(1<<16) == 0 && ctx.Err() != nil {
-			return ctx.Err()
+	open, now := make([]*pieces, len(arrays)), make([]array, len(arrays))
+	for i, name := range arrays {
+		p, err := f.find(name)
+		if err == nil && p.dims[0] != f.Count {
+			err = fmt.Errorf("array %q: got %d numbers, want %d", name, p.dims[0], f.Count)
 		}
-		if f.lines != nil {
-			line = f.lines[k]
+		if err == nil {
+			open[i], err = p.open()
 		}
-		for f.starts != nil && k >= f.starts[line+1] {
-			line++
-		}
-		row, column := line, f.others[k]
-		if f.layout == "csc" {
-			row, column = column, row
-		}
-		var v float32
-		if f.values.bytes != nil {
-			v = float32(f.values.bytes[k])
-		} else {
-			v = f.values.floats[k]
-		}
-		if v-v != 0 {
-			return fmt.Errorf("array \"data\", entry %d (row %d, column %d): got %v, want a finite number", k, row, column, v)
-		}
-		if err := do(k, row, column, v); err != nil {
+		if err != nil {
 			return err
+		}
+		defer open[i].Close()
+	}
+	at := make([]int, len(arrays)) // of an entry: the number in each array
+	line := 0
+	for from := 0; from < f.Count; from += now[0].dims[0] {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		for i, p := range open {
+			if now[i], err = p.next(); err != nil {
+				return fmt.Errorf("array %q: %w", arrays[i], err)
+			}
+		}
+		for i := range now[0].dims[0] {
+			for a := 1; a < len(now); a++ {
+				if at[a] = now[a].whole(i); at[a] < 0 || at[a] >= limits[a] {
+					return fmt.Errorf("array %q, entry %d: got %d, want 0 to %d", arrays[a], from+i, at[a], limits[a]-1)
+				}
+			}
+			row, column := at[1], at[len(at)-1]
+			if f.starts != nil {
+				for from+i >= f.starts[line+1] {
+					line++
+				}
+				row = line
+			}
+			if f.layout == "csc" {
+				row, column = column, row
+			}
+			v := now[0].number(i)
+			if v-v != 0 {
+				return fmt.Errorf("array \"data\", entry %d (row %d, column %d): got %v, want a finite number", from+i, row, column, v)
+			}
+			if err := do(from+i, row, column, v); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -69,6 +69,7 @@ type tablePart struct {
 	kind string // type of its values in NPY's notation: "f4"
 	path string // its file, if there is no other array in it
 	read func(exact bool) (array, error)
+	open func() (*pieces, error) // reads it in pieces; nil for most formats
 
 	extents []extent // where the values are, in row order; nil if they must be read at once
 }

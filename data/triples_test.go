@@ -244,7 +244,7 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 		"no rows":             {"row.npy", nil, `has no array "row"`},
 		"floats as indices":   {"row.npy", array("<f4", "(3,)", whole(0, 1, 1)...), `array "row": got f4`},
 		"infinite":            {"data.npy", array("<f4", "(3,)", 0, 0, 0, 0, 0, 0, 0x80, 0x7f, 0, 0, 0, 0), "entry 1 (row 1, column 1): got +Inf"},
-		"cut":                 {"data.npy", array("<f4", "(3,)", 0, 0, 0, 0), "the header says 12 bytes"},
+		"cut":                 {"data.npy", array("<f4", "(3,)", 0, 0, 0, 0), "the header says 12 bytes follow it, the file has 4"},
 		"huge shape":          {"shape.npy", array("<i4", "(2,)", 0, 0, 0, 64, 3, 0, 0, 0), "leave out the empty rows"},
 		"three axes":          {"shape.npy", array("<i4", "(3,)", whole(2, 3, 1)...), "want two numbers"},
 	} {

@@ -38,7 +38,8 @@ type spaced struct {
 }
 
 func newSpaced(s *Subject, width, most int) spaced {
-	return spaced{width: width, every: max(1, (s.Images+most-1)/most)}
+	every := max(1, (s.Images+most-1)/most)
+	return spaced{width: width, every: every, rows: make([]float32, 0, (s.Images+every-1)/every*width)}
 }
 
 // add adds the rows of the next images.

@@ -122,7 +122,7 @@ func (e *evaluation) measure(ctx context.Context, n int) error {
 	if e.meters.Reads()&(ReadsImages|ReadsCodes|ReadsOutputs|ReadsLabels|ReadsLogits|ReadsTargets) == 0 {
 		return nil
 	}
-	for from, to := range batches(n) {
+	for from, to := range batches(n, e.pixels) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -448,11 +448,16 @@ func (m *Meters) Close() error {
 // the sizes of common test sets are multiples of it, so that a coder needs programs for one batch size only.
 const batchSize = 500
 
-// batches yields consecutive ranges [from, to) that cover n images.
-func batches(n int) iter.Seq2[int, int] {
+// batches yields consecutive ranges [from, to) that cover n images; smaller ones of long vectors, whose buffers would exceed the samples.
+func batches(n, pixels int) iter.Seq2[int, int] {
+	const many, few = 1 << 21, 1 << 19
+	size := batchSize
+	if size*pixels > many {
+		size = max(1, few/pixels)
+	}
 	return func(yield func(int, int) bool) {
-		for from := 0; from < n; from += batchSize {
-			if !yield(from, min(from+batchSize, n)) {
+		for from := 0; from < n; from += size {
+			if !yield(from, min(from+size, n)) {
 				return
 			}
 		}

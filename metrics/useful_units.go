@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 
 	"tessera/internal/engine/kernel"
@@ -104,11 +105,12 @@ func (m *usefulMeter) Values(ctx context.Context) ([]Value, error) {
 // freezing computes the error of the reconstructions if units are frozen at their mean activation.
 type freezing struct {
 	*usefulMeter
-	n     int
-	means []float32 // mean activation of each unit
-	error float64   // squared error with no unit frozen
-	gram  []float64 // k x k: <d_j, d_l> <w_j, w_l>
-	gain  []float64 // <d_j, r w_j>: half of the decrease of the error by freezing unit j, if its gram entry were 0
+	n         int
+	means     []float32 // mean activation of each unit
+	error     float64   // squared error with no unit frozen
+	gram      []float64 // k x k: <d_j, d_l> <w_j, w_l>
+	residuals []float64 // scratch
+	gain      []float64 // <d_j, r w_j>: half of the decrease of the error by freezing unit j, if its gram entry were 0
 }
 
 // newFreezing decodes the codes and prepares the order.
@@ -126,7 +128,7 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 		d[i] = float64(f.means[i%k]) - float64(v)
 	}
 	f.gain = make([]float64, k)
-	for from, to := range batches(f.n) {
+	for from, to := range batches(f.n, f.images.width) {
 		outputs, err := decode(m.coder, m.codes.rows[from*k:to*k])
 		if err != nil {
 			return nil, err
@@ -147,7 +149,8 @@ func newFreezing(m *usefulMeter) (*freezing, error) {
 // addResiduals adds the error of some outputs, and the gain of freezing each unit on them.
 func (f *freezing) addResiduals(outputs []float32, atoms, d []float64, from, to int) {
 	k, n := f.atoms.Count, to-from
-	residuals := make([]float64, len(outputs))
+	f.residuals = slices.Grow(f.residuals[:0], len(outputs))
+	residuals := f.residuals[:len(outputs)]
 	for i, x := range f.images.rows[from*f.images.width : to*f.images.width] {
 		residuals[i] = float64(x) - float64(outputs[i])
 		f.error += residuals[i] * residuals[i]
@@ -188,7 +191,7 @@ func (f *freezing) order() []int {
 func (f *freezing) frozenError(units []int) (sum float64, err error) {
 	k := f.atoms.Count
 	var squares imageSum
-	for from, to := range batches(f.n) {
+	for from, to := range batches(f.n, f.images.width) {
 		codes := append([]float32(nil), f.codes.rows[from*k:to*k]...)
 		for i := 0; i < len(codes); i += k {
 			for _, j := range units {

@@ -139,6 +139,9 @@ func following(cmd *Call, o tessera.Options, begin func(context.Context, tessera
 // training trains, and shows the progress and the result.
 func training(cmd *Call, o tessera.Options, f progressFlags, p previewFlag, begin func(context.Context, tessera.Options) (*tessera.Run, error)) error {
 	memberOf(cmd).began(cmd.ErrOrStderr(), o.Threads)
+	if os.Getenv("GOGC") == "" {
+		defer debug.SetGCPercent(debug.SetGCPercent(50)) // most of the memory are samples, which a collection does not read
+	}
 	r, err := progressing(cmd, o, f, begin)
 	if err != nil {
 		return err

@@ -347,11 +347,15 @@ func (s *Answers) reads(run *Coder, columns []string) (list []data.Column) {
 	return list
 }
 
-// block is the number of samples that are computed together.
-const block = 256
+// The number of samples, and the least number of values of which fewer samples are computed together.
+const (
+	block       = 256
+	blockValues = 1 << 21
+)
 
 // inBlocks calls f with the columns of blocks of samples, from which the coder computes a value, see [Coder.Given].
 func (c *Coder) inBlocks(ctx context.Context, samples *data.Images, reads []data.Column, f func(given map[string][]float32) error) error {
+	block := min(block, max(1, blockValues/samples.Pixels()))
 	for from := 0; from < samples.Len(); from += block {
 		if err := ctx.Err(); err != nil {
 			return err

@@ -54,8 +54,8 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 		return nil, errors.New("evaluation: no model, or no images to measure it on")
 	}
 	rows, images := s.Rows, s.Images
-	if images.Sparse() && rows == nil {
-		images = Spread(images, max(1, mostDense/images.Pixels()))
+	if rows == nil {
+		images = measured(images)
 	}
 	if images.OnDisk() && rows == nil {
 		images = Spread(images, min(MostFitted, max(1, mostOnDisk/images.Pixels())))
@@ -109,6 +109,17 @@ func judging(m *config.Model, chosen metrics.Selection) (metrics.Selection, erro
 	}
 	return chosen.Add(first), err
 }
+
+// measured returns the rows of a sparse matrix that are measured; other samples as they are.
+func measured(images *data.Images) *data.Images {
+	if !images.Sparse() {
+		return images
+	}
+	return Spread(images, max(1, mostDense/images.Pixels()))
+}
+
+// Lighten leaves only the samples that are measured in memory.
+func (s *Sample) Lighten() { s.Images = measured(s.Images).Compact() }
 
 // mostOnDisk is the maximum number of values that are measured of samples that do not fit into memory.
 const mostOnDisk = 1 << 23
