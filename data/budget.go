@@ -18,7 +18,6 @@ var budgetUnits = []struct {
 
 const leastBudget = 1 << 16
 
-// FromTOML sets b from a TOML value.
 func (b *Budget) FromTOML(value any) error {
 	wrong := fmt.Errorf(`got %s, want bytes as a text, such as "2GB" or "500MiB", at least 64KiB`, valueText(value))
 	text, ok := value.(string)
@@ -44,7 +43,6 @@ func (b *Budget) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [Budget.FromTOML] reads.
 func (b Budget) TOML() any {
 	if b == 0 {
 		return 0

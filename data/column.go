@@ -133,6 +133,22 @@ func (v *Values) copyRow(dst []float32, row int) {
 	}
 }
 
+// appendRows appends the values of the samples m in another column of the same type.
+func (v *Values) appendRows(of *Values, m *Images) {
+	size := v.Size()
+	for i := range m.n {
+		from, to := m.row(i)*size, (m.row(i)+1)*size
+		switch v.Type {
+		case Bytes:
+			v.bytes = append(v.bytes, of.bytes[from:to]...)
+		case Whole:
+			v.whole = append(v.whole, of.whole[from:to]...)
+		default:
+			v.floats = append(v.floats, of.floats[from:to]...)
+		}
+	}
+}
+
 func (v *Values) unsound() error {
 	place := func(i int) string {
 		size := v.Size()
@@ -376,7 +392,6 @@ func (m *Images) placeIn(c Column, i, k int) string {
 // A list alone, columns = ["m*"], defines the column `images`.
 type ColumnNames map[string][]string
 
-// FromTOML sets c from a TOML value.
 func (c *ColumnNames) FromTOML(value any) error {
 	const want = `want a table of names, such as { weight = "w", target = ["age", "dose"] }`
 	*c = ColumnNames{}
@@ -412,7 +427,6 @@ func (c *ColumnNames) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [ColumnNames.FromTOML] reads, nil if there are no names.
 func (c ColumnNames) TOML() any {
 	if len(c) == 0 {
 		return nil

@@ -329,7 +329,6 @@ func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err
 	return files, s, nil
 }
 
-// isWhole reports whether the values are whole numbers, but not bytes.
 // eachRow calls do for the bytes of every row.
 func (e extent) eachRow(ctx context.Context, size int, do func(b []byte, of arrayHeader)) (File, error) {
 	s, err := openStream(ctx, e.path)
@@ -356,6 +355,7 @@ func (e extent) eachRow(ctx context.Context, size int, do func(b []byte, of arra
 	return s.file()
 }
 
+// isWhole reports whether the values are whole numbers, but not bytes.
 func (d *disk) isWhole() bool {
 	kind := d.extents[0].kind
 	return kind == "b1" || kind[0] == 'i' || kind[0] == 'u' && kind != "u1"

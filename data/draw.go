@@ -67,7 +67,6 @@ type Shaped struct {
 	Like  string `toml:"like" optional:"true" doc:"column whose shape it has, in place of shape"`
 }
 
-// Check returns an error for keys that exclude each other.
 func (s *Shaped) Check() error {
 	if s.Like != "" && len(s.Shape) > 0 {
 		return part.KeyErrorf("like", "shape is given too: leave out one of them")

@@ -17,7 +17,6 @@ func init() {
 	Draws.Register("uniform", "values from U(low, high): noise levels, smoothed targets", func() Draw { return &DrawUniform{High: 1} })
 }
 
-// Check returns an error if high < low.
 func (u *DrawUniform) Check() error {
 	if u.High < u.Low {
 		return part.KeyErrorf("high", "got %v, want >= low (%v)", u.High, u.Low)

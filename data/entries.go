@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"sort"
 	"strconv"
 )
 
@@ -112,11 +111,7 @@ func (m *Images) EachRow(do func(columns []int32, values []float32)) {
 			continue
 		}
 		m.copyRow(row, i)
-		for j := range row {
-			if m.Holed() && !m.observed(m.row(i)*m.pixels+j) {
-				row[j] = float32(math.NaN())
-			}
-		}
+		m.markMissing(row, i)
 		do(nil, row)
 	}
 }
@@ -300,7 +295,18 @@ func (e *Entries) sortRow(row int) (twice int) {
 	from, to := e.starts[row], e.starts[row+1]
 	columns, values := e.columns[from:to], e.values[from:to]
 	if !slices.IsSorted(columns) {
-		sort.Sort(byColumn{columns, values})
+		type entry struct {
+			column int32
+			value  float32
+		}
+		row := make([]entry, len(columns))
+		for k, c := range columns {
+			row[k] = entry{c, values[k]}
+		}
+		slices.SortFunc(row, func(a, b entry) int { return cmp.Compare(a.column, b.column) })
+		for k, one := range row {
+			columns[k], values[k] = one.column, one.value
+		}
 	}
 	for i := 1; i < len(columns); i++ {
 		if columns[i] == columns[i-1] {
@@ -308,16 +314,4 @@ func (e *Entries) sortRow(row int) (twice int) {
 		}
 	}
 	return -1
-}
-
-type byColumn struct {
-	columns []int32
-	values  []float32
-}
-
-func (b byColumn) Len() int           { return len(b.columns) }
-func (b byColumn) Less(i, j int) bool { return cmp.Less(b.columns[i], b.columns[j]) }
-func (b byColumn) Swap(i, j int) {
-	b.columns[i], b.columns[j] = b.columns[j], b.columns[i]
-	b.values[i], b.values[j] = b.values[j], b.values[i]
 }

@@ -326,11 +326,7 @@ func (m *Images) Centred(s *Scaling) []float32 {
 		dst := all[i*m.pixels : (i+1)*m.pixels]
 		m.wideRow(wide, row, i)
 		s.Centre(dst, wide)
-		for k := range dst {
-			if m.Holed() && !m.observed(m.row(i)*m.pixels+k) {
-				dst[k] = float32(math.NaN())
-			}
-		}
+		m.markMissing(dst, i)
 	}
 	return all
 }

@@ -108,7 +108,6 @@ func (f *Files) spelt() Files {
 // HasTest implements [Tester]: test samples may be an array in the file of the training samples.
 func (f *Files) HasTest() bool { return cmp.Or(f.Test, f.TestImages, f.TestTensor) != "" }
 
-// Origin returns [OwnFiles]: there is nothing to download.
 func (*Files) Origin() Origin { return OwnFiles }
 
 func (f *Files) FitsScale() bool { return f.Scale.Fitted() }

@@ -295,7 +295,6 @@ type Size struct{ Height, Width int }
 // mostSide is the largest height and width in a size.
 const mostSide = 1 << 14
 
-// FromTOML sets s from a TOML value.
 func (s *Size) FromTOML(value any) error {
 	sides := []any{value, value}
 	if list, ok := value.([]any); ok {
@@ -334,7 +333,6 @@ func valueText(value any) string {
 	return fmt.Sprint(value)
 }
 
-// TOML returns the value that [Size.FromTOML] reads.
 func (s Size) TOML() any {
 	if s == (Size{}) {
 		return 0

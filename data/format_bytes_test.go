@@ -69,7 +69,7 @@ func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	values := []float32{1.5, -2, 3e-9, 4, 5, 6}
 	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3,)": {2, 3}, "(1, 2, 3,)": {1, 2, 3}} {
 		var b bytes.Buffer
-		if err := writeNPY(&b, dims, values); err != nil {
+		if err := WriteNPY(&b, dims, values); err != nil {
 			t.Fatal(err)
 		}
 		if start := b.Len() - 4*len(values); start%64 != 0 {

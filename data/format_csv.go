@@ -44,6 +44,16 @@ type csvColumns struct {
 	values        []int
 	labels, names int // indices of the columns of labels and names; -1 if there is none
 	further       []csvColumn
+	ignored       []string // names of columns of values that are not among those that the caller names
+}
+
+// taken lists the columns that are not values.
+func (c csvColumns) taken() []int {
+	list := []int{c.labels, c.names}
+	for _, one := range c.further {
+		list = append(list, one.at...)
+	}
+	return list
 }
 
 // csvColumn is a column of the set other than images and labels; at contains the indices of its columns in the file.
@@ -247,7 +257,7 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 			return c, f.missing(key)
 		}
 	}
-	if c.values = f.values(r, c); len(c.values) == 0 {
+	if c.values, c.ignored = f.inOrder(f.values(r, c), r.order); len(c.values) == 0 {
 		return c, fmt.Errorf("has no columns of values, got %s", nameList(f.header))
 	}
 	return c, f.renamed(r, c)
@@ -273,11 +283,8 @@ func (f *csvFile) renamed(r reading, c csvColumns) error {
 		return nil
 	}
 	text := "it lacks " + nameList(lost)
-	taken := []int{c.labels, c.names}
-	for _, one := range c.further {
-		taken = append(taken, one.at...)
-	}
 	var others []string
+	taken := c.taken()
 	for i, name := range f.header {
 		if !slices.Contains(taken, i) {
 			others = append(others, name)
@@ -334,15 +341,11 @@ func (f *csvFile) further(r reading) (list []csvColumn, err error) {
 }
 
 // values returns the columns of values: those that the key columns selects, or all except labels, names and further columns.
-// If the file contains the required number of columns with the numeric names that WriteRows writes, these are selected. If the
-// caller specifies the names of the columns, the result has the caller's order.
+// If the file contains the required number of columns with the numeric names that WriteRows writes, these are selected.
 func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	var all []int
 	var names []string
-	taken := []int{c.labels, c.names}
-	for _, one := range c.further {
-		taken = append(taken, one.at...)
-	}
+	taken := c.taken()
 	for i, column := range f.header {
 		if slices.Contains(taken, i) && len(r.Columns[ImagesColumn]) == 0 || i == c.labels || i == c.names {
 			continue
@@ -355,32 +358,37 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	if len(r.Columns[ImagesColumn]) == 0 || len(all) > 0 && len(all) == r.size() && counts(names) {
 		chosen = all
 	}
-	return f.inOrder(chosen, r.order)
+	return chosen
 }
 
-// inOrder returns the columns with these names in the order of the names, without the others; unless each name stands in the file
+// inOrder returns the columns with these names in the order of the names, and the names of the others; unless each name stands in the file
 // once, it returns columns unchanged.
-func (f *csvFile) inOrder(columns []int, names []string) []int {
+func (f *csvFile) inOrder(columns []int, names []string) (ordered []int, others []string) {
+	if len(names) == 0 || len(names) > len(columns) {
+		return columns, nil
+	}
 	at := map[string]int{}
 	for _, i := range columns {
-		if _, twice := at[f.header[i]]; twice && slices.Contains(names, f.header[i]) {
-			return columns
+		name := f.header[i]
+		if _, twice := at[name]; twice && slices.Contains(names, name) {
+			return columns, nil
 		}
-		at[f.header[i]] = i
+		at[name] = i
 	}
-	if len(names) == 0 || len(names) > len(columns) {
-		return columns
-	}
-	ordered := make([]int, len(names))
-	for i, name := range names {
+	for _, name := range names {
 		column, ok := at[name]
 		if !ok {
-			return columns
+			return columns, nil
 		}
 		delete(at, name) // a name that comes twice is not found again
-		ordered[i] = column
+		ordered = append(ordered, column)
 	}
-	return ordered
+	for _, i := range columns {
+		if !slices.Contains(names, f.header[i]) {
+			others = append(others, f.header[i])
+		}
+	}
+	return ordered, others
 }
 
 func (f *csvFile) valueNames(c csvColumns) (names []string) {
@@ -525,16 +533,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	}
 	t.values.dims = []int{t.lines.n, len(c.values)}
 	t.columns = f.valueNames(c)
-	if len(r.order) > 0 && slices.Equal(t.columns, r.order) {
-		all, other := c, r
-		other.order, other.shape = nil, nil
-		all.values = f.values(other, c)
-		for _, name := range f.valueNames(all) {
-			if !slices.Contains(t.columns, name) {
-				t.ignored = append(t.ignored, name)
-			}
-		}
-	}
+	t.ignored = c.ignored
 	t.countLabels()
 	return t, nil
 }

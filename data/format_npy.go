@@ -1,12 +1,14 @@
 package data
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -166,30 +168,29 @@ func (out written) npy(w io.Writer) error {
 	if _, err := w.Write(npyHeaderOf("<f4", out.dims)); err != nil {
 		return err
 	}
-	return out.pieces(func(values []float32) error { return writeNPYValues(w, values) })
-}
-
-func writeNPY(w io.Writer, dims []int, values []float32) error {
-	if _, err := w.Write(npyHeaderOf("<f4", dims)); err != nil {
-		return err
-	}
-	return writeNPYValues(w, values)
-}
-
-func writeNPYValues(w io.Writer, values []float32) error {
-	return inPieces(w, len(values), 4, func(b []byte, i int) []byte {
-		return binary.LittleEndian.AppendUint32(b, math.Float32bits(values[i]))
+	return out.pieces(func(values []float32) error {
+		for piece := range slices.Chunk(values, 1<<13) {
+			if err := binary.Write(w, binary.LittleEndian, piece); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
+}
+
+// WriteNPY writes float32 values, row-major, as an array with axes dims in NumPy's format NPY, version 1.
+func WriteNPY(w io.Writer, dims []int, values []float32) error {
+	return written{dims: dims, pieces: func(do func([]float32) error) error { return do(values) }}.npy(w)
 }
 
 // writeNPYInts writes integers as int64.
 func writeNPYInts(w io.Writer, values []int) error {
-	if _, err := w.Write(npyHeaderOf("<i8", []int{len(values)})); err != nil {
-		return err
+	wide := make([]int64, len(values))
+	for i, v := range values {
+		wide[i] = int64(v)
 	}
-	return inPieces(w, len(values), 8, func(b []byte, i int) []byte {
-		return binary.LittleEndian.AppendUint64(b, uint64(values[i]))
-	})
+	_, err := w.Write(npyHeaderOf("<i8", []int{len(values)}))
+	return cmp.Or(err, binary.Write(w, binary.LittleEndian, wide))
 }
 
 // writeNPYTexts writes texts as UTF-32, padded with zeros to the longest.
@@ -198,34 +199,11 @@ func writeNPYTexts(w io.Writer, texts []string) error {
 	for _, t := range texts {
 		longest = max(longest, utf8.RuneCountInString(t))
 	}
-	if _, err := w.Write(npyHeaderOf(fmt.Sprintf("<U%d", longest), []int{len(texts)})); err != nil {
-		return err
+	padded := make([]rune, 0, longest*len(texts))
+	for i, t := range texts {
+		padded = append(padded, []rune(t)...)
+		padded = padded[:(i+1)*longest]
 	}
-	return inPieces(w, len(texts), 4*longest, func(b []byte, i int) []byte {
-		n := 0
-		for _, r := range texts[i] {
-			b = binary.LittleEndian.AppendUint32(b, uint32(r))
-			n++
-		}
-		return append(b, make([]byte, 4*(longest-n))...)
-	})
+	_, err := w.Write(npyHeaderOf(fmt.Sprintf("<U%d", longest), []int{len(texts)}))
+	return cmp.Or(err, binary.Write(w, binary.LittleEndian, padded))
 }
-
-// inPieces writes n values of size bytes, several at a time.
-func inPieces(w io.Writer, n, size int, add func(b []byte, i int) []byte) error {
-	each := max(1, (1<<15)/size)
-	buf := make([]byte, 0, each*size)
-	for i := 0; i < n; {
-		buf = buf[:0]
-		for end := min(n, i+each); i < end; i++ {
-			buf = add(buf, i)
-		}
-		if _, err := w.Write(buf); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// WriteNPY writes float32 values, row-major, as an array with axes dims in NumPy's format NPY, version 1.
-func WriteNPY(w io.Writer, dims []int, values []float32) error { return writeNPY(w, dims, values) }

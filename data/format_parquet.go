@@ -83,7 +83,6 @@ type parquetRows struct {
 	cells []string
 }
 
-// Read implements [RowReader]: first the names of the columns, then the rows.
 func (r *parquetRows) Read() (cells []string, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of the library, at a damaged file

@@ -136,7 +136,7 @@ func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
 	npy := npyHeaderOf("<U65536", []int{1 << 46})
 	var npz bytes.Buffer
 	if err := writeNPZ(&npz, []namedArray{{"images", func(w io.Writer) error {
-		return writeNPY(w, []int{1, 2}, []float32{1, 2})
+		return WriteNPY(w, []int{1, 2}, []float32{1, 2})
 	}}, {"names", func(w io.Writer) error {
 		_, err := w.Write(npy)
 		return err

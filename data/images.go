@@ -271,17 +271,7 @@ func Joined(shape []int, all ...*Images) (*Images, error) {
 				v = nil
 				break
 			}
-			for i := range m.n {
-				from, to := m.row(i)*c.Size(), (m.row(i)+1)*c.Size()
-				switch c.Type {
-				case Bytes:
-					v.bytes = append(v.bytes, of.bytes[from:to]...)
-				case Whole:
-					v.whole = append(v.whole, of.whole[from:to]...)
-				default:
-					v.floats = append(v.floats, of.floats[from:to]...)
-				}
-			}
+			v.appendRows(of, m)
 		}
 		if v != nil {
 			joined.further = append(joined.further, v)

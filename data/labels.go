@@ -66,30 +66,34 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 // WhyNoClasses explains why the number of classes of a source is unknown, for example because files are missing; "" if it is
 // known.
 func WhyNoClasses(s Source, dirs Dirs) string {
-	if !IsOwn(s) {
-		return ""
-	}
-	set, err := s.Load(context.Background(), dirs, Need{Train: true, Test: HasTest(s)})
-	if err == nil {
+	return why(s, dirs, "the number of classes is not known", Need{Train: true, Test: HasTest(s)}, func(set *Set) error {
 		if _, ok := set.ClassCount(); ok {
-			return ""
+			return nil
 		}
-		err = &Error{Dataset: set.Name, Problem: "its samples have no labels", Hint: "name them with the key labels, or put the images of each class into a folder"}
-	}
-	return "the number of classes is not known: " + err.Error()
+		return &Error{Dataset: set.Name, Problem: "its samples have no labels", Hint: "name them with the key labels, or put the images of each class into a folder"}
+	})
 }
 
 // WhyNoColumn explains why the size of a declared column is unknown: it returns the error of the files as text, "" if they are
 // readable.
 func WhyNoColumn(s Source, dirs Dirs, column string) string {
+	need := Need{Train: true, Columns: []string{column}}
+	return why(s, dirs, fmt.Sprintf("the size of the column %q is not known", column), need, func(*Set) error { return nil })
+}
+
+// why returns the error of the files of the user, or of what they hold.
+func why(s Source, dirs Dirs, what string, need Need, check func(*Set) error) string {
 	if !IsOwn(s) {
 		return ""
 	}
-	_, err := s.Load(context.Background(), dirs, Need{Train: true, Columns: []string{column}})
+	set, err := s.Load(context.Background(), dirs, need)
+	if err == nil {
+		err = check(set)
+	}
 	if err == nil {
 		return ""
 	}
-	return fmt.Sprintf("the size of the column %q is not known: %v", column, err)
+	return what + ": " + err.Error()
 }
 
 // ClassCount returns the number of classes of a loaded set: the number of class names if they are known, otherwise the
@@ -268,17 +272,11 @@ func (t *table) signs() bool {
 // numbers are indices into the names in the file; if these differ from classes, each number becomes the index of the same name
 // in classes.
 func (t *table) resolve(classes []string, first bool) ([]string, error) {
-	if t.texts == nil && t.labels != nil && t.classes != nil && classes != nil && !slices.Equal(t.classes, classes) {
+	renamed := t.classes != nil && classes != nil && !slices.Equal(t.classes, classes)
+	numbered := t.classes == nil && (first && areScattered(t.labels) || !first && AreNumbers(classes))
+	if t.texts == nil && t.labels != nil && (renamed || numbered) {
 		if err := t.nameLabels(); err != nil {
 			return nil, err
-		}
-	}
-	if t.texts == nil && t.classes == nil && t.labels != nil && (first && areScattered(t.labels) || !first && AreNumbers(classes)) {
-		t.texts = make([]string, len(t.labels))
-		for i, label := range t.labels {
-			if label >= 0 { // the others are unknown
-				t.texts[i] = strconv.Itoa(label)
-			}
 		}
 	}
 	numbers := t.labels != nil && (first && !t.signs() && !areScattered(t.labels) || !first && classes == nil)
@@ -310,10 +308,13 @@ func (t *table) nameLabels() error {
 	t.texts = make([]string, len(t.labels))
 	for i, label := range t.labels {
 		switch {
-		case label >= len(t.classes):
-			return fmt.Errorf("sample %d has the label %d, but the array classes has %d names", i, label, len(t.classes))
-		case label >= 0:
+		case label < 0: // unknown
+		case t.classes == nil:
+			t.texts[i] = strconv.Itoa(label)
+		case label < len(t.classes):
 			t.texts[i] = t.classes[label]
+		default:
+			return fmt.Errorf("sample %d has the label %d, but the array classes has %d names", i, label, len(t.classes))
 		}
 	}
 	return nil

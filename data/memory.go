@@ -206,7 +206,6 @@ func checksumOf(all ...*Images) string {
 
 func (m *Memory) HasTest() bool { return m != nil && m.Tests }
 
-// Origin returns [OwnFiles]: there is nothing to download.
 func (*Memory) Origin() Origin { return OwnFiles }
 
 func (m *Memory) Shape(Dirs) ([]int, bool) {

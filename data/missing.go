@@ -167,17 +167,20 @@ func (m *Images) Raw() []float32 {
 	if !m.Holed() {
 		return m.Float32()
 	}
-	nan := float32(math.NaN())
 	all := slices.Clone(m.Float32())
 	for i := range m.n {
-		row := m.row(i)
-		for k := range m.pixels {
-			if !m.observed(row*m.pixels + k) {
-				all[i*m.pixels+k] = nan
-			}
-		}
+		m.markMissing(all[i*m.pixels:(i+1)*m.pixels], i)
 	}
 	return all
+}
+
+// markMissing sets the missing and hidden values of sample i to NaN.
+func (m *Images) markMissing(values []float32, i int) {
+	for k := range values {
+		if m.Holed() && !m.observed(m.row(i)*m.pixels+k) {
+			values[k] = float32(math.NaN())
+		}
+	}
 }
 
 // hiding returns the set with hidden entries: each with the probability Hide of the selection, or Leave entries of each sample. They depend
@@ -242,20 +245,26 @@ func (m *Images) hide(choose func(chosen []bool), observed bool) *Images {
 // Fewer returns the number of samples with at most n entries that are there, and the place of the first of them, -1 for none.
 func (m *Images) Fewer(n int) (count, first int) {
 	first = -1
-	for i := m.n - 1; i >= 0; i-- {
-		there := 0
-		if m.entries != nil {
-			columns, _ := m.Entries(i)
-			held, _ := m.HeldOut(i)
-			there = len(columns) + len(held)
-		}
-		for k := 0; m.entries == nil && k < m.pixels; k++ {
-			if at := m.row(i)*m.pixels + k; m.floats == nil || m.floats[at] == m.floats[at] {
-				there++
+	m = m.unhidden()
+	row := make([]float32, m.pixels)
+	for i := range m.n {
+		there := float32(m.pixels)
+		switch {
+		case m.entries != nil:
+			columns, _ := m.entries.row(m.row(i))
+			there = float32(len(columns))
+		case m.missing:
+			m.observedRow(row, i)
+			there = 0
+			for _, is := range row {
+				there += is
 			}
 		}
-		if there <= n {
-			count, first = count+1, i
+		if there > float32(n) {
+			continue
+		}
+		if count++; first < 0 {
+			first = i
 		}
 	}
 	return count, first
@@ -267,28 +276,11 @@ func (m *Images) NoneObserved() error {
 		return nil
 	}
 	seen := make([]bool, m.pixels)
-	left := m.pixels
-	if m.entries != nil {
-		m.eachEntry(func(k int, _ float32) {
-			if !seen[k] {
-				seen[k] = true
-				left--
-			}
-		})
-	}
-	for i := 0; m.entries == nil && i < m.n && left > 0; i++ {
-		row := m.row(i) * m.pixels
-		for k := range seen {
-			if !seen[k] && m.observed(row+k) {
-				seen[k] = true
-				left--
-			}
-		}
-	}
-	if left == 0 {
+	m.Scaled(nil).eachValue(func(k int, _ float64) { seen[k] = true })
+	k := slices.Index(seen, false)
+	if k < 0 {
 		return nil
 	}
-	k := slices.Index(seen, false)
 	name := fmt.Sprintf("value %d", k)
 	if m.columns != nil {
 		name = fmt.Sprintf("column %.60q", m.columns[k])

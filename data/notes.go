@@ -77,12 +77,7 @@ func (s *Notes) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 			values[i*s.Bins+b] += float32(math.Abs(s.Noise * r.NormFloat64()))
 		}
 	}
-	set := &Set{Name: "notes", Shape: []int{s.Bins}, Parts: parts, Kinds: kinds}
-	if set.Train, err = NewFloats(set.Shape, values, nil); err != nil {
-		return nil, err
-	}
-	set.Train.Parts = parts
-	return set, nil
+	return known("notes", []int{s.Bins}, values, parts, kinds)
 }
 
 func (s *Notes) spectrum(note int) []float32 {

@@ -234,8 +234,8 @@ func TestEmptyCellsBetweenTabs(t *testing.T) {
 func TestATensorWithoutSamplesHasNoShape(t *testing.T) {
 	var zipped bytes.Buffer
 	err := writeNPZ(&zipped, []namedArray{
-		{"none", func(w io.Writer) error { return writeNPY(w, []int{}, []float32{7}) }},
-		{"one", func(w io.Writer) error { return writeNPY(w, []int{3}, []float32{1, 2, 3}) }},
+		{"none", func(w io.Writer) error { return WriteNPY(w, []int{}, []float32{7}) }},
+		{"one", func(w io.Writer) error { return WriteNPY(w, []int{3}, []float32{1, 2, 3}) }},
 	})
 	if err != nil {
 		t.Fatal(err)

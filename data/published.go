@@ -49,10 +49,8 @@ func idxFiles(sums [4]string) [4]publishedFile {
 
 func (*published) HasTest() bool { return true }
 
-// Origin returns [Downloaded].
 func (*published) Origin() Origin { return Downloaded }
 
-// Shape implements [Source]. It does not need the files.
 func (*published) Shape(Dirs) ([]int, bool) { return []int{28, 28}, true }
 
 // Load implements [Source]. It reads the files concurrently.

@@ -313,25 +313,21 @@ func (s *Scaling) Apply(samples []float32) {
 		return
 	}
 	n := len(s.Shift)
-	for rest := samples; len(s.Steps) > 0 && len(rest) >= n; rest = rest[n:] {
+	for row := range slices.Chunk(samples, n) {
 		for _, one := range s.Steps {
-			one.(Step).Apply(nil, rest[:n])
+			one.(Step).Apply(nil, row)
 		}
 	}
 	if s.IsExact() {
 		s.Centre(samples, vectors.Wide(samples))
-		s.ApplyCentred(samples)
-		return
-	}
-	for rest := samples; len(rest) >= n; rest = rest[n:] {
-		for i := range n {
-			rest[i] = (rest[i] - s.Shift[i]) * s.Factor[i]
-			if s.Clip {
-				rest[i] = min(max(rest[i], 0), 1)
+	} else {
+		for row := range slices.Chunk(samples, n) {
+			for i := range row {
+				row[i] -= s.Shift[i]
 			}
 		}
 	}
-	mixed(samples, s.Mix, n)
+	s.ApplyCentred(samples)
 }
 
 // Pull multiplies derivatives with respect to scaled samples by the derivative of the scaling, in place. Clipping is ignored.

@@ -18,7 +18,6 @@ func init() {
 	Scalings.Register("mean_norm", "x to / mean of |x| over the fitted samples, one number for all values", func() Scaler { return &MeanNorm{} })
 }
 
-// Check returns an error for invalid settings of a struct literal in Go.
 func (s *MeanNorm) Check() error {
 	if s.To < 0 || s.To-s.To != 0 {
 		return part.KeyErrorf("to", "got %g, want a number >= 0", s.To)

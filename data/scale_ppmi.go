@@ -26,7 +26,6 @@ func init() {
 	Scalings.Register("ppmi", "max(0, log(p(column | row) / p(column))), of counts", func() Scaler { return &PPMI{Shift: 1, Smoothing: 1} })
 }
 
-// Check returns an error for invalid settings of a struct literal in Go.
 func (s *PPMI) Check() error {
 	switch {
 	case !(s.Shift > 0) || math.IsInf(s.Shift, 0):

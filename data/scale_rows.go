@@ -21,7 +21,6 @@ func init() {
 	Scalings.Register("rows", "x to / |x|, every sample by its own norm", func() Scaler { return &RowNorm{Norm: "l1", To: 1} })
 }
 
-// Check returns an error for invalid settings of a struct literal in Go.
 func (s *RowNorm) Check() error {
 	if _, err := normOf(s.Norm); err != nil {
 		return part.KeyError{Key: "norm", Problem: err.Error()}

@@ -30,7 +30,6 @@ func init() {
 	Scalings.Register("tfidf", "x idf / |x idf|, where idf is large for values that few fitted samples have", func() Scaler { return &TFIDF{Smooth: true, Norm: "l2"} })
 }
 
-// Check returns an error for invalid settings of a struct literal in Go.
 func (s *TFIDF) Check() error {
 	if _, err := normOf(s.Norm); err != nil && s.Norm != "none" {
 		return part.KeyErrorf("norm", `got %q, want "l2", "l1", "max" or "none"`, s.Norm)

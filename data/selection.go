@@ -52,7 +52,6 @@ type Validation struct {
 	Fraction float64
 }
 
-// FromTOML sets v from a TOML value: the string "test" or a number in [0,1).
 func (v *Validation) FromTOML(value any) error {
 	var fraction float64
 	switch x := value.(type) {
@@ -76,7 +75,6 @@ func (v *Validation) FromTOML(value any) error {
 	return nil
 }
 
-// TOML returns the value that [Validation.FromTOML] reads: "test" or the fraction.
 func (v Validation) TOML() any {
 	if v.Test {
 		return "test"

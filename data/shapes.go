@@ -48,7 +48,6 @@ type Shapes struct {
 // shapeDraws is the maximum number of draws for one part.
 const shapeDraws = 10000
 
-// Check returns an error for more parts in every image than there are.
 func (s *Shapes) Check() error {
 	if s.Always > s.Parts {
 		return part.KeyErrorf("always", "got %d, want at most parts = %d", s.Always, s.Parts)
@@ -79,11 +78,11 @@ func (s *Shapes) Load(context.Context, Dirs, Need) (*Set, error) {
 	s.finish(train, divisor, "shapes noise")
 	s.finish(test, divisor, "shapes test noise")
 	shape := []int{s.Height, s.Width}
-	set := &Set{Name: "shapes", Shape: shape, Parts: parts, Kinds: kinds, HasTest: s.Test > 0}
-	if set.Train, err = NewFloats(shape, train, nil); err != nil {
+	set, err := known("shapes", shape, train, parts, kinds)
+	if err != nil {
 		return nil, err
 	}
-	set.Train.Parts = parts
+	set.HasTest = s.Test > 0
 	if set.HasTest {
 		if set.Test, err = NewFloats(shape, test, nil); err != nil {
 			return nil, err

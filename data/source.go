@@ -280,7 +280,6 @@ func (e *Error) Error() string {
 	return text
 }
 
-// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
 // inLine returns a name for a one-line message: quoted if it contains a line feed.

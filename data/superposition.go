@@ -41,7 +41,6 @@ type Superposition struct {
 	Seed        uint64  `toml:"seed" doc:"seed of directions and samples; independent of the run's seed, so that all runs see the same samples"`
 }
 
-// Check returns an error for more active features than there are.
 func (s *Superposition) Check() error {
 	if s.Active >= float64(s.Features) {
 		return part.KeyErrorf("active", "got %g, want less than the %d features", s.Active, s.Features)
@@ -86,7 +85,6 @@ type Hierarchy struct {
 	Seed     uint64  `toml:"seed" doc:"seed of directions and samples; independent of the run's seed, so that all runs see the same samples"`
 }
 
-// Check returns an error for more active parents than there are.
 func (s *Hierarchy) Check() error {
 	if s.Active > float64(s.Parents) {
 		return part.KeyErrorf("active", "got %g, want at most the %d parents", s.Active, s.Parents)
@@ -160,10 +158,5 @@ func sums(ctx context.Context, name string, width, count int, kinds []string, no
 			row[j] += float32(noise * r.NormFloat64())
 		}
 	}
-	set := &Set{Name: name, Shape: []int{width}, Parts: parts, Kinds: kinds}
-	if set.Train, err = NewFloats(set.Shape, values, nil); err != nil {
-		return nil, err
-	}
-	set.Train.Parts = parts
-	return set, nil
+	return known(name, []int{width}, values, parts, kinds)
 }

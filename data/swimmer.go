@@ -84,8 +84,7 @@ func (s *Swimmer) Load(context.Context, Dirs, Need) (*Set, error) {
 	if err != nil || s.Noise == 0 {
 		return set, err
 	}
-	set.Train, err = noisy(set.Train, s.Noise, s.Seed)
-	return set, err
+	return known("swimmer", s.shape(), noisy(set.Train, s.Noise, s.Seed), parts, kinds)
 }
 
 func painted(part []float32, colour [3]float32) []float32 {
@@ -97,7 +96,7 @@ func painted(part []float32, colour [3]float32) []float32 {
 }
 
 // noisy returns images with Gaussian noise, clipped to [0,1]. Each image has its own random stream.
-func noisy(images *Images, deviation float64, seed uint64) (*Images, error) {
+func noisy(images *Images, deviation float64, seed uint64) []float32 {
 	values := images.Float32()
 	for i := range images.Len() {
 		r := random.Stream(seed, "swimmer noise", uint64(i))
@@ -106,12 +105,7 @@ func noisy(images *Images, deviation float64, seed uint64) (*Images, error) {
 			row[j] = min(max(v+float32(deviation*r.NormFloat64()), 0), 1)
 		}
 	}
-	other, err := NewFloats(images.Shape, values, nil)
-	if err != nil {
-		return nil, err
-	}
-	other.Parts = images.Parts
-	return other, nil
+	return values
 }
 
 // swimmerParts returns the torso and then, limb after limb, the four positions of each.
@@ -149,4 +143,14 @@ func generated(name string, shape []int, pixels []byte, parts [][]float32, kinds
 	}
 	images.Parts = parts
 	return &Set{Name: name, Shape: shape, Train: images, Parts: parts, Kinds: kinds}, nil
+}
+
+// known returns a generated set of samples that consist of known parts.
+func known(name string, shape []int, values []float32, parts [][]float32, kinds []string) (*Set, error) {
+	m, err := NewFloats(shape, values, nil)
+	if err != nil {
+		return nil, err
+	}
+	m.Parts = parts
+	return &Set{Name: name, Shape: shape, Train: m, Parts: parts, Kinds: kinds}, nil
 }

@@ -11,7 +11,7 @@ import (
 
 // samplesArray returns an array of samples of one value.
 func samplesArray(name string, values ...float32) namedArray {
-	return namedArray{name, func(w io.Writer) error { return writeNPY(w, []int{len(values), 1}, values) }}
+	return namedArray{name, func(w io.Writer) error { return WriteNPY(w, []int{len(values), 1}, values) }}
 }
 
 func intsArray(name string, values ...int) namedArray {

@@ -37,7 +37,6 @@ type Topics struct {
 	Seed     uint64  `toml:"seed" doc:"seed of topics and texts; independent of the run's seed, so that all runs see the same texts"`
 }
 
-// Check returns an error for a scale that is for files.
 func (s *Topics) Check() error { return s.Scale.OfValues() }
 
 func (s *Topics) FitsScale() bool          { return s.Scale.Fitted() }
@@ -68,11 +67,11 @@ func (s *Topics) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 			counts[i*s.Words+drawn(words[drawn(shares, r)], r)]++
 		}
 	}
-	set := &Set{Name: "topics", Shape: []int{s.Words}, Parts: parts, Kinds: kinds, Scale: s.Scale}
-	if set.Train, err = NewFloats(set.Shape, counts, nil); err != nil {
+	set, err := known("topics", []int{s.Words}, counts, parts, kinds)
+	if err != nil {
 		return nil, err
 	}
-	set.Train.Parts = parts
+	set.Scale = s.Scale
 	return set, nil
 }
 

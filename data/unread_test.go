@@ -23,7 +23,7 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 	for name, values := range map[string][]float32{"x": samples, "far": make([]float32, unread/4)} {
 		w, err := z.CreateHeader(&zip.FileHeader{Name: name + ".npy", Method: zip.Store})
 		if err == nil {
-			err = writeNPY(w, []int{2, len(values) / 2}, values)
+			err = WriteNPY(w, []int{2, len(values) / 2}, values)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -23,7 +23,6 @@ func init() {
 	Registry.Register("blur", "convolution with a Gaussian of random width", func() Augmentation { return &Blur{Sigma: []float64{0.1, 2}, Probability: 0.5} })
 }
 
-// Check returns an error if Sigma is not [low, high].
 func (b *Blur) Check() error { return checkRange("sigma", b.Sigma) }
 
 func (b *Blur) Clips() bool { return b.Probability > 0 }

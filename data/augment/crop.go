@@ -32,7 +32,6 @@ func init() {
 		func() Augmentation { return &Crop{Scale: []float64{0.08, 1}, Ratio: []float64{3.0 / 4, 4.0 / 3}} })
 }
 
-// Check returns an error if Scale or Ratio is not [low, high].
 func (c *Crop) Check() error {
 	return errors.Join(checkRange("scale", c.Scale), checkRange("ratio", c.Ratio))
 }

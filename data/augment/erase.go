@@ -28,7 +28,6 @@ func init() {
 	})
 }
 
-// Check returns an error if Scale or Ratio is not [low, high].
 func (e *Erase) Check() error {
 	return errors.Join(checkRange("scale", e.Scale), checkRange("ratio", e.Ratio))
 }

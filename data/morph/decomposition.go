@@ -20,7 +20,6 @@ const (
 	PADO Method = "pado"
 )
 
-// Choices lists the methods.
 func (Method) Choices() []string { return []string{string(AMD), string(PADO)} }
 
 // Decomposition splits every image into residuals R_1..R_L and a smooth remainder S with x = S + R_1 + ... + R_L. The disk of
@@ -61,7 +60,6 @@ func (d Decomposition) Apply(images []float32, shape []int) ([]float32, []int, e
 // MaxLevels is the maximum number of levels of a decomposition. The disks of higher levels would exceed any image.
 const MaxLevels = 1 << 16
 
-// Check returns an error for invalid settings.
 func (d Decomposition) Check() error {
 	switch {
 	case !slices.Contains(d.Method.Choices(), string(d.Method)):

@@ -28,7 +28,6 @@ const (
 	Closing  Operator = "closing"  // dilation, then erosion
 )
 
-// Choices lists the operators.
 func (Operator) Choices() []string {
 	return []string{string(Dilation), string(Erosion), string(Opening), string(Closing)}
 }
@@ -113,7 +112,6 @@ type Offset struct{ DY, DX int }
 // IsDisk reports whether the element is the disk.
 func (e Element) IsDisk() bool { return e == "" || e == Disk }
 
-// Check returns an error for an invalid element.
 func (e Element) Check() error {
 	_, err := e.Offsets(1)
 	return err
@@ -293,13 +291,10 @@ func fromKeys(dst []float32, src []int32, flipped int32) {
 func halfWidths(radius int) []int {
 	widths := make([]int, radius+1)
 	for dy := range widths {
-		widths[dy] = isqrt(radius*radius - dy*dy)
+		widths[dy] = int(math.Sqrt(float64(radius*radius - dy*dy)))
 	}
 	return widths
 }
-
-// isqrt returns the largest integer whose square is at most n; math.Sqrt may be off by one only for n beyond 2^52.
-func isqrt(n int) int { return int(math.Sqrt(float64(n))) }
 
 // outside is the key of a pixel outside the image. It is below the key of every number.
 const outside = math.MinInt32
@@ -311,10 +306,6 @@ func (g grid) dilate(dst, src []int32, widths []int, row, wide []int32) {
 	radius := len(widths) - 1
 	if radius == 0 {
 		copy(dst, src)
-		return
-	}
-	if radius == 1 {
-		g.dilateCross(dst, src)
 		return
 	}
 	for i := range dst {
@@ -356,38 +347,4 @@ func widen(dst, src []int32, step int) {
 		raise(dst[:len(src)-step], src[step:])
 		raise(dst[step:], src[:len(src)-step])
 	}
-}
-
-// dilateCross is like dilate for radius 1, the study's structuring element, but needs only one pass.
-func (g grid) dilateCross(dst, src []int32) {
-	stride := g.width * g.channels
-	for y := range g.height {
-		mid := src[y*stride : (y+1)*stride]
-		up, down := mid, mid
-		if y > 0 {
-			up = src[(y-1)*stride : y*stride]
-		}
-		if y < g.height-1 {
-			down = src[(y+1)*stride : (y+2)*stride]
-		}
-		crossRow(dst[y*stride:(y+1)*stride], up, mid, down, g.channels)
-	}
-}
-
-// crossRow writes the maximum over the cross for one row; left and right neighbours are step values away.
-func crossRow(dst, up, mid, down []int32, step int) {
-	n := len(dst)
-	up, mid, down = up[:n], mid[:n], down[:n]
-	if step == 1 { // three neighbouring values stay in registers
-		left, centre := mid[0], mid[0]
-		for i, right := range mid[1:] {
-			dst[i] = max(max(up[i], down[i]), max(left, right), centre)
-			left, centre = centre, right
-		}
-		dst[n-1] = max(max(up[n-1], down[n-1]), left, centre)
-		return
-	}
-	widen(dst, mid, step)
-	raise(dst, up)
-	raise(dst, down)
 }

@@ -36,7 +36,6 @@ func init() {
 		func() data.Source { return &Bag{Texts: Texts{Lower: true}, Least: 2, Most: 0.5} })
 }
 
-// Check returns an error for a scale that is for files of numbers.
 func (b *Bag) Check() error {
 	if b.Most <= 0 || b.Most > 1 {
 		return part.KeyErrorf("most", "got %v, want in (0,1]", b.Most)

@@ -39,7 +39,6 @@ func init() {
 		})
 }
 
-// Check returns an error for a scale that is for files of numbers.
 func (c *Cooccurrence) Check() error { return c.Scale.OfValues() }
 
 func (c *Cooccurrence) FitsScale() bool { return c.Scale.Fitted() }

@@ -45,7 +45,6 @@ const (
 	line      = "line"
 )
 
-// Origin returns [data.OwnFiles].
 func (*Texts) Origin() data.Origin { return data.OwnFiles }
 
 func (t *Texts) HasTest() bool { return t.Test != "" }

@@ -34,7 +34,6 @@ func init() {
 		func() data.Source { return &Sequences{Tokens: tokens.Pairs, Length: 128, Least: 1} })
 }
 
-// Check returns an error for a vocabulary that has no room for bytes.
 func (s *Sequences) Check() error { return checkSize(s.Tokens, s.Vocabulary) }
 
 func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.Length}, true }
