@@ -62,10 +62,10 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 	h.reading.File, h.reading.shape, h.reading.loose = in, shape, true
 	b, err := os.ReadFile(in)
 	if err != nil {
-		return 0, badFile("", in, err)
+		return 0, FileError("", in, err)
 	}
 	if b, err = h.filled(ctx, in, b); err != nil {
-		return 0, badFile("", in, err)
+		return 0, FileError("", in, err)
 	}
 	return completed, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b); return err })
 }

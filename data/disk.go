@@ -107,14 +107,14 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	for _, e := range extents {
 		f, err := os.Open(e.path)
 		if err != nil {
-			return nil, badFile("", e.path, err)
+			return nil, FileError("", e.path, err)
 		}
 		info, err := f.Stat()
 		if err != nil {
-			return nil, badFile("", e.path, err)
+			return nil, FileError("", e.path, err)
 		}
 		if want, got := int64(e.dims[0])*int64(d.size), info.Size()-e.at; got < want || e.last && got != want {
-			return nil, badFile("", e.path, errSize(want, got))
+			return nil, FileError("", e.path, errSize(want, got))
 		}
 		d.files, d.opened, d.blocks = append(d.files, f), append(d.opened, info), append(d.blocks, blocks)
 		blocks += (e.dims[0] + d.rows - 1) / d.rows
@@ -127,11 +127,11 @@ func (r reading) describeMemory(ctx context.Context) (string, error) {
 	o, err := r.open(ctx)
 	defer o.close()
 	if err != nil {
-		return "", badFile(r.Kind, r.File, err)
+		return "", FileError(r.Kind, r.File, err)
 	}
 	samples, err := samplesOf(o.parts, r)
 	if err != nil || len(samples.dims) < 2 {
-		return "", badFile(r.Kind, r.File, err)
+		return "", FileError(r.Kind, r.File, err)
 	}
 	budget := r.exceeded(samples)
 	text := numeral.Of(max(1, len(samples.extents)), "array")
@@ -208,7 +208,7 @@ func (d *disk) acquire(row int) (held *heldBlock, b []byte, of arrayHeader) {
 	h.mu.Unlock()
 	held.read.Do(func() { held.bytes, held.err = d.read(held.bytes, k, local/d.rows*d.rows) })
 	if held.err != nil {
-		panic(badFile("", d.extents[k].path, held.err))
+		panic(FileError("", d.extents[k].path, held.err))
 	}
 	at := local % d.rows * d.size
 	return held, held.bytes[at : at+d.size], d.extents[k].arrayHeader
@@ -319,7 +319,7 @@ func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err
 	for _, e := range d.extents {
 		file, err := e.eachRow(ctx, d.size, see)
 		if err = errors.Join(err, problem); err != nil {
-			return nil, nil, badFile("", e.path, err)
+			return nil, nil, FileError("", e.path, err)
 		}
 		files = append(files, file)
 	}

@@ -183,9 +183,9 @@ func head(path string, n int) ([]byte, error) {
 	return b[:got], err
 }
 
-// badFile wraps err, the error of a file of a data set ("" for none), in an *Error. nil and the error of a cancelled context
+// FileError wraps err, the error of a file of a data set ("" for none), in an *Error. nil and the error of a cancelled context
 // are returned unchanged.
-func badFile(dataset, path string, err error) error {
+func FileError(dataset, path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}

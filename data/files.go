@@ -297,7 +297,7 @@ func (r reading) openTable(ctx context.Context) (Opened, error) {
 	if err == nil && o.csv == nil {
 		err = errors.New("is no file of columns")
 	}
-	return o, badFile(r.Kind, r.File, err)
+	return o, FileError(r.Kind, r.File, err)
 }
 
 // cells opens a table and passes it to do, with the use of its columns.
@@ -311,7 +311,7 @@ func (r reading) cells(ctx context.Context, do func(Opened, csvColumns) error) e
 	if err == nil {
 		err = do(o, c)
 	}
-	return badFile(r.Kind, r.File, err)
+	return FileError(r.Kind, r.File, err)
 }
 
 // Load implements [Source]. The names of classes, and the order of named columns, are those of the training samples, which are
@@ -372,7 +372,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	r.classes = set.Classes
 	t, err := r.table(ctx)
 	if err != nil {
-		return nil, nil, badFile(set.Name, r.File, err)
+		return nil, nil, FileError(set.Name, r.File, err)
 	}
 	for _, file := range t.files {
 		if !slices.Contains(set.Files, file) {
@@ -385,7 +385,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	}
 	images, doubt, err := r.interpret(t.values)
 	if err != nil {
-		return nil, nil, badFile(set.Name, r.File, err)
+		return nil, nil, FileError(set.Name, r.File, err)
 	}
 	if doubt != nil && set.doubt == nil {
 		set.doubt = &Error{Dataset: set.Name, Path: r.File, Problem: doubt.Problem, Hint: doubt.Hint}
@@ -394,7 +394,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	classes := t.classes
 	if !r.is(SingleFiles) { // whose labels are always numbers
 		if classes, err = t.resolve(set.Classes, first); err != nil {
-			return nil, nil, badFile(set.Name, r.File, err)
+			return nil, nil, FileError(set.Name, r.File, err)
 		}
 	}
 	if first {
@@ -410,7 +410,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		images.lines = &t.lines
 	}
 	if images, err = images.WithColumns(t.further...); err != nil {
-		return nil, nil, badFile(set.Name, r.File, err)
+		return nil, nil, FileError(set.Name, r.File, err)
 	}
 	return images, t.columns, nil
 }

@@ -87,23 +87,23 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 		}
 		l, err := p.list(path)
 		if err != nil {
-			return notes, badFile(name, path, err)
+			return notes, FileError(name, path, err)
 		}
 		notes = append(notes, p.notes(path, l)...)
 		if i == 0 {
 			classes = l.classes
 		} else if len(classes) > 0 {
 			if err := l.countBy(classes, path); err != nil {
-				return notes, badFile(name, path, err)
+				return notes, FileError(name, path, err)
 			}
 		}
 		shape, err := p.shape(l.paths[0])
 		if err != nil {
-			return notes, badFile(name, l.paths[0], err)
+			return notes, FileError(name, l.paths[0], err)
 		}
 		more, err := p.inspect(ctx, path, l.paths, shape)
 		if notes = append(notes, more...); err != nil {
-			return notes, badFile(name, path, err)
+			return notes, FileError(name, path, err)
 		}
 	}
 	return notes, nil
@@ -189,7 +189,7 @@ func (p pictures) shape(path string) ([]int, error) {
 func (p pictures) read(ctx context.Context, folder string, paths []string, want []int) (a array, files []File, err error) {
 	shape, err := p.shape(paths[0])
 	if err != nil {
-		return a, nil, badFile("", paths[0], err)
+		return a, nil, FileError("", paths[0], err)
 	}
 	if err := fits(paths[0], len(paths), shape, want); err != nil {
 		return a, nil, err
@@ -200,7 +200,7 @@ func (p pictures) read(ctx context.Context, folder string, paths []string, want 
 	a = array{dims: append([]int{len(paths)}, shape...), scaled: true}
 	n, err := product(a.dims)
 	if err != nil {
-		return a, nil, badFile("", paths[0], err)
+		return a, nil, FileError("", paths[0], err)
 	}
 	size, colour, digest := n/len(paths), len(shape) == 3, sha256.New()
 	_, deep, err := imageHeader(paths[0])
@@ -268,7 +268,7 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 	})
 	for i, err := range problems {
 		if err != nil {
-			return badFile("", paths[i], err)
+			return FileError("", paths[i], err)
 		}
 	}
 	return nil
@@ -358,7 +358,8 @@ const deepest = 64
 
 // list lists the image files of a folder in the order of their names. If the folder contains only sub-folders, each of them
 // is a class that includes all images below it; labels are the indices of the class names in alphabetical order. Hidden files
-// are ignored; other files that are not images are listed as skipped.
+// are ignored; other files that are not images are listed as skipped. Images next to folders of images are an error, but the data set of one
+// format (png) ignores the folders.
 func (p pictures) list(folder string) (listing, error) {
 	var l listing
 	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
@@ -372,46 +373,31 @@ func (p pictures) list(folder string) (listing, error) {
 	if err != nil {
 		return l, err
 	}
-	if len(files) > 0 {
-		l.paths = files
-		return l, p.mixed(&l, folder, files[0], folders)
-	}
+	skipped := len(l.skipped)
 	for _, name := range folders {
-		below, err := p.below(&l, folder, name, 1)
-		if err != nil {
-			return l, err
-		}
-		if len(below) == 0 && !p.flat {
-			continue
-		}
-		l.labels = append(l.labels, slices.Repeat([]int{len(l.classes)}, len(below))...)
-		l.classes = append(l.classes, name)
-		l.paths = append(l.paths, below...)
-	}
-	if len(l.paths) == 0 {
-		return l, p.none(folder)
-	}
-	return l, nil
-}
-
-// mixed handles images next to class folders. The data set of one format (png) ignores the folders; images reports an error,
-// because one forgotten file would otherwise hide all classes.
-func (p pictures) mixed(l *listing, folder, file string, folders []string) error {
-	for _, name := range folders {
-		if p.flat {
+		if len(files) > 0 && p.flat {
 			l.skipped = append(l.skipped, name+"/")
 			continue
 		}
-		below, err := p.below(&listing{}, folder, name, 1)
-		if err != nil {
-			return err
-		}
-		if len(below) > 0 {
-			return &Error{Path: folder, Problem: fmt.Sprintf("has images (%s) next to folders of images (%s)", filepath.Base(file), name),
+		below, err := p.below(&l, folder, name, 1)
+		switch {
+		case err != nil:
+			return l, err
+		case len(below) > 0 && len(files) > 0: // one forgotten file would otherwise hide all classes
+			return l, &Error{Path: folder, Problem: fmt.Sprintf("has images (%s) next to folders of images (%s)", filepath.Base(files[0]), name),
 				Hint: "move every image into the folder of its class, or all of them into one folder"}
+		case len(files) > 0:
+			l.skipped = l.skipped[:skipped]
+		case len(below) > 0 || p.flat:
+			l.labels = append(l.labels, slices.Repeat([]int{len(l.classes)}, len(below))...)
+			l.classes = append(l.classes, name)
+			l.paths = append(l.paths, below...)
 		}
 	}
-	return nil
+	if l.paths = append(l.paths, files...); len(l.paths) == 0 {
+		return l, p.none(folder)
+	}
+	return l, nil
 }
 
 func (p pictures) none(folder string) error {
@@ -452,7 +438,7 @@ func (p pictures) below(l *listing, folder, name string, depth int) ([]string, e
 func (p pictures) entries(l *listing, folder, name string) (files, folders []string, err error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, nil, badFile("", folder, err)
+		return nil, nil, FileError("", folder, err)
 	}
 	for _, e := range entries {
 		if strings.HasPrefix(e.Name(), ".") {
@@ -463,7 +449,7 @@ func (p pictures) entries(l *listing, folder, name string) (files, folders []str
 		case errors.Is(err, os.ErrNotExist):
 			return nil, nil, &Error{Path: path, Problem: "is a broken link", Hint: "remove it, or restore its target"}
 		case err != nil:
-			return nil, nil, badFile("", path, err)
+			return nil, nil, FileError("", path, err)
 		case info.IsDir():
 			folders = append(folders, e.Name())
 		case p.reads(path):
@@ -529,7 +515,7 @@ func (f *Files) describeFolders(context.Context) (string, error) {
 	name, p := f.Kind, r.pictures()
 	l, err := p.list(r.File)
 	if err != nil {
-		return "", badFile(name, r.File, err)
+		return "", FileError(name, r.File, err)
 	}
 	text := numeral.Of(len(l.paths), "training image")
 	if shape, err := p.shape(l.paths[0]); err == nil {
@@ -541,7 +527,7 @@ func (f *Files) describeFolders(context.Context) (string, error) {
 	if r.Test != "" {
 		test, err := p.list(r.Test)
 		if err != nil {
-			return "", badFile(name, r.Test, err)
+			return "", FileError(name, r.Test, err)
 		}
 		text += ", " + numeral.Of(len(test.paths), "test image")
 	}

@@ -107,7 +107,7 @@ func (p *published) read(ctx context.Context, dirs Dirs, f publishedFile) (array
 		return array{}, file, err
 	}
 	a, err := parseArray(b)
-	return a, file, badFile(p.name, path, err)
+	return a, file, FileError(p.name, path, err)
 }
 
 // dataFlag returns the --data flag for downloading the file at path, DIR/NAME/FILE, again; empty if downloads go to DIR by
@@ -131,7 +131,7 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 	case err == nil && int64(len(b)) > f.size:
 		problem = fmt.Sprintf("wrong size: more than %d bytes uncompressed", f.size)
 	case err != nil:
-		err = badFile(p.name, path, err)
+		err = FileError(p.name, path, err)
 	case int64(len(b)) != f.size:
 		problem = fmt.Sprintf("wrong size: %d bytes uncompressed, want %d", len(b), f.size)
 	case file.SHA256 != f.sha256:

@@ -122,7 +122,7 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 		if err == nil {
 			err = rows.lacks(r)
 		}
-		return rows, badFile("", path, err)
+		return rows, FileError("", path, err)
 	}
 	r.shape, r.loose = shape, true
 	r.Channels = 1
@@ -144,7 +144,7 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 		err = rows.lacks(r)
 	}
 	if err != nil {
-		return nil, badFile("", path, err)
+		return nil, FileError("", path, err)
 	}
 	if shape == nil {
 		return rows, nil
@@ -331,7 +331,7 @@ func fits(path string, n int, got, want []int) error {
 	}
 	values, err := product(got)
 	if err != nil {
-		return badFile("", path, err)
+		return FileError("", path, err)
 	}
 	if wanted, err := product(want); err != nil || wanted != values {
 		hint := ""

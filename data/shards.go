@@ -51,7 +51,7 @@ func (r reading) openShards(ctx context.Context) (o Opened, err error) {
 		}
 		if err != nil {
 			shard.close()
-			return o, badFile("", path, err)
+			return o, FileError("", path, err)
 		}
 		o.shards = append(o.shards, shard)
 	}
@@ -75,7 +75,7 @@ func (o Opened) unchanged() error {
 	}
 	for _, shard := range o.shards {
 		if err := shard.unchanged(); err != nil {
-			return badFile("", shard.path, err)
+			return FileError("", shard.path, err)
 		}
 	}
 	return nil
@@ -126,7 +126,7 @@ func joinedPart(pattern string, first tablePart, shards []Opened) (tablePart, er
 		for k, p := range all {
 			one, err := p.read(exact)
 			if err != nil {
-				return a, badFile("", shards[k].path, err)
+				return a, FileError("", shards[k].path, err)
 			}
 			if k == 0 {
 				a = array{spans: one.spans, scaled: one.scaled}
@@ -196,7 +196,7 @@ func (r *joinedRows) Read() ([]string, error) {
 		cells, err := r.now.Read()
 		if err != io.EOF {
 			if err != nil {
-				err = badFile("", r.shards[0].path, err)
+				err = FileError("", r.shards[0].path, err)
 			}
 			return cells, err
 		}

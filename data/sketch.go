@@ -64,7 +64,7 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		err = errors.New("has no line after the first one")
 	}
 	if err != nil {
-		return nil, badFile("csv", path, err)
+		return nil, FileError("csv", path, err)
 	}
 	var numbers [2]int
 	for d := range decimals {
@@ -128,7 +128,7 @@ type PictureSketch struct {
 func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) {
 	l, err := (pictures{}).list(folder)
 	if err != nil {
-		return nil, badFile("images", folder, err)
+		return nil, FileError("images", folder, err)
 	}
 	sizes := make([]Size, len(l.paths))
 	err = eachImage(ctx, l.paths, func(i int) (err error) {
@@ -153,7 +153,7 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 			return ctx.Err()
 		})
 		if err != nil {
-			return nil, badFile("images", l.paths[i], err)
+			return nil, FileError("images", l.paths[i], err)
 		}
 	}
 	return s, nil

@@ -135,7 +135,7 @@ func (o Opened) checksum(ctx context.Context) (File, error) {
 		for _, shard := range o.shards {
 			file, err := shard.checksum(ctx)
 			if err != nil {
-				return file, badFile("", shard.path, err)
+				return file, FileError("", shard.path, err)
 			}
 			files = append(files, file)
 		}
@@ -324,7 +324,7 @@ func (t *table) read(p *tablePart, exact bool) (array, error) {
 // wrong returns an error about an array, with its file if it has one of its own.
 func (p *tablePart) wrong(err error) error {
 	if p.path != "" {
-		return badFile("", p.path, err)
+		return FileError("", p.path, err)
 	}
 	return err
 }
@@ -351,7 +351,7 @@ func (t *table) readLabels(ctx context.Context, o Opened, samples *tablePart, r 
 			}
 			switch {
 			case err != nil && labels.path != "":
-				return badFile("", labels.path, err)
+				return FileError("", labels.path, err)
 			case err != nil:
 				return fmt.Errorf("%s: %w", labels.name, err)
 			}
@@ -409,13 +409,13 @@ func (o Opened) part(ctx context.Context, name string, usual []string) (*tablePa
 		r := reading{Files: Files{Kind: "npy", File: name}}
 		other, err := r.openShards(ctx)
 		if err != nil {
-			return nil, badFile("", name, err)
+			return nil, FileError("", name, err)
 		}
 		return &other.parts[0], nil
 	}
 	other, err := openArray(ctx, name, nil)
 	if err != nil {
-		return nil, badFile("", name, otherFormat(name, err))
+		return nil, FileError("", name, otherFormat(name, err))
 	}
 	return &other.parts[0], nil
 }

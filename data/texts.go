@@ -64,21 +64,21 @@ func EachLine(ctx context.Context, path string, do func(names, cells []string, p
 		return do(o.csv.header, cells, line)
 	})
 	if err != nil || sum != "" {
-		return File{Path: path, SHA256: sum}, badFile("", path, err)
+		return File{Path: path, SHA256: sum}, FileError("", path, err)
 	}
 	file, err := o.checksum(ctx)
-	return file, badFile("", path, err)
+	return file, FileError("", path, err)
 }
 
 // ReadText reads a file of text, gzipped or not, as UTF-8; UTF-16 is recognised by its byte order mark.
 func ReadText(ctx context.Context, path string) (string, error) {
 	f, err := openText(ctx, path)
 	if err != nil {
-		return "", badFile("", path, err)
+		return "", FileError("", path, err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(decoded(f))
-	return string(b), badFile("", path, err)
+	return string(b), FileError("", path, err)
 }
 
 // kinds lists what other packages say about paths; see [RegisterKind].

@@ -128,7 +128,7 @@ func (f *Files) CountEntries(ctx context.Context) (rows, columns, entries int, e
 		of, to, entries, err = o.Matrix.counted(ctx)
 		rows, columns = of.n, to.n
 	}
-	return rows, columns, entries, badFile(f.Kind, r.File, err)
+	return rows, columns, entries, FileError(f.Kind, r.File, err)
 }
 
 // The values of the keys `empty` and `absent`.
@@ -457,5 +457,5 @@ func ReadPairs(ctx context.Context, path string, like *Files) (*Pairs, error) {
 	if err == nil && len(p.Rows) == 0 {
 		err = errors.New("has no pairs: want a line for each of them after the first one")
 	}
-	return p, badFile("", path, err)
+	return p, FileError("", path, err)
 }

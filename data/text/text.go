@@ -175,7 +175,7 @@ func (t *Texts) readFiles(ctx context.Context, path, root string, paths []string
 			err = sound(all)
 		}
 		if err != nil {
-			return c, located(p, err)
+			return c, data.FileError("", p, err)
 		}
 		if len(paths) > 1 {
 			fmt.Fprintf(digest, "%s %d\n", name, len(all))
@@ -223,7 +223,7 @@ func (t *Texts) readTable(ctx context.Context, path string) (c content, err erro
 		return nil
 	})
 	if err != nil {
-		return c, located(path, err)
+		return c, data.FileError("", path, err)
 	}
 	return c, c.some(path)
 }
@@ -302,26 +302,6 @@ func sound(text string) error {
 		return nil
 	}
 	return fmt.Errorf("line %d, byte %d: got %s", strings.Count(text[:at], "\n")+1, at-strings.LastIndexByte(text[:at], '\n'), what)
-}
-
-// located returns the error of a file; the error of a cancelled context is returned unchanged.
-func located(path string, err error) error {
-	var known *data.Error
-	if errors.As(err, &known) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return &data.Error{Path: path, Problem: "cannot be read", Err: err}
-}
-
-// of returns the error of a data set.
-func of(name string, err error) error {
-	var known *data.Error
-	if errors.As(err, &known) {
-		named := *known
-		named.Dataset = cmp.Or(known.Dataset, name)
-		return &named
-	}
-	return err
 }
 
 // classes returns the names of the classes, sorted, and the label of every text.
@@ -427,7 +407,11 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		set.Test, err = make(t.Test)
 	}
 	if err != nil {
-		return nil, of(name, err)
+		var known *data.Error
+		if errors.As(err, &known) {
+			err = data.FileError(name, t.File, known)
+		}
+		return nil, err
 	}
 	set.Shape = set.Train.Shape
 	last.key, last.set = key, set
