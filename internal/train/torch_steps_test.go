@@ -253,6 +253,13 @@ head.there    = { from = "length", layers = [{ kind = "first_tokens", tokens = 4
 head.next     = { from = "encoder.3", layers = [{ kind = "token_dense", units = 1 }, { kind = "flatten" }] }
 head.question = { from = "images", layers = [{ kind = "reshape", shape = [9, 4] }, { kind = "transformer", heads = 2, ratio = 2, keys = "encoder.3", keys_mask = "there" }, { kind = "dense", units = 2 }] }
 
+[model.language]
+extends = "regression"
+encoder = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 6 }, { kind = "position" }, { kind = "transformer", heads = 2, ratio = 2, causal = true }]
+loss    = [{ kind = "next_token", on = "next", against = "tokens", length = "length" }]
+head.y    = false
+head.next = { from = "encoder.2", layers = [{ kind = "token_dense", units = 7 }] }
+
 [model.gan]
 dataset        = { name = "npy", images = "none.npy" }
 encoder        = [{ kind = "dense", units = 4, activation = "tanh" }]

@@ -779,8 +779,8 @@ def surgery():
     return {"name": "surgery", "inputs": inputs, "losses": losses, "parameters": p.written()}
 
 
-def attention(p, path, x, keys, heads, there=None):
-    """Multi-head attention from tokens x to the tokens keys, or to those of them that are there, without a bias of the keys."""
+def attention(p, path, x, keys, heads, there=None, causal=False):
+    """Multi-head attention from tokens x to the tokens keys, to those of them that are there or not behind, without a bias of the keys."""
     def split(y):
         return y.reshape(len(y), y.shape[1], heads, -1).transpose(1, 2)
 
@@ -791,6 +791,8 @@ def attention(p, path, x, keys, heads, there=None):
     scores = query @ key.transpose(2, 3) / query.shape[3] ** 0.5
     if there is not None:
         scores = scores.masked_fill(~there[:, None, None, :], float("-inf"))
+    if causal:
+        scores = scores.masked_fill(torch.ones(scores.shape[2:]).triu(1).bool(), float("-inf"))
     weights = torch.softmax(scores, 3)
     return mapped((weights @ value).transpose(1, 2).reshape(len(x), x.shape[1], -1), "output")
 
@@ -822,10 +824,10 @@ def add_block(p, path, features, hidden, others=0):
     p.dense(path + ".output", hidden, features)
 
 
-def block(p, path, x, heads, keys=None, there=None, keys_there=None):
+def block(p, path, x, heads, keys=None, there=None, keys_there=None, causal=False):
     """A pre-norm block of a transformer."""
     y = norm(p, path + ".norm1", x)
-    x = x + attention(p, path + ".attention", y, y, heads, there)
+    x = x + attention(p, path + ".attention", y, y, heads, there, causal)
     if keys is not None:
         x = x + attention(p, path + ".cross", norm(p, path + ".norm_cross", x), keys, heads, keys_there)
     return x + p.apply(path + ".output", F.gelu(p.apply(path + ".hidden", norm(p, path + ".norm2", x))))
@@ -943,6 +945,24 @@ def lengths_of_text():
     return train("lengths", {"images": 3500, "tokens": 3600, "length": 3700, "target": 3800}, p, terms)
 
 
+def language():
+    """A model of language: the token behind each of those that are there, from it and those before it."""
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 6), 0.5)
+    p.add("encoder.1.embedding", (TOKENS, 6), 0.3)
+    add_block(p, "encoder.2", 6, 12)
+    p.dense("head.next.0", 6, VOCABULARY)
+
+    def terms(streams, _):
+        words, n = tokens(streams["tokens"]), lengths(streams["length"])
+        x = block(p, "encoder.2", F.embedding(words, p["encoder.0.weight"]) + p["encoder.1.embedding"], 2, causal=True)
+        logits = p.apply("head.next.0", x)[:, :-1]
+        counted = torch.arange(1, TOKENS) < n[:, None]
+        return {"next_token": F.cross_entropy(logits[counted], words[:, 1:][counted])}
+
+    return train("language", {"tokens": 4200, "length": 4300}, p, terms)
+
+
 def gan():
     """A forger makes images of drawn noise, and a judge tells them from those of the data."""
     p = Parameters()
@@ -978,7 +998,7 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), gan(), vq(), free_bits(), rectified(), unet(),
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), gan(), vq(), free_bits(), rectified(), unet(),
                boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
                dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
