@@ -24,7 +24,8 @@ func flagName(f table.Field) string { return dashed(f.Key) }
 // flagValue is the value of a flag: a field of a command.
 type flagValue struct {
 	table.Field
-	given bool
+	given   bool
+	command any // which has the field
 }
 
 // Set implements [pflag.Value]. A list that is given replaces the default; given again, it is continued.
@@ -158,7 +159,7 @@ func addFlags(cmd *cobra.Command, c any, flags []table.Field) {
 		if also := f.Tag.Get("also"); also != "" {
 			now[also] = name
 		}
-		flag := cmd.Flags().VarPF(&flagValue{Field: f}, name, letter, usageText(f))
+		flag := cmd.Flags().VarPF(&flagValue{Field: f, command: c}, name, letter, usageText(f))
 		if f.Value.Kind() == reflect.Bool {
 			flag.NoOptDefVal = "true"
 		}
@@ -168,9 +169,6 @@ func addFlags(cmd *cobra.Command, c any, flags []table.Field) {
 		if f.Required {
 			_ = cmd.MarkFlagRequired(name)
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, func(_ *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
-			return completeField(c, f, args, text)
-		})
 		if group := f.Tag.Get("together"); group != "" {
 			together[group] = append(together[group], name)
 		}
@@ -189,6 +187,21 @@ func addFlags(cmd *cobra.Command, c any, flags []table.Field) {
 	}
 	for _, names := range together {
 		cmd.MarkFlagsRequiredTogether(names...)
+	}
+}
+
+// completeFlags lets the shell complete the flags of a command and its sub-commands. The library keeps what is registered, and with it every
+// flag, until the process ends: only a command that completes registers.
+func completeFlags(cmd *cobra.Command) {
+	cmd.Flags().VisitAll(func(flag *pflag.Flag) {
+		if v, ok := flag.Value.(*flagValue); ok {
+			_ = cmd.RegisterFlagCompletionFunc(flag.Name, func(_ *cobra.Command, args []string, text string) ([]string, cobra.ShellCompDirective) {
+				return completeField(v.command, v.Field, args, text)
+			})
+		}
+	})
+	for _, sub := range cmd.Commands() {
+		completeFlags(sub)
 	}
 }
 

@@ -51,6 +51,9 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (code int
 	defer stop()
 	root := newRoot(lineWidth(stdout))
 	root.SetArgs(args)
+	if len(args) > 0 && strings.HasPrefix(args[0], cobra.ShellCompRequestCmd) {
+		completeFlags(root)
+	}
 	out := &output{Writer: stdout}
 	root.SetOut(out)
 	root.SetErr(stderr)
