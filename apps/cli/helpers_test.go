@@ -52,7 +52,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		code = max(code, 1)
 	}
-	_ = errors.Join(os.RemoveAll(outsideFolder), os.RemoveAll(runsOfSmall.folder))
+	_ = errors.Join(os.RemoveAll(outsideFolder), os.RemoveAll(runsOfSmall.folder), os.RemoveAll(swimmerRun.folder))
 	os.Exit(code)
 }
 

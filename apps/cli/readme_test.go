@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 
 	"tessera/data"
@@ -259,6 +260,9 @@ func (b *bench) readme(line string) (stdout string) {
 	for i, word := range words {
 		words[i] = strings.ReplaceAll(word, "'", "")
 	}
+	if args == "train swimmer-parts" && !b.exists("runs") { // three pages begin with it
+		return b.swimmerParts()
+	}
 	cmd := b.command(words...)
 	if folder := os.Getenv(data.EnvDir); folder != "" {
 		cmd.Env = append(cmd.Env, data.EnvDir+"="+folder)
@@ -268,6 +272,32 @@ func (b *bench) readme(line string) (stdout string) {
 		b.Fatalf("%s: exit code %d\n%s", line, r.code, r.stderr)
 	}
 	return r.stdout
+}
+
+// swimmerRun is the run of the command with which pages begin. TestMain removes its folder.
+var swimmerRun struct {
+	sync.Once
+	folder, stdout string
+}
+
+// swimmerParts gives the bench a copy of the run of the command with which pages begin, and returns what the command printed.
+func (b *bench) swimmerParts() string {
+	b.Helper()
+	if testing.Short() {
+		b.Skip("trains a model")
+	}
+	swimmerRun.Do(func() {
+		folder, err := os.MkdirTemp("", "swimmer")
+		if err != nil {
+			b.Fatal(err)
+		}
+		in := &bench{b.T, b.binary, folder}
+		swimmerRun.folder, swimmerRun.stdout = folder, in.must(0, "train", "swimmer-parts").stdout
+	})
+	if err := os.CopyFS(b.path("runs"), os.DirFS(filepath.Join(swimmerRun.folder, "runs"))); err != nil {
+		b.Fatal(err)
+	}
+	return swimmerRun.stdout
 }
 
 // block returns the first code block of the given language in a text.
