@@ -2,6 +2,7 @@ package data
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,9 +32,8 @@ type disk struct {
 	extents  []extent
 	files    []*os.File
 	opened   []os.FileInfo
-	starts   []int // first row of each extent, then the number of rows
-	blocks   []int // first block of each extent
-	n        int   // number of rows, fewer than there are after [Images.First]
+	blocks   []block
+	n        int // number of rows, fewer than there are after [Images.First]
 	pixels   int
 	size     int     // bytes of a row
 	rows     int     // rows of a block
@@ -45,6 +45,13 @@ type disk struct {
 	held      *heldBlocks
 }
 
+// block is a number of successive rows of an extent.
+type block struct {
+	extent, from int // its first row in the extent
+	first        int // its first row of all
+}
+
+// heldBlocks contains the blocks that are in memory.
 type heldBlocks struct {
 	mu    sync.Mutex
 	most  int // number of blocks that may be held
@@ -73,7 +80,7 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &disk{extents: extents, divisor: r.Scale.divisor(), starts: []int{0}}
+	d := &disk{extents: extents, divisor: r.Scale.divisor()}
 	if d.pixels, err = product(extents[0].dims[1:]); err != nil {
 		return nil, err
 	}
@@ -87,9 +94,8 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	}
 	d.size = width * d.pixels
 	for _, e := range extents {
-		d.starts = append(d.starts, d.starts[len(d.starts)-1]+e.dims[0])
+		d.n += e.dims[0]
 	}
-	d.n = d.starts[len(extents)]
 	order := 3 * 8 * int64(d.n) // the order of the samples and the list of those that are fitted
 	least := 2 * (order + (blockSpare+1)*int64(d.size))
 	switch {
@@ -100,11 +106,10 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want at least " + numeral.Bytes(least)}
 	}
 	room := budget/2 - order // the other half is the garbage collector's
-	block := max(int64(d.size), min(mostBlock, room/leastHeld))
-	d.rows = int(block) / d.size
+	d.rows = int(max(int64(d.size), min(mostBlock, room/leastHeld))) / d.size
 	d.held = &heldBlocks{most: int(room / int64(d.rows*d.size)), all: map[int]*heldBlock{}}
-	blocks := 0
-	for _, e := range extents {
+	first := 0
+	for k, e := range extents {
 		f, err := os.Open(e.path)
 		if err != nil {
 			return nil, FileError("", e.path, err)
@@ -116,8 +121,11 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 		if want, got := int64(e.dims[0])*int64(d.size), info.Size()-e.at; got < want || e.last && got != want {
 			return nil, FileError("", e.path, errSize(want, got))
 		}
-		d.files, d.opened, d.blocks = append(d.files, f), append(d.opened, info), append(d.blocks, blocks)
-		blocks += (e.dims[0] + d.rows - 1) / d.rows
+		d.files, d.opened = append(d.files, f), append(d.opened, info)
+		for from := 0; from < e.dims[0]; from += d.rows {
+			d.blocks = append(d.blocks, block{k, from, first + from})
+		}
+		first += e.dims[0]
 	}
 	return d, nil
 }
@@ -145,7 +153,7 @@ func (r reading) describeMemory(ctx context.Context) (string, error) {
 	if err != nil {
 		return text, err
 	}
-	blocks := d.blocks[len(d.blocks)-1] + (d.starts[len(d.starts)-1]-d.starts[len(d.starts)-2]+d.rows-1)/d.rows
+	blocks := len(d.blocks)
 	return text + fmt.Sprintf(" of values that do not fit into memory = %q: read in %s of %s, of which %s are in memory; samples are shuffled among these", r.Memory,
 		numeral.Of(blocks, "block"), numeral.Bytes(int64(d.rows*d.size)), numeral.Count(min(blocks, d.held.most))), nil
 }
@@ -155,20 +163,10 @@ func (r reading) notInParts() error {
 		Hint: "save them as .npy (row-major, not compressed) or .safetensors without missing entries, or want a larger budget"}
 }
 
-func (d *disk) place(row int) (extent, local int) {
-	k, found := slices.BinarySearch(d.starts, row)
-	if !found {
-		k--
-	}
-	for k+1 < len(d.starts) && d.starts[k+1] == row { // arrays without rows
-		k++
-	}
-	return k, row - d.starts[k]
-}
-
+// block returns the number of the block of a row.
 func (d *disk) block(row int) int {
-	k, local := d.place(row)
-	return d.blocks[k] + local/d.rows
+	i, _ := slices.BinarySearchFunc(d.blocks, row+1, func(b block, row int) int { return cmp.Compare(b.first, row) })
+	return i - 1
 }
 
 // Unread is deferred by functions that read samples. It turns the panic of samples on disk that cannot be read any more into their
@@ -189,9 +187,10 @@ func Unread(err *error) {
 
 // acquire returns the bytes of a row, which the caller releases, and their type. A file that cannot be read any more panics with an
 // [*Error]: see [Unread].
-func (d *disk) acquire(row int) (held *heldBlock, b []byte, of arrayHeader) {
-	k, local := d.place(row)
-	h, number := d.held, d.blocks[k]+local/d.rows
+func (d *disk) acquire(row int) (held *heldBlock, b []byte, header arrayHeader) {
+	h, number := d.held, d.block(row)
+	of := d.blocks[number]
+	e := d.extents[of.extent]
 	h.mu.Lock()
 	held = h.all[number]
 	if held == nil {
@@ -206,12 +205,12 @@ func (d *disk) acquire(row int) (held *heldBlock, b []byte, of arrayHeader) {
 	held.users++
 	held.used = h.clock
 	h.mu.Unlock()
-	held.read.Do(func() { held.bytes, held.err = d.read(held.bytes, k, local/d.rows*d.rows) })
+	held.read.Do(func() { held.bytes, held.err = d.read(held.bytes, of) })
 	if held.err != nil {
-		panic(FileError("", d.extents[k].path, held.err))
+		panic(FileError("", e.path, held.err))
 	}
-	at := local % d.rows * d.size
-	return held, held.bytes[at : at+d.size], d.extents[k].arrayHeader
+	at := (row - of.first) * d.size
+	return held, held.bytes[at : at+d.size], e.arrayHeader
 }
 
 func (d *disk) release(held *heldBlock) {
@@ -239,17 +238,17 @@ func (h *heldBlocks) makeRoom() {
 	}
 }
 
-// read reads the block of an extent that begins with a row, into memory that may be nil.
-func (d *disk) read(b []byte, k, from int) ([]byte, error) {
-	e := d.extents[k]
-	if info, err := d.files[k].Stat(); err != nil || info.Size() != d.opened[k].Size() || !info.ModTime().Equal(d.opened[k].ModTime()) {
-		return nil, errors.Join(err, errors.New("has changed while it was read"))
+// read reads a block into memory that may be nil.
+func (d *disk) read(b []byte, of block) ([]byte, error) {
+	e, file, opened := d.extents[of.extent], d.files[of.extent], d.opened[of.extent]
+	if info, err := file.Stat(); err != nil || info.Size() != opened.Size() || !info.ModTime().Equal(opened.ModTime()) {
+		return nil, errors.Join(err, errChanged)
 	}
 	if b == nil {
 		b = make([]byte, d.rows*d.size)
 	}
-	b = b[:min(d.rows, e.dims[0]-from)*d.size]
-	_, err := d.files[k].ReadAt(b, e.at+int64(from)*int64(d.size))
+	b = b[:min(d.rows, e.dims[0]-of.from)*d.size]
+	_, err := file.ReadAt(b, e.at+int64(of.from)*int64(d.size))
 	return b[:len(b):cap(b)], err
 }
 

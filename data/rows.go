@@ -270,15 +270,15 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 	if about.Wide != nil && len(about.Wide) != len(values) {
 		return fmt.Errorf("got %d values in float64, want %d", len(about.Wide), len(values))
 	}
-	kind, err := FormatOf(path)
-	if err == nil {
-		err = about.isOf(len(values)/size, size)
-	}
-	if f := formatNamed(path); err == nil && f == nil && len(shape) > 1 {
+	if f := formatNamed(path); f == nil && len(shape) > 1 {
+		kind, err := FormatOf(path)
+		if err == nil {
+			err = about.isOf(len(values)/size, size)
+		}
+		if err != nil {
+			return err
+		}
 		return writePictures(path, kind, append([]int{len(values) / size}, shape...), values)
-	}
-	if err != nil {
-		return err
 	}
 	return WritePieces(path, name, shape, len(values)/size, func(do func([]float32) error) error { return do(values) }, about)
 }
@@ -287,6 +287,9 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 // time. It writes files of arrays or columns.
 func WritePieces(path, name string, shape []int, n int, pieces func(do func(values []float32) error) error, about Rows) error {
 	size, err := product(shape)
+	if err == nil {
+		_, err = FormatOf(path)
+	}
 	if err == nil {
 		err = about.isOf(n, size)
 	}

@@ -109,14 +109,14 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 		return Splits{}, &Error{Dataset: s.Name, Problem: "entries of samples that do not fit into memory cannot be hidden", Hint: "leave out hide and leave, or want a larger memory"}
 	}
 	splits, err := s.hiding(sel, seed).split(sel, seed)
-	if err == nil {
-		err = splits.scale(s)
-	}
-	if err == nil {
-		err = splits.draw(s, sel, seed)
-	}
-	if err != nil || sel.Labelled == 0 || sel.Labelled == 1 {
+	if err != nil {
 		return splits, err
+	}
+	if err := splits.finish(s.Scale, sel, seed); err != nil {
+		return splits, &Error{Dataset: s.Name, Err: err}
+	}
+	if sel.Labelled == 0 || sel.Labelled == 1 {
+		return splits, nil
 	}
 	if err := splits.hideLabels(sel.Labelled, seed); err != nil {
 		return splits, fmt.Errorf("data: %s: %w", s.Name, err)
@@ -124,23 +124,19 @@ func (s *Set) Split(sel Selection, seed uint64) (Splits, error) {
 	return splits, nil
 }
 
-func (s *Splits) scale(set *Set) (err error) {
-	if len(set.Scale) == 0 || s.Fit.Len() == 0 {
-		return nil
+// finish scales the samples, and adds the drawn columns of the model.
+func (s *Splits) finish(scale Scale, sel Selection, seed uint64) (err error) {
+	if len(scale) > 0 && s.Fit.Len() > 0 {
+		if s.Scaling, err = scale.Fit(s.Fit); err != nil {
+			return err
+		}
 	}
-	if s.Scaling, err = set.Scale.Fit(s.Fit); err != nil {
-		return &Error{Dataset: set.Name, Err: err}
-	}
-	if s.Scaling != nil {
-		s.Fit, s.Validation, s.Test = s.Fit.Scaled(s.Scaling), s.Validation.Scaled(s.Scaling), s.Test.Scaled(s.Scaling)
-	}
-	return nil
-}
-
-func (s *Splits) draw(set *Set, sel Selection, seed uint64) (err error) {
 	for _, images := range []**Images{&s.Fit, &s.Validation, &s.Test} {
+		if s.Scaling != nil {
+			*images = (*images).Scaled(s.Scaling)
+		}
 		if *images, err = sel.drawn(*images, seed); err != nil {
-			return &Error{Dataset: set.Name, Err: err}
+			return err
 		}
 	}
 	return nil

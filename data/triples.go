@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -27,7 +28,7 @@ type Matrix struct {
 	// Each calls do for every entry, in the order of the file.
 	Each func(ctx context.Context, do eachEntry) error
 
-	rows, columns *named // their names; nil for numbers
+	rows, columns *axis // with names; nil if they have numbers
 	warnings      []string
 }
 
@@ -54,8 +55,9 @@ func (m *Matrix) dims(r reading) ([]int, error) {
 // counted returns the numbers of entries of all rows and columns. Names are sorted afterwards: as numbers if all are whole numbers, else
 // as texts.
 func (m *Matrix) counted(ctx context.Context) (rows, columns *axis, entries int, err error) {
-	rows, columns = newAxis(m.Rows), newAxis(m.Columns)
-	rows.named, columns.named = m.rows != nil, m.rows != nil
+	if rows, columns = m.rows, m.columns; rows == nil {
+		rows, columns = newAxis(m.Rows), newAxis(m.Columns)
+	}
 	err = m.Each(ctx, func(_, i, j int, _ float32) error {
 		entries++
 		return cmp.Or(rows.count(i, "row"), columns.count(j, "column"))
@@ -64,7 +66,8 @@ func (m *Matrix) counted(ctx context.Context) (rows, columns *axis, entries int,
 		err = errors.New("has no entries: want a line for each of them after the first one")
 	}
 	if err == nil && m.rows != nil {
-		rows.texts, columns.texts = m.rows.sort(rows), m.columns.sort(columns)
+		rows.sort()
+		columns.sort()
 	}
 	return rows, columns, entries, err
 }
@@ -78,9 +81,7 @@ func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error)
 	if err != nil {
 		return t, err
 	}
-	e, err := collect(rows, columns, func(add func(i, j int, v float32) error) error {
-		return m.Each(ctx, func(_, i, j int, v float32) error { return add(i, j, v) })
-	})
+	e, err := m.collect(ctx, rows, columns)
 	if err != nil {
 		return t, err
 	}
@@ -141,11 +142,11 @@ const (
 const mostRows = math.MaxInt32
 
 type axis struct {
-	counts []int32 // number of entries of each row or column
-	index  []int32 // index of each row or column without the omitted ones; nil if none is omitted
-	named  bool
-	texts  []string // names, if the file has them
-	n      int
+	n      int              // their number, without the omitted ones
+	counts []int32          // number of entries of each row or column
+	index  []int32          // index of each row or column without the omitted ones; nil if none is omitted
+	byName map[string]int32 // their numbers by name; nil if they have no names
+	texts  []string         // the names in order, once all are known
 }
 
 func newAxis(n int) *axis { return &axis{counts: make([]int32, n), n: n} }
@@ -153,7 +154,7 @@ func newAxis(n int) *axis { return &axis{counts: make([]int32, n), n: n} }
 // count counts an entry of a row or column, which a named one may be the first time.
 func (a *axis) count(i int, what string) error {
 	switch n := len(a.counts); {
-	case i == n && a.named && i < mostRows:
+	case i == n && a.byName != nil && i < mostRows:
 		a.counts, a.n = append(a.counts, 0), i+1
 	case i < 0 || i >= n:
 		return fmt.Errorf("%s %d: want one of %d", what, i, n)
@@ -218,7 +219,7 @@ func (a *axis) names() []string {
 }
 
 // collect returns the entries by row. The entries of a row are in the order of the file.
-func collect(rows, columns *axis, each func(add func(i, j int, v float32) error) error) (*Entries, error) {
+func (m *Matrix) collect(ctx context.Context, rows, columns *axis) (*Entries, error) {
 	e := &Entries{starts: make([]int, rows.n+1)}
 	for i, c := range rows.counts[:rows.n] {
 		e.starts[i+1] = e.starts[i] + int(c)
@@ -226,7 +227,7 @@ func collect(rows, columns *axis, each func(add func(i, j int, v float32) error)
 	total := e.starts[rows.n]
 	e.columns, e.values = make([]int32, total), make([]float32, total)
 	next := slices.Clone(e.starts[:rows.n])
-	err := each(func(i, j int, v float32) error {
+	err := m.Each(ctx, func(_, i, j int, v float32) error {
 		r := rows.at(i)
 		at := next[r]
 		if at == e.starts[r+1] {
@@ -244,18 +245,18 @@ func collect(rows, columns *axis, each func(add func(i, j int, v float32) error)
 
 // openTriples opens a .csv file with a line for each entry. Rows and columns may have any names.
 func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
-	m := &Matrix{rows: &named{index: map[string]int32{}}, columns: &named{index: map[string]int32{}}}
+	m := &Matrix{rows: &axis{byName: map[string]int32{}}, columns: &axis{byName: map[string]int32{}}}
 	m.Each = func(ctx context.Context, do eachEntry) error {
 		return eachLine(ctx, path, []string{keys.Row, keys.Column, keys.Value}, 3, func(line int, cells []string) error {
 			v, err := entryValue(line, cells[2])
 			if err != nil {
 				return err
 			}
-			i, err := m.rows.at(cells[0])
+			i, err := m.rows.called(cells[0])
 			if err != nil {
 				return err
 			}
-			j, err := m.columns.at(cells[1])
+			j, err := m.columns.called(cells[1])
 			if err != nil {
 				return err
 			}
@@ -269,48 +270,39 @@ func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
 	return Opened{Matrix: m}, nil
 }
 
-type named struct {
-	index  map[string]int32
-	sorted bool // all names are known
-}
-
-// at returns the index of a name, a new one for a new name.
-func (n *named) at(name string) (int, error) {
-	i, ok := n.index[name]
+// called returns the number of a name, a new one for a new name.
+func (a *axis) called(name string) (int, error) {
+	i, ok := a.byName[name]
 	switch {
-	case !ok && n.sorted:
+	case !ok && a.texts != nil:
 		return 0, errChanged
 	case !ok:
-		i = int32(len(n.index))
-		n.index[strings.Clone(name)] = i // the name is part of a line
+		i = int32(len(a.byName))
+		a.byName[strings.Clone(name)] = i // the name is part of a line
 	}
 	return int(i), nil
 }
 
-// sort gives the names indices in their order: as numbers if all are whole numbers, else as texts. It reorders the numbers of entries.
-func (n *named) sort(a *axis) []string {
-	names := make([]string, 0, len(n.index))
-	numbers := true
-	for name := range n.index {
-		names = append(names, name)
-		v, err := strconv.ParseInt(name, 10, 64)
-		numbers = numbers && err == nil && strconv.FormatInt(v, 10) == name
+// sort numbers the names in their order: as numbers if all are whole numbers, else as texts.
+func (a *axis) sort() {
+	names := slices.Collect(maps.Keys(a.byName))
+	number := func(name string) int64 {
+		v, _ := strconv.ParseInt(name, 10, 64)
+		return v
 	}
-	slices.SortFunc(names, func(a, b string) int {
-		if !numbers {
-			return cmp.Compare(a, b)
+	numbers := !slices.ContainsFunc(names, func(name string) bool { return strconv.FormatInt(number(name), 10) != name })
+	slices.SortFunc(names, func(x, y string) int {
+		if numbers {
+			return cmp.Compare(number(x), number(y))
 		}
-		x, _ := strconv.ParseInt(a, 10, 64)
-		y, _ := strconv.ParseInt(b, 10, 64)
 		return cmp.Compare(x, y)
 	})
 	counts := make([]int32, len(names))
 	for i, name := range names {
-		counts[i] = a.counts[n.index[name]]
-		n.index[name] = int32(i)
+		counts[i] = a.counts[a.byName[name]]
+		a.byName[name] = int32(i)
 	}
-	a.counts, n.sorted = counts, true
-	return names
+	a.counts, a.texts = counts, names
 }
 
 func entryValue(line int, cell string) (float32, error) {
