@@ -215,7 +215,7 @@ func (f *Files) DescribeColumns(Dirs) (list []Column) {
 		switch {
 		case err != nil:
 		case o.csv != nil:
-			c, _ = o.csv.describeColumn(name, r)
+			c = o.csv.describeColumn(name, r)
 		default:
 			if p, _ := o.part(ctx, r.Columns.one(name), nil); p != nil && len(p.dims) > 0 {
 				c.Type, c.Shape = typeOf(p.kind), p.dims[1:]
@@ -265,7 +265,7 @@ func (f *Files) ValueNames(ctx context.Context) (names []string, file File, err 
 	}
 	r := f.reading()
 	err = r.cells(ctx, func(o Opened, c csvColumns) error {
-		names = o.csv.valueNames(c)
+		names = o.csv.names(c.values)
 		file, err = o.checksum(ctx)
 		return err
 	})

@@ -391,8 +391,9 @@ func (f *csvFile) inOrder(columns []int, names []string) (ordered []int, others 
 	return ordered, others
 }
 
-func (f *csvFile) valueNames(c csvColumns) (names []string) {
-	for _, i := range c.values {
+// names returns the names of columns.
+func (f *csvFile) names(columns []int) (names []string) {
+	for _, i := range columns {
 		names = append(names, f.header[i])
 	}
 	return names
@@ -435,7 +436,7 @@ func nameList(names []string) string {
 
 // describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
 func (f *csvFile) describe(c csvColumns) string {
-	names := f.valueNames(c)
+	names := f.names(c.values)
 	if n := len(names); n > 6 {
 		names = []string{names[0], names[1], names[2], "...", names[n-1]}
 	}
@@ -459,7 +460,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	if err != nil {
 		return t, err
 	}
-	further := newCSVColumns(c, r)
+	further := f.collectors(c, r)
 	for _, one := range further {
 		if len(one.at) == 0 {
 			return t, fmt.Errorf("column %q: has none of %q, want %s", one.name, r.Columns[one.name], nameList(f.header))
@@ -504,12 +505,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		if c.names >= 0 {
 			t.names = append(t.names, strings.Clone(cells[c.names]))
 		}
-		for _, one := range further {
-			if err := one.add(f.header, cells, line); err != nil {
-				return err
-			}
-		}
-		return nil
+		return addRow(further, f.header, rows, cells)
 	})
 	if err != nil {
 		return t, err
@@ -532,7 +528,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		return t, errors.New("has no line after the first one")
 	}
 	t.values.dims = []int{t.lines.n, len(c.values)}
-	t.columns = f.valueNames(c)
+	t.columns = f.names(c.values)
 	t.ignored = c.ignored
 	t.countLabels()
 	return t, nil

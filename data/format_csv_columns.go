@@ -17,33 +17,27 @@ type csvValues struct {
 	number  bool     // all cells so far are numbers
 	bad     string   // first cell that is not a number
 	allows  bool     // empty cells are missing entries instead of errors
-	spans   *spans
 	decimal string
 	holes   bool     // some entries are missing
 	in      []string // names of the columns of the file
 }
 
-// newCSVColumns returns the collectors for the requested further columns.
-func newCSVColumns(c csvColumns, r reading) (list []*csvValues) {
+// collectors returns the collectors for the requested further columns.
+func (f *csvFile) collectors(c csvColumns, r reading) (list []*csvValues) {
 	for _, one := range c.further {
 		i := slices.IndexFunc(r.known, func(c Column) bool { return c.Name == one.name })
 		if r.optional && i >= 0 && len(one.at) != r.known[i].Size() {
 			continue
 		}
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != "", spans: newSpans(len(one.at)), decimal: r.Decimal})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != "", decimal: r.Decimal, in: f.names(one.at)})
 		}
 	}
 	return list
 }
 
 func (c *csvValues) add(header, cells []string, line int) error {
-	if c.in == nil {
-		for _, i := range c.at {
-			c.in = append(c.in, strings.Clone(header[i]))
-		}
-	}
-	for k, i := range c.at {
+	for _, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
 		v, absent, ok := cellNumber(cell, c.decimal)
 		if absent && c.allows {
@@ -57,10 +51,8 @@ func (c *csvValues) add(header, cells []string, line int) error {
 		if absent {
 			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; %s, remove these rows, or fill the cells in", line, header[i], c.name, missingHint)
 		}
-		if ok = ok && !(len(c.at) == 1 && isBool(cell)); ok { // texts of two classes
-			c.spans.add(k, v)
-		}
-		if !ok || c.spans.over != 0 {
+		classes := len(c.at) == 1 && isBool(cell) // two of them, as texts
+		if !ok || classes || math.IsInf(float64(float32(v)), 0) {
 			if c.number {
 				c.bad = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
 			}
@@ -134,32 +126,32 @@ func (c *csvValues) classes(names []string) (*Values, error) {
 }
 
 // describeColumn reads one further column to determine its type.
-func (f *csvFile) describeColumn(name string, r reading) (Column, error) {
+func (f *csvFile) describeColumn(name string, r reading) Column {
 	r.need = []string{name}
-	unknown := Column{Name: name}
+	unknown := Column{Name: name} // with an error that Load reports
 	c, err := f.columns(r)
 	if err != nil {
-		return unknown, err
+		return unknown
 	}
-	list := newCSVColumns(c, r)
-	_, err = f.eachRow(func(rows RowReader, cells []string) error {
-		line, _ := rows.FieldPos(0)
-		for _, one := range list {
-			if err := one.add(f.header, cells, line); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-	if err != nil { // which Load reports
-		return unknown, err
-	}
-	if len(list) == 0 {
-		return unknown, nil
+	list := f.collectors(c, r)
+	_, err = f.eachRow(func(rows RowReader, cells []string) error { return addRow(list, f.header, rows, cells) })
+	if err != nil || len(list) == 0 {
+		return unknown
 	}
 	v, err := list[0].finish(nil)
 	if err != nil {
-		return unknown, err
+		return unknown
 	}
-	return v.Column, nil
+	return v.Column
+}
+
+// addRow adds the cells of a row to further columns.
+func addRow(list []*csvValues, header []string, rows RowReader, cells []string) error {
+	line, _ := rows.FieldPos(0)
+	for _, one := range list {
+		if err := one.add(header, cells, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }
