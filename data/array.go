@@ -127,7 +127,11 @@ func (h arrayHeader) read(r io.Reader, whole bool) (array, error) {
 		return array{}, err
 	}
 	if typeOf(h.kind) != Float32 {
-		b, err := readAll(r, want)
+		room := want
+		if !whole {
+			room = min(want, countFrom)
+		}
+		b, err := readAll(r, want, room)
 		if err != nil {
 			return array{}, err
 		}

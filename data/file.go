@@ -119,15 +119,15 @@ func readFile(ctx context.Context, path string, most int64) (b []byte, file File
 		return nil, file, err
 	}
 	defer s.Close()
-	if b, err = readAll(s, most+1); err == nil && int64(len(b)) <= most {
+	if b, err = readAll(s, most+1, most); err == nil && int64(len(b)) <= most {
 		file, err = s.file()
 	}
 	return b, file, err
 }
 
-// readAll returns at most most bytes.
-func readAll(r io.Reader, most int64) ([]byte, error) {
-	b := bytes.NewBuffer(make([]byte, 0, min(most, countFrom)+bytes.MinRead))
+// readAll returns at most most bytes. It begins with memory for a number of them.
+func readAll(r io.Reader, most, room int64) ([]byte, error) {
+	b := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead))
 	_, err := b.ReadFrom(io.LimitReader(r, most))
 	return b.Bytes(), err
 }

@@ -587,9 +587,6 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	for i, name := range t.columns {
 		s := t.statistics(i)
 		all[i] = s
-		if s.deviation == 0 && s.count > 0 && !slices.Contains(r.Columns[ImagesColumn], name) {
-			constant = append(constant, name)
-		}
 		if s.deviation > 0 && (least < 0 || s.deviation < all[least].deviation) {
 			least = i
 		}
@@ -598,6 +595,9 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		}
 		if slices.Contains(r.Columns[ImagesColumn], name) {
 			continue
+		}
+		if s.deviation == 0 && s.count > 0 {
+			constant = append(constant, name)
 		}
 		is := func(names []string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) }
 		what, key := "", "names"
