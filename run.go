@@ -72,10 +72,8 @@ var (
 	ErrNoSampler  = metrics.ErrNoSampler // no images can be drawn from the model
 )
 
-// errNoContext is the error for a nil context.
 var errNoContext = errors.New("tessera: no context: give context.Background()")
 
-// newRun returns the run of a trained model, nil for none.
 func (o Options) newRun(c *Coder, t *train.Trained, path string) *Run {
 	r := &Run{Coder: c, Path: path, images: o.Images, dirs: data.SearchDirs(o.Data)}
 	if t != nil {

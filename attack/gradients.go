@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 )
 
@@ -79,7 +80,7 @@ func (p *PGD) StartsAtRandom() bool { return p.RandomStart }
 // one with the larger value is worse. The first start attacks every image, further starts attack the images that are still classified
 // correctly. With early an image is left at its first misclassification.
 func (t *Task) climb(x []float32, a Iterative, restarts int, early bool) error {
-	found, active := newOutcomes(t.Samples), indices(t.Samples)
+	found, active := newOutcomes(t.Samples), lists.Range(0, t.Samples)
 	for start := range restarts + 1 {
 		moving, clean := t.gathered(t.Clean, active), t.gathered(t.Clean, active)
 		if start > 0 || a.StartsAtRandom() {
@@ -193,5 +194,5 @@ func Gradients(model WhiteBox, images []float32, labels []int) ([]float32, error
 	if err != nil {
 		return nil, err
 	}
-	return t.Gradient(images, indices(t.Samples))
+	return t.Gradient(images, lists.Range(0, t.Samples))
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -174,7 +175,7 @@ func (t *Trial) judged(ctx context.Context, judge *Task, source Classifier) (r T
 
 // risk returns the accuracy and the mean cross entropy, in nats, of the model on the images x.
 func (t *Task) risk(x []float32) (a Accuracy, risk float64, err error) {
-	o, err := t.Outcomes(x, indices(t.Samples))
+	o, err := t.Outcomes(x, lists.Range(0, t.Samples))
 	if err != nil {
 		return a, 0, err
 	}

@@ -8,6 +8,7 @@ import (
 	"math"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 )
 
@@ -90,7 +91,7 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // reconstructed returns the codes of x, and the mean squared error of its outputs from the clean images.
 func (t *Task) reconstructed(target Target, x []float32) (codes []float32, mse float64, err error) {
-	err = t.batches(x, indices(t.Samples), func(x []float32, of []int, _, n int) error {
+	err = t.batches(x, lists.Range(0, t.Samples), func(x []float32, of []int, _, n int) error {
 		h, err := target.Encode(x)
 		if err != nil {
 			return err

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
@@ -233,7 +234,7 @@ func (t *Task) worse(a Outcomes, k int, b Outcomes, i int) bool {
 // EachRight calls f for every sample that is classified correctly without an attack, with its index, its row of x, and its random numbers. f
 // returns the number of queries after which the sample was misclassified, or -1.
 func (t *Task) EachRight(x []float32, f func(i int, x []float32, r *rand.Rand) (spent int, err error)) error {
-	clean, err := t.Outcomes(t.Clean, indices(t.Samples))
+	clean, err := t.Outcomes(t.Clean, lists.Range(0, t.Samples))
 	if err != nil {
 		return err
 	}
@@ -247,15 +248,6 @@ func (t *Task) EachRight(x []float32, f func(i int, x []float32, r *rand.Rand) (
 		}
 	}
 	return nil
-}
-
-// indices returns 0, ..., n-1.
-func indices(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
 }
 
 // head is a classifier under attack.

@@ -109,7 +109,6 @@ func (f *factors) loadSparse() error {
 	return nil
 }
 
-// mean returns the mean of X.
 func (f *factors) mean() float64 {
 	switch {
 	case f.sparse != nil && f.raises:
@@ -326,7 +325,6 @@ func scaleRows(a []float32, n int, b []float32, m, k int, size func(row []float3
 	})
 }
 
-// rowNorm returns the L2 norm of a row.
 func rowNorm(row []float32) float32 { return float32(vectors.Norm(row)) }
 
 // atomsGram writes W W' into f.gram.

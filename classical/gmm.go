@@ -82,7 +82,6 @@ func (s *GMM) New(shape []int, seed uint64) (Model, error) {
 	})
 }
 
-// newMixture returns an unfitted mixture.
 func newMixture(s Method, shape []int, seed uint64, init string, tolerance float64, of func(b Base) family) (Model, error) {
 	return NewModel(s, shape, seed, func(b Base) Algorithm {
 		h := &mixture{family: of(b), components: b.units, seed: b.Random("mixture").Uint64(), init: init, weights: make([]float64, b.units)}

@@ -143,11 +143,7 @@ type observations interface {
 }
 
 func (m *matrixFactorisation) Start(images Images) error {
-	x, err := observed(images)
-	if err != nil {
-		return err
-	}
-	m.x, m.n = x, images.Len()
+	m.x, m.n = observed(images), images.Len()
 	before := m.digest
 	if err := m.examine(); err != nil {
 		return err
@@ -156,11 +152,12 @@ func (m *matrixFactorisation) Start(images Images) error {
 		if before != m.digest || m.Rows() != m.n {
 			return ErrOtherImages
 		}
-		err = m.fillRows()
+		err := m.fillRows()
 		m.collect()
 		return err
 	}
-	if err := m.solvable(); err != nil {
+	err := m.solvable()
+	if err != nil {
 		return err
 	}
 	m.start()
@@ -547,12 +544,12 @@ func (m *matrixFactorisation) Keep(k *Kept) {
 }
 
 // observed returns the observed entries of images. The entries of a sparse matrix are not copied.
-func observed(images Images) (observations, error) {
+func observed(images Images) observations {
 	if s, ok := images.(interface {
 		observations
 		Sparse() bool
 	}); ok && s.Sparse() && sparseOf(images) == nil {
-		return s, nil
+		return s
 	}
 	mask, _ := images.(interface {
 		Holed() bool
@@ -574,7 +571,7 @@ func observed(images Images) (observations, error) {
 		}
 		g.starts[i+1] = len(g.columns)
 	}
-	return g, nil
+	return g
 }
 
 // gathered contains the observed entries of images other than a sparse matrix.

@@ -9,6 +9,7 @@ import (
 
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
@@ -412,10 +413,7 @@ func (p *panels) each(x observations, do func(j int, rows []int32, values []floa
 				base := p.starts[from]
 				size := p.starts[to] - base
 				t.rows, t.values = slices.Grow(t.rows[:0], size)[:size], slices.Grow(t.values[:0], size)[:size]
-				at := make([]int, to-from)
-				for j := range at {
-					at[j] = p.starts[from+j] - base
-				}
+				at := lists.Of(to-from, func(j int) int { return p.starts[from+j] - base })
 				for i := range t.next {
 					columns, v := x.Entries(i)
 					e := t.next[i]

@@ -100,7 +100,6 @@ const (
 	targetName    = "target"     // tensor of B, k x pixels
 )
 
-// newOnline returns an unfitted model.
 func newOnline(s Method, shape []int, seed uint64, batch int, forget float64, method onlineMethod) (Model, error) {
 	return NewModel(s, shape, seed, func(b Base) Algorithm {
 		return &online{factors: factors{Base: b}, passes: passes{batch: batch}, forget: forget, method: method}

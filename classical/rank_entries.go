@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -40,11 +41,7 @@ func CrossValidateEntries(ctx context.Context, method Method, images Images, com
 	case folds < 2:
 		return nil, fmt.Errorf("folds: got %d, want at least 2", folds)
 	}
-	x, err := observed(holed(images))
-	if err != nil {
-		return nil, err
-	}
-	d := dealt{x: x, folds: folds, seed: seed, pixels: images.Pixels()}
+	d := dealt{x: observed(holed(images)), folds: folds, seed: seed, pixels: images.Pixels()}
 	var results []RankEntries
 	done := 0
 	for _, k := range components {
@@ -79,14 +76,9 @@ type dealt struct {
 	pixels int
 }
 
-// folded returns the fold of each entry of a row.
 func (d dealt) folded(row, n int) []int {
 	r := random.Stream(d.seed, "rank/entries", uint64(row))
-	fold := make([]int, n)
-	for i := range fold {
-		fold[i] = r.IntN(d.folds)
-	}
-	return fold
+	return lists.Of(n, func(i int) int { return r.IntN(d.folds) })
 }
 
 // without returns the entries of all folds except one.

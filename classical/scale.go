@@ -52,7 +52,6 @@ func (u *unit) set(mean, most float64) {
 	}
 }
 
-// scaled reports whether samples are scaled.
 func (u *unit) scaled() bool { return u.size != 0 }
 
 // power returns 2^s.

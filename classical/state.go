@@ -24,10 +24,8 @@ func (k *Kept) Fail(err error) {
 	}
 }
 
-// failed reports whether the restore has failed.
 func (k *Kept) failed() bool { return len(k.errs) > 0 }
 
-// has reports whether the state contains a tensor.
 func (k *Kept) has(name string) bool {
 	_, ok := k.state.Tensors[name]
 	return ok

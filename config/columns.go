@@ -10,6 +10,7 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -53,13 +54,8 @@ func (m *Model) mask() {
 
 // Columns describes the columns of the data set that the model reads, other than images and labels. Columns that are
 // not known to exist are left out.
-func (m *Model) Columns() (list []data.Column) {
-	for _, c := range m.columns {
-		if slices.Contains(m.Dataset.reads, c.Name) {
-			list = append(list, c)
-		}
-	}
-	return list
+func (m *Model) Columns() []data.Column {
+	return lists.Only(m.columns, func(c data.Column) bool { return slices.Contains(m.Dataset.reads, c.Name) })
 }
 
 // know sets the columns of the data set. For the declaration of a run it sets only their names, because the files may

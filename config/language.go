@@ -17,6 +17,7 @@ import (
 	"tessera/data/augment"
 	"tessera/data/text"
 	"tessera/hooks"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -69,11 +70,7 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 
 // Vocabularies returns the names that [Describe] accepts: "layers", "losses", ...
 func Vocabularies() []string {
-	var titles []string
-	for _, v := range language.Vocabularies {
-		titles = append(titles, v.Title)
-	}
-	return titles
+	return lists.Map(language.Vocabularies, func(v *table.Vocabulary) string { return v.Title })
 }
 
 // Describe lists the parts of one vocabulary with their keys and defaults, sorted by name. ok is false if there is no

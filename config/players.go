@@ -125,7 +125,6 @@ func (w *walk) players() {
 // playerPart returns the location of a player in the declaration.
 func playerPart(name string) string { return "player." + table.KeyText(name) }
 
-// player checks one player.
 func (w *walk) player(name string, p Player) bool {
 	m, part, before := w.model, playerPart(name), len(w.found)
 	if m.origin.Doubt(part) != nil {

@@ -243,7 +243,6 @@ func (l Layer) readings() []layers.Reading {
 	return layers.Readings(l.Layer)
 }
 
-// placed reports whether a value is placed.
 func (w *walk) placed(name string) bool {
 	if _, ok := w.layout.Column(name); ok {
 		return true
@@ -566,7 +565,6 @@ func (m *Model) rangeOf(name string, images layers.Interval) (r layers.Interval,
 	return found.Interval, found.known, found.last
 }
 
-// valueRange is the range of a value.
 type valueRange struct {
 	layers.Interval
 	known bool

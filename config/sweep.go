@@ -280,7 +280,6 @@ func (s Set) sets(key string) bool {
 	return s.key() == key || s.passes > 0 && (key == epochsKey || key == iterationsKey)
 }
 
-// key returns the key that s changes.
 func (s Set) key() string { return strings.Join(s.Path(), ".") }
 
 // String returns the change as a flag: "--set loss.1.weight=0.01", "--epochs 5".
@@ -443,7 +442,6 @@ func (p *sweepPlan) concern(sets []Set) map[string][]Set {
 	return all
 }
 
-// column is one swept key with its values.
 type column struct {
 	key    string   // "loss.1.weight"
 	names  []string // names on the path of the key

@@ -10,6 +10,7 @@ import (
 	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/panics"
 	"tessera/internal/volume"
@@ -502,10 +503,7 @@ func product(shape []int) int {
 
 // shapeText returns a shape as "28x28 = 784", and a vector as "784".
 func shapeText(shape []int) string {
-	texts := make([]string, len(shape))
-	for i, d := range shape {
-		texts[i] = fmt.Sprint(d)
-	}
+	texts := lists.Map(shape, func(d int) string { return fmt.Sprint(d) })
 	text := strings.Join(texts, "x")
 	if len(shape) > 1 {
 		text += fmt.Sprintf(" = %d", product(shape))

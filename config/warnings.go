@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"tessera/hooks"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -315,11 +316,7 @@ func (m *Model) uselessTopKs() (list []string) {
 
 // plain returns the layers without their declarations.
 func plain(list []Layer) []layers.Layer {
-	all := make([]layers.Layer, len(list))
-	for i, l := range list {
-		all[i] = l.Layer
-	}
-	return all
+	return lists.Map(list, func(l Layer) layers.Layer { return l.Layer })
 }
 
 // hasLayer reports whether the model contains such a layer, also inside of a block.

@@ -14,6 +14,7 @@ import (
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/losses"
@@ -71,7 +72,6 @@ func (c *Coder) PostHoc(head string) posthoc.Head { return c.postHoc[head] }
 // ErrNoModel is returned by the methods of a coder without a model or without a back end.
 var ErrNoModel = errors.New("graph: the coder has no model or no back end")
 
-// compiledBatch is a program for one batch size.
 type compiledBatch struct {
 	size   int
 	of     *Program
@@ -123,11 +123,8 @@ func (c *Coder) Values() []string {
 	return c.model.Layout.Values()
 }
 
-func (c *Coder) ClassHeads() (names []string) {
-	for _, h := range c.model.Spec.ClassHeads() {
-		names = append(names, h.Value)
-	}
-	return names
+func (c *Coder) ClassHeads() []string {
+	return lists.Map(c.model.Spec.ClassHeads(), func(h config.ClassHead) string { return h.Value })
 }
 
 func (c *Coder) ClassColumn(head string) string {
@@ -369,7 +366,6 @@ func (c *Coder) rows(want Request, given map[string][]float32) (n int, err error
 	return n, nil
 }
 
-// program returns the compiled program for a batch size.
 func (c *Coder) program(want Request) (none compiledBatch, err error) {
 	if err := c.lacks(); err != nil {
 		return none, err

@@ -293,7 +293,6 @@ func (b *builder) inputGradient(terms []int) error {
 	return b.tap(InputGradient, grads[0])
 }
 
-// ancestors returns all nodes from which n is computed.
 func ancestors(n *gorgonia.Node) map[*gorgonia.Node]bool {
 	seen := map[*gorgonia.Node]bool{}
 	stack := []*gorgonia.Node{n}

@@ -5,6 +5,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 )
 
@@ -152,10 +153,7 @@ func (h *separating) known() []float32 {
 	if !images.Holed() {
 		return nil
 	}
-	first := make([]int, h.sample)
-	for i := range first {
-		first[i] = i
-	}
+	first := lists.Range(0, h.sample)
 	return images.Subset(first).All()[data.ObservedColumn]
 }
 

@@ -17,7 +17,6 @@ type together struct {
 	products []float64 // by pair of units: the sum of the products of their activations
 }
 
-// add adds the code of an image.
 func (c *together) add(code []float32) {
 	c.images++
 	var active []int

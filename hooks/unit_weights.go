@@ -10,6 +10,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/lists"
 )
 
 // unitWeights are the weights of the units of a one-layer encoder, and of the first decoder layer if it is a dense layer from the
@@ -229,14 +230,10 @@ func (u *unitWeights) subtract(unit int, v []float32) {
 	u.set(weight, unit, func(i int) float32 { return rest[i] })
 }
 
-// pixels returns the pixels of the first images.
 func (u *unitWeights) pixels(count int) []float32 {
 	images := u.training.Images()
 	pixels := make([]float32, count*images.Pixels())
-	first := make([]int, count)
-	for i := range first {
-		first[i] = i
-	}
+	first := lists.Range(0, count)
 	images.Batch(pixels, first)
 	return pixels
 }
@@ -247,10 +244,7 @@ func (u *unitWeights) run(of Value, program Program, count int, f func(pixels, v
 	width := images.Pixels()
 	pixels := make([]float32, min(count, reviveBatch)*width)
 	for from := 0; from < count; from += reviveBatch {
-		indices := make([]int, min(reviveBatch, count-from))
-		for i := range indices {
-			indices[i] = from + i
-		}
+		indices := lists.Range(from, min(from+reviveBatch, count))
 		x := pixels[:len(indices)*width]
 		images.Batch(x, indices)
 		values, err := program.Run(x, nil)

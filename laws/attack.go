@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"tessera/attack"
+	"tessera/internal/lists"
 )
 
 // Attack contains the laws of attacks, tested on a linear classifier of three classes, in both norms and by both objectives. Some samples
@@ -181,10 +182,7 @@ func (t attackTrial) worsens() error {
 	if err != nil {
 		return err
 	}
-	of := make([]int, len(t.labels))
-	for i := range of {
-		of[i] = i
-	}
+	of := lists.Range(0, len(t.labels))
 	clean, err := task.Outcomes(t.images, of)
 	if err != nil {
 		return err

@@ -27,7 +27,6 @@ var Augmentation = inTrials(eachPicture, []law[augmentTrial]{
 // draws is the number of draws per image.
 const draws = 20
 
-// augmentTrial is an augmentation with one image and one draw.
 type augmentTrial struct {
 	writing[augment.Augmentation]
 	augment.Augmentation                           // the same augmentation in all trials
@@ -84,7 +83,6 @@ func eachPicture(fresh func() augment.Augmentation, try func(t augmentTrial)) er
 	return nil
 }
 
-// stream returns the random stream of the draw.
 func (t augmentTrial) stream() *rand.Rand { return rand.New(rand.NewPCG(uint64(t.draw), 784)) }
 
 func (t augmentTrial) everyShape() error {

@@ -97,7 +97,6 @@ func (t baselineTrial) model() (classical.Model, error) {
 	return m, nil
 }
 
-// samples returns a copy of the samples.
 func (t baselineTrial) samples() classical.Matrix {
 	m, _ := classical.NewMatrix(slices.Clone(t.values), baselinePixels) // whole samples
 	return m
@@ -105,7 +104,6 @@ func (t baselineTrial) samples() classical.Matrix {
 
 func (t baselineTrial) most() int { return t.declared.MostIterations(t.holed) }
 
-// fit fits a new model.
 func (t baselineTrial) fit(ctx context.Context) (*fitted, error) {
 	m, err := t.model()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
@@ -90,11 +91,7 @@ func (t tensors) finite() error {
 }
 
 func converted[T, U ir.Float](values []U) []T {
-	list := make([]T, len(values))
-	for i, v := range values {
-		list[i] = T(v)
-	}
-	return list
+	return lists.Map(values, func(v U) T { return T(v) })
 }
 
 // rig is an expression with its derivatives on a back end, in one precision. A run gets all inputs, including parameters and

@@ -18,6 +18,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
@@ -42,7 +43,6 @@ var Hook = inTrials(eachHookTrial, []law[hookTrial]{
 // hookSteps is the number of steps of a trial.
 const hookSteps = 9
 
-// hookTrial is the training of a model with a hook.
 type hookTrial struct {
 	fresh func() hooks.Hook
 	name  string
@@ -60,10 +60,7 @@ type hookRun struct {
 }
 
 func eachHookTrial(fresh func() hooks.Hook, try func(t hookTrial)) error {
-	classes := make([]int32, 24)
-	for i := range classes {
-		classes[i] = int32(i % 3)
-	}
+	classes := lists.Of(24, func(i int) int32 { return int32(i % 3) })
 	images, err := data.FromColumns(data.FloatColumn("images", []int{6}, uniform32(24*6)), data.WholeColumn("labels", nil, classes),
 		data.WholeColumn("group", nil, classes))
 	if err != nil {

@@ -109,7 +109,6 @@ func (k Kit[T]) and(other Kit[T]) Kit[T] {
 	}}
 }
 
-// errPanics is the error for a part that panics.
 var errPanics = errors.New("panics")
 
 // guarded calls f; a panic becomes an error.

@@ -14,6 +14,7 @@ import (
 	"tessera/attack"
 	"tessera/data"
 	"tessera/internal/boltzmann"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/metrics"
 )
@@ -534,7 +535,6 @@ func sumOfParts(m *measured) {
 	}
 }
 
-// images returns the number of images of the sample.
 func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shape) }
 
 // gives reports whether the model provides the inputs that a metric reads.
@@ -615,13 +615,7 @@ func (m *measured) Values() []string {
 }
 
 func (m *measured) ClassHeads() []string {
-	var names []string
-	for _, name := range []string{"class", "other"} {
-		if m.heads[name] != nil {
-			names = append(names, name)
-		}
-	}
-	return names
+	return lists.Only([]string{"class", "other"}, func(name string) bool { return m.heads[name] != nil })
 }
 
 func (m *measured) Draw(_ context.Context, n int, seed uint64) ([]float32, error) {

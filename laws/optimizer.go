@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/optim"
@@ -120,11 +121,7 @@ func newTraining(u updates, w []float32) *training {
 
 // newState returns a state: vectors of zeros of the given lengths.
 func newState(lengths []int) [][]float32 {
-	state := make([][]float32, len(lengths))
-	for i, n := range lengths {
-		state[i] = make([]float32, n)
-	}
-	return state
+	return lists.Map(lengths, func(n int) []float32 { return make([]float32, n) })
 }
 
 // step updates the parameter with gradient g.

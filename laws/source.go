@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"tessera/data"
+	"tessera/internal/lists"
 )
 
 // Source contains the laws of data sets. The files of the source must exist: for a downloaded data set, in $TESSERA_DATA or in
@@ -170,11 +171,8 @@ func (t sourceTrial) onlyNeeded() error {
 	return nil
 }
 
-func inOnes(names []string) (lists [][]string) {
-	for _, name := range names {
-		lists = append(lists, []string{name})
-	}
-	return lists
+func inOnes(names []string) [][]string {
+	return lists.Map(names, func(name string) []string { return []string{name} })
 }
 
 func (t sourceTrial) keepsSettings() error {

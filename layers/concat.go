@@ -27,12 +27,7 @@ func init() {
 }
 
 // Check returns an error for an empty block.
-func (l *Concat) Check() error {
-	if len(l.Layers) == 0 {
-		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
-	}
-	return nil
-}
+func (l *Concat) Check() error { return notEmpty(l.Layers) }
 
 func (l *Concat) Inner() []Layer { return l.Layers }
 

@@ -18,6 +18,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/graph/ops"
+	"tessera/internal/lists"
 )
 
 // Layer is one element of an encoder or a decoder. Shapes do not include the batch axis: an image is (height, width) or
@@ -66,11 +67,7 @@ type Parameter struct {
 
 // Names lists the names of parameters.
 func Names(list []Parameter) []string {
-	names := make([]string, len(list))
-	for i, p := range list {
-		names[i] = p.Name
-	}
-	return names
+	return lists.Map(list, func(p Parameter) string { return p.Name })
 }
 
 // Value is a value that a layer publishes in addition to its output, such as a mean or attention weights. The name of the
@@ -133,10 +130,7 @@ func Readings(l Layer) (list []Reading) {
 // Receive gives l, and the layers inside it, the shapes of the values that they read by name.
 func Receive(l Layer, shape func(name string) []int) {
 	if r, ok := l.(Reader); ok {
-		var shapes [][]int
-		for _, v := range r.Reads() {
-			shapes = append(shapes, shape(v.Name))
-		}
+		shapes := lists.Map(r.Reads(), func(v Reading) []int { return shape(v.Name) })
 		r.Receive(shapes)
 	}
 	if b, ok := l.(Block); ok {
@@ -400,10 +394,7 @@ func (s innerScope) Publish(name string, value *gorgonia.Node) {
 func (s innerScope) Training() bool { return s.Scope.Training() && !s.Frozen(Names(s.parameters)...) }
 
 func (s innerScope) Frozen(names ...string) bool {
-	inner := make([]string, len(names))
-	for i, name := range names {
-		inner[i] = s.prefix + name
-	}
+	inner := lists.Map(names, func(name string) string { return s.prefix + name })
 	return s.Scope.Frozen(inner...)
 }
 

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
-	"tessera/config/part"
 	"tessera/graph/ops"
 )
 
@@ -29,12 +28,7 @@ func init() {
 }
 
 // Check returns an error for an empty block.
-func (r *Relative) Check() error {
-	if len(r.Layers) == 0 {
-		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
-	}
-	return nil
-}
+func (r *Relative) Check() error { return notEmpty(r.Layers) }
 
 func (r *Relative) Inner() []Layer { return r.Layers }
 

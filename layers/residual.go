@@ -22,12 +22,7 @@ func init() {
 }
 
 // Check returns an error for an empty block.
-func (r *Residual) Check() error {
-	if len(r.Layers) == 0 {
-		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
-	}
-	return nil
-}
+func (r *Residual) Check() error { return notEmpty(r.Layers) }
 
 func (r *Residual) Inner() []Layer { return r.Layers }
 
@@ -68,4 +63,12 @@ func alike(in, out []int) bool {
 func (r *Residual) OutputRange(in Interval) Interval {
 	out := StackRange(r.Layers, in)
 	return Interval{in.Low + out.Low, in.High + out.High}
+}
+
+// notEmpty returns an error for a block without layers.
+func notEmpty(inner []Layer) error {
+	if len(inner) == 0 {
+		return part.KeyError{Key: "layers", Problem: "got none, want at least one layer"}
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"tessera/config/part"
 	"tessera/data/morph"
 	"tessera/graph/ops"
+	"tessera/internal/lists"
 )
 
 // MaxApproximation is the error of applying a morphological operator psi to the atoms instead of to the images. It is the
@@ -111,9 +112,6 @@ func (l *MaxApproximation) maximum(x *gorgonia.Node, shape []int, sign int) (*go
 	if err != nil {
 		return nil, err
 	}
-	offsets := make([][2]int, len(list))
-	for i, o := range list {
-		offsets[i] = [2]int{sign * o.DY, sign * o.DX}
-	}
+	offsets := lists.Map(list, func(o morph.Offset) [2]int { return [2]int{sign * o.DY, sign * o.DX} })
 	return ops.DilateBy(x, shape, offsets)
 }

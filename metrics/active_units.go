@@ -1,6 +1,5 @@
 package metrics
 
-// The metric active_units is the mean over samples of the number of units whose code is not 0, the l0 norm of the code.
 func init() {
 	register("active_units", "mean number of active units", Description{
 		Measures: []Measure{{Name: "active_units", Better: Lower, Unit: "units",

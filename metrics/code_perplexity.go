@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tessera/data"
+	"tessera/internal/lists"
 )
 
 // CodeBook is the index that a layer with a code book gives every token of an image.
@@ -39,10 +40,7 @@ func init() {
 		if len(books) == 0 {
 			return none, nil
 		}
-		counts := make([][]float64, len(books))
-		for i, book := range books {
-			counts[i] = make([]float64, book.Entries)
-		}
+		counts := lists.Map(books, func(book CodeBook) []float64 { return make([]float64, book.Entries) })
 		return meter{
 			add: func(b *Batch) error {
 				for i, book := range books {

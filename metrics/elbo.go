@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"math"
+
+	"tessera/internal/lists"
 )
 
 // Latent is a [Coder] that gives each image x a distribution q(z|x) of codes, and has a prior p(z) and a likelihood p(x|z).
@@ -149,9 +151,6 @@ func (m *boundMeter) Values(context.Context) ([]Value, error) {
 	if m.missing != "" || m.n == 0 {
 		return []Value{NotApplicable(cmp.Or(m.missing, noImages))}, nil
 	}
-	values := make([]Value, len(m.sums))
-	for i, sum := range m.sums {
-		values[i] = Number(sum / float64(m.n))
-	}
+	values := lists.Map(m.sums, func(sum float64) Value { return Number(sum / float64(m.n)) })
 	return values, nil
 }

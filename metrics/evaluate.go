@@ -187,7 +187,6 @@ func (b *Batch) codes() ([]float32, error) {
 	return encode(b.coder, b.given())
 }
 
-// outputs reconstructs the images of the batch.
 func (b *Batch) outputs() ([]float32, error) {
 	if !decodes(b.coder) && readsColumns(b.coder, OutputName, nil) {
 		values, err := b.Value(OutputName)

@@ -9,8 +9,6 @@ import (
 // AllEqual is the reason why explained_variance is not applicable.
 const AllEqual = "the samples are all equal"
 
-// The metric explained_variance is 1 - sum |x - y|^2 / sum |x - m|^2 with sums over samples, where m is the mean of the
-// measured samples: 1 for perfect reconstructions, 0 for reconstructions as good as the mean sample, below 0 for worse ones.
 func init() {
 	register("explained_variance", "share of the variance of the samples that reconstructions keep", Description{
 		Measures: []Measure{{Name: "explained_variance", Better: Higher,

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"gonum.org/v1/gonum/optimize"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 )
 
@@ -161,9 +162,5 @@ func strongestWaves(atom []float64, height, breadth int) []gabor {
 		}
 	}
 	slices.SortStableFunc(all, func(a, b peak) int { return cmp.Compare(b.power, a.power) })
-	var best []gabor
-	for _, p := range all[:gaborStarts] {
-		best = append(best, p.gabor)
-	}
-	return best
+	return lists.Map(all[:gaborStarts], func(p peak) gabor { return p.gabor })
 }

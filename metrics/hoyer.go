@@ -5,7 +5,6 @@ import (
 	"math"
 )
 
-// The metric hoyer is the mean over images of the [Hoyer] sparsity of the code.
 func init() {
 	register("hoyer", "sparsity of the codes", Description{
 		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +

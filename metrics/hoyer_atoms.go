@@ -1,6 +1,5 @@
 package metrics
 
-// The metric hoyer_atoms is the mean over atoms of their [Hoyer] sparsity.
 func init() {
 	register("hoyer_atoms", "sparsity of the atoms", Description{
 		Measures: []Measure{{Name: "hoyer_atoms", Better: Higher,

@@ -114,7 +114,6 @@ func (e *extent) neighbours(p int) (near [4]int) {
 	return near
 }
 
-// gyration returns the radius of gyration.
 func (e *extent) gyration() float64 {
 	var y, x, squares float64
 	for p, a := range e.mass {

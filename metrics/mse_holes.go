@@ -4,8 +4,6 @@ import (
 	"tessera/data"
 )
 
-// The metric mse_observed is the [MSE] over the entries that the model sees: the error of reconstruction. The metric
-// mse_held_out is the [MSE] over the entries that were deliberately hidden (`hide` of the data set): the error of completion.
 func init() {
 	for _, m := range []struct{ name, of, about, doc string }{
 		{"mse_observed", data.ImagesColumn, "mean squared error of the entries that are there",

@@ -2,9 +2,6 @@ package metrics
 
 import "math"
 
-// The metric negative_share is the part of the decoder's weights that is negative, by size instead of by number: the sum of
-// |w| over the weights w < 0, divided by the sum over all weights. Many tiny negative weights, which a penalty leaves, hardly
-// count. It is 0 for weights of zeros. The weights are those of [NegativeWeights].
 func init() {
 	register("negative_share", "how much of the decoder's weights is negative", Description{
 		Measures: []Measure{{Name: "negative_share", Better: Lower,

@@ -1,6 +1,5 @@
 package metrics
 
-// The metric negative_weights is the result of [NegativeWeights] for the measured model.
 func init() {
 	register("negative_weights", "weights of the decoder below zero", Description{
 		Measures: []Measure{{Name: "negative_weights", Unit: "weights", Better: Lower, Count: true,

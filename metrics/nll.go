@@ -1,7 +1,5 @@
 package metrics
 
-// The metric nll is the mean over images of -ln p_c, where p = softmax(logits) of a head and c is the class of the image: the
-// cross entropy in nats. Images of an unknown class are ignored.
 func init() {
 	register("nll", "negative log-likelihood of the classes", Description{
 		Measures: []Measure{{Name: "nll", Unit: "nats", Better: Lower,

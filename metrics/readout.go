@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 )
 
 // readout is the meter of a metric of labelled codes: it collects the codes of all images of a known class, and then computes the values.
@@ -49,9 +50,4 @@ func spreadOf(scores []float64, divisor int) (average, deviation float64) {
 	return average, math.Sqrt(mean(squares, divisor))
 }
 
-func numbers(scores []float64) (values []Value) {
-	for _, s := range scores {
-		values = append(values, Number(s))
-	}
-	return values
-}
+func numbers(scores []float64) []Value { return lists.Map(scores, Number) }

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -48,6 +49,14 @@ func (v Values) Find(name string) (value Value, ok bool) {
 func (v Values) Number(name string) (number float64, ok bool) {
 	value, ok := v.Find(name)
 	return value.Number, ok && value.Missing == ""
+}
+
+// OrNaN returns the number with that name, NaN if it was not measured or is not applicable.
+func (v Values) OrNaN(name string) float64 {
+	if number, ok := v.Number(name); ok {
+		return number
+	}
+	return math.NaN()
 }
 
 // Set sets the number with that name, or appends it.

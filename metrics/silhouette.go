@@ -9,7 +9,6 @@ import (
 	"tessera/internal/volume"
 )
 
-// The metric silhouette is the mean silhouette of the clusters of images, as defined for [clustersMeter].
 func init() {
 	register("silhouette", "silhouette of the clusters, the largest values of the codes", Description{
 		Measures: []Measure{{Name: "silhouette", Better: Higher, Doc: "mean over images of (b - a) / max(a, b) for the mean distance a of an image from the others of its cluster, the index of the largest " +

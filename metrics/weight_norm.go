@@ -7,9 +7,6 @@ type Normed interface {
 	WeightNorm() float64
 }
 
-// The metric weight_norm is the length of the weights of the encoder. A layer that batch_norm, layer_norm or instance_norm follows gives
-// the same values for c w as for w: only the direction of w matters, and a step of gradient descent of rate r turns it as a step of rate
-// r / |w|² turns a w of length 1 (van Laarhoven, L2 regularization versus batch and weight normalization, 2017).
 func init() {
 	register("weight_norm", "length of the encoder's weights", Description{
 		Measures: []Measure{{Name: "weight_norm", Better: Neither,

@@ -177,7 +177,6 @@ type ROC struct {
 	selects, tps, fps []float64 // rates at the corners: of positive decisions, true positives and false positives
 }
 
-// scored is one sample.
 type scored struct {
 	score    float64
 	positive bool

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sort"
 
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 )
 
@@ -35,10 +36,7 @@ func (g Curve) At(x float64) float64 {
 //
 // Source: Barlow et al., Statistical inference under order restrictions, 1972.
 func IsotonicRegression(x, y []float64) Curve {
-	order := make([]int, len(x))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Range(0, len(x))
 	slices.SortStableFunc(order, func(a, b int) int {
 		switch {
 		case x[a] < x[b]:

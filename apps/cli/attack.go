@@ -151,7 +151,6 @@ func (f *attackCommand) trials(cmd *Call) (list []attack.Trial, err error) {
 // keySetting is the value of a key of parts that a command chooses, and the flag that gave it.
 type keySetting struct{ key, value, flag string }
 
-// apply sets the key of a part that has it.
 func (s keySetting) apply(part any) error {
 	for _, f := range table.Fields(part) {
 		if f.Key == s.key {

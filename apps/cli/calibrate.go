@@ -16,12 +16,10 @@ func init() {
 	})
 }
 
-// calibrationMethod is the name of a calibration.
 type calibrationMethod string
 
 func (calibrationMethod) Choices() []string { return posthoc.Methods() }
 
-// calibrateCommand is the command calibrate.
 type calibrateCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags

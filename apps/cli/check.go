@@ -24,7 +24,6 @@ func init() {
 	Commands.Register("check", "Report all errors of a models.toml", func() Command { return &checkCommand{} })
 }
 
-// checkCommand is the command check.
 type checkCommand struct {
 	Path string `arg:"FILE" optional:"true" is:"file" doc:"the file of models"`
 	fileFlag

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"tessera/config/part"
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 )
 
 // Commands contains the sub-commands by name; the name "data list" is that of a command below data. A command is one file: a struct whose
@@ -50,12 +51,7 @@ type Call struct{ *cobra.Command }
 
 // Given reports whether one of the named flags was given.
 func (c *Call) Given(flags ...string) bool {
-	for _, name := range flags {
-		if c.Flags().Changed(name) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(flags, func(name string) bool { return c.Flags().Changed(name) })
 }
 
 // group is a command that has only sub-commands.
@@ -209,10 +205,7 @@ func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error 
 	case len(texts) == 0:
 		return nil
 	case len(args) == 0 && cmd.HasSubCommands():
-		var names []string
-		for _, sub := range cmd.Commands() {
-			names = append(names, sub.Name())
-		}
+		names := lists.Map(cmd.Commands(), (*cobra.Command).Name)
 		return fmt.Errorf("%s: unknown command %q: %s", pathOf(cmd), all[0], table.Suggest(all[0], names))
 	case len(args) == 0:
 		return fmt.Errorf("%s: got %s, want no argument", pathOf(cmd), table.Quoted(all))
@@ -220,7 +213,6 @@ func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error 
 	return fmt.Errorf("%s: got %s, want one %s", pathOf(cmd), table.Quoted(all), noun(args[len(args)-1]))
 }
 
-// missingFlag returns an error if a required flag is missing.
 func missingFlag(cmd *cobra.Command, flags []table.Field) error {
 	for _, f := range flags {
 		if f.Required && !cmd.Flags().Changed(flagName(f)) {

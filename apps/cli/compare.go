@@ -12,7 +12,6 @@ func init() {
 	Commands.Register("compare", "Put runs side by side: settings, metrics, atoms", func() Command { return &compareCommand{pageFlags: forPages()} })
 }
 
-// compareCommand is the command compare.
 type compareCommand struct {
 	pageFlags
 	jsonFlag

@@ -18,7 +18,6 @@ func init() {
 	Commands.Register("complete", "Fill the missing entries of a file", func() Command { return &completeCommand{runFlags: forRuns()} })
 }
 
-// completeCommand is the command complete.
 type completeCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags

@@ -24,7 +24,6 @@ type published string
 // Choices lists the data sets.
 func (published) Choices() []string { return data.Published() }
 
-// dataListCommand is the command data list.
 type dataListCommand struct {
 	dataFlag
 	jsonFlag
@@ -65,7 +64,6 @@ func state(s data.Status) string {
 	return fmt.Sprintf("%d of %d files", found, len(s.Files))
 }
 
-// dataGetCommand is the command data get.
 type dataGetCommand struct {
 	Names []published `arg:"NAME" doc:"data sets"`
 	Data  string      `flag:"data" is:"place" doc:"folder for the data sets, created if necessary" default:"$TESSERA_DATA, or the cache"`
@@ -117,7 +115,6 @@ func showDownload(out io.Writer) func(data.Progress) {
 	}
 }
 
-// dataVerifyCommand is the command data verify.
 type dataVerifyCommand struct {
 	Names []published `arg:"NAME" optional:"true" doc:"data sets; without one, all that are found"`
 	dataFlag

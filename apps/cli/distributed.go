@@ -179,8 +179,7 @@ func (m *member) announce(ctx context.Context, err error, stderr io.Writer) io.W
 		return stderr
 	}
 	m.group.Fail(m.code(ctx, err, exitCode(err)), concise(err).Error())
-	var lost *mpi.Lost
-	if errors.As(err, &lost) {
+	if lost, ok := errors.AsType[*mpi.Lost](err); ok {
 		first := 0
 		for slices.Contains(lost.Ranks, first) {
 			first++

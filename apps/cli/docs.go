@@ -23,7 +23,6 @@ func init() {
 	Commands.Register("docs", "Write man pages, shell completions and the documentation", func() Command { return &docsCommand{} })
 }
 
-// docsCommand is the command docs.
 type docsCommand struct {
 	Dir string `arg:"DIR" is:"place" doc:"the folder to write into"`
 }

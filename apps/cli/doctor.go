@@ -15,7 +15,6 @@ func init() {
 	Commands.Register("doctor", "Show CPU, kernels, versions and data folders", func() Command { return &doctorCommand{} })
 }
 
-// doctorCommand is the command doctor.
 type doctorCommand struct {
 	dataFlag
 	jsonFlag

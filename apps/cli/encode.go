@@ -16,6 +16,7 @@ import (
 	"tessera/apps/show"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/train/folder"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
@@ -34,10 +35,8 @@ type codeFlags struct {
 	Out string `flag:"out,o" required:"true" is:"output" doc:"output file or folder; its name selects the format"`
 }
 
-// forCodes returns the defaults.
 func forCodes() codeFlags { return codeFlags{runFlags: forRuns()} }
 
-// encodeCommand is the command encode.
 type encodeCommand struct {
 	codeFlags
 	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
@@ -126,10 +125,7 @@ func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []
 	for from := 0; from < rows.Len() || from == 0; from += max(block, 1) {
 		part := *rows
 		if block < rows.Len() {
-			indices := make([]int, min(block, rows.Len()-from))
-			for i := range indices {
-				indices[i] = from + i
-			}
+			indices := lists.Range(from, min(from+block, rows.Len()))
 			part.Images = rows.Subset(indices)
 		}
 		all, err := given(cmd, r, &part, columns)
@@ -161,7 +157,6 @@ func given(cmd *Call, r *tessera.Run, rows *data.Rows, columns []data.Column) (m
 	return r.Centred().Given(rows.Images, columns)
 }
 
-// decodeCommand is the command decode.
 type decodeCommand struct {
 	codeFlags
 	In string `flag:"in" required:"true" is:"file" doc:"input file"`

@@ -134,8 +134,7 @@ func preempts(err error) bool {
 func beforeWork(err error) bool { return !of[workError]()(err) }
 
 func outcomeOf(err error) outcome {
-	var elsewhere *mpi.Failed
-	if errors.As(err, &elsewhere) {
+	if elsewhere, ok := errors.AsType[*mpi.Failed](err); ok {
 		o := outcome{code: elsewhere.Code}
 		if o.code == exitLost {
 			o.advice = afterLoss
@@ -181,8 +180,7 @@ func explain(f failure, stderr io.Writer) int {
 
 // concise returns the error without the name of the operation during which a process was lost.
 func concise(err error) error {
-	var unanswered *mpi.Lost
-	if errors.As(err, &unanswered) {
+	if unanswered, ok := errors.AsType[*mpi.Lost](err); ok {
 		return unanswered
 	}
 	return err
@@ -248,8 +246,7 @@ var refusals = map[fleet.Reason]string{
 
 // aboutRefusal advises what to change so that the queue of a sweep accepts a connection.
 func aboutRefusal(f failure) string {
-	var refused *fleet.Refusal
-	if errors.As(f.err, &refused) {
+	if refused, ok := errors.AsType[*fleet.Refusal](f.err); ok {
 		return refusals[refused.Reason]
 	}
 	return ""
@@ -321,8 +318,7 @@ func isPostHoc(err error) bool {
 
 // anotherOut returns advice on what to do about an existing folder.
 func anotherOut(f failure) string {
-	var out outError
-	if errors.As(f.err, &out) && !folder.Replaceable(out.path) {
+	if out, ok := errors.AsType[outError](f.err); ok && !folder.Replaceable(out.path) {
 		return "give another --out: the folder contains files that tessera did not write, which are never replaced"
 	}
 	return "give another --out, or --force to replace that run"

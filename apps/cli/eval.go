@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// evalCommand is the command eval.
 type evalCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags

@@ -23,7 +23,6 @@ func init() {
 	Commands.Register("export", "Write a run for other programs: ONNX, NumPy, Python, ...", func() Command { return &exportCommand{} })
 }
 
-// exportCommand is the command export.
 type exportCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	To     format `flag:"to" required:"true" doc:"format"`
@@ -108,7 +107,6 @@ func notExported(err error) error {
 	return usageError{err}
 }
 
-// exportHelp lists the formats.
 func exportHelp() string {
 	var b strings.Builder
 	b.WriteString("Write a trained run in the format of other programs:\n\n")

@@ -16,6 +16,7 @@ import (
 	"tessera/attack"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
@@ -92,7 +93,6 @@ type figureName string
 
 func (figureName) Choices() []string { return kindNames(figureKinds()) }
 
-// figureCommand is the command figure.
 type figureCommand struct {
 	Kind figureName `arg:"KIND" doc:"a kind of figure"`
 	Runs []string   `arg:"RUN" optional:"true" is:"folder" doc:"folders of runs, or of sweeps"`
@@ -203,11 +203,7 @@ func (w *figureCommand) check(cmd *Call) (*figureKind, error) {
 }
 
 func kindNames(kinds []figureKind) []string {
-	names := make([]string, len(kinds))
-	for i, k := range kinds {
-		names[i] = k.name
-	}
-	return names
+	return lists.Map(kinds, func(k figureKind) string { return k.name })
 }
 
 func kindLines(kinds []figureKind) string {

@@ -127,7 +127,6 @@ func (c *curves) comparable() error {
 	return nil
 }
 
-// keys lists the swept keys.
 func (c *curves) keys() (keys []string) {
 	for _, s := range c.sweeps {
 		for _, key := range s.Keys {

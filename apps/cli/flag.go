@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"tessera/config"
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -85,11 +86,7 @@ func texts(f table.Field) []string {
 		}
 		return nil
 	}
-	var list []string
-	for i := range f.Value.Len() {
-		list = append(list, textOf(f.Value.Index(i)))
-	}
-	return list
+	return lists.Of(f.Value.Len(), func(i int) string { return textOf(f.Value.Index(i)) })
 }
 
 func textOf(v reflect.Value) string {

@@ -28,7 +28,6 @@ type fileFlag struct {
 	File string `flag:"file,f" is:"file" doc:"file whose models add to the shipped ones, or shipped for these alone" default:"./models.toml, or shipped if there is none"`
 }
 
-// load reads the file of models.
 func (f *fileFlag) load() (*config.File, error) { return f.read("") }
 
 // modelFlags are the flags that select and change a model.
@@ -132,7 +131,6 @@ type backendName string
 // Choices lists the back ends.
 func (backendName) Choices() []string { return tessera.Backends() }
 
-// allThreads returns the defaults.
 func allThreads() threadFlags {
 	return threadFlags{machine.Threads(), backendName(tessera.Backends()[0])}
 }
@@ -152,13 +150,11 @@ type runFlags struct {
 	threadFlags
 }
 
-// forRuns returns the defaults.
 func forRuns() runFlags { return runFlags{threadFlags: allThreads()} }
 
 // options returns the options for opening a run.
 func (f *runFlags) options() (tessera.Options, error) { return f.threadFlags.options(f.Data) }
 
-// open checks the flags and opens a run.
 func (f *runFlags) open(run string) (*tessera.Run, error) {
 	options, err := f.options()
 	if err != nil {
@@ -381,7 +377,6 @@ type splitFlag struct {
 	Split splitName `flag:"split" doc:"images that are measured"`
 }
 
-// splitName is the name of a split.
 type splitName string
 
 func (splitName) Choices() []string { return data.SplitNames() }

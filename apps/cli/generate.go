@@ -16,7 +16,6 @@ func init() {
 	})
 }
 
-// generateCommand is the command generate.
 type generateCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags

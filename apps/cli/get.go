@@ -15,6 +15,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/train"
 	"tessera/internal/train/release"
 )
@@ -24,7 +25,6 @@ func init() {
 	Commands.Register("pack", "Pack runs into a release, with descriptions and checksums", func() Command { return &packCommand{runFlags: forRuns()} })
 }
 
-// getCommand is the command get.
 type getCommand struct {
 	Names []string `arg:"NAME" optional:"true" doc:"models; without one, the models of the release are listed"`
 	From  string   `flag:"from" is:"place" doc:"folder or address of the release" default:"$TESSERA_MODELS"`
@@ -62,10 +62,7 @@ func (f *getCommand) Do(cmd *Call) error {
 	for _, name := range f.Names {
 		i := slices.IndexFunc(all, func(m release.Model) bool { return m.Name == name })
 		if i < 0 {
-			names := make([]string, len(all))
-			for i, m := range all {
-				names[i] = m.Name
-			}
+			names := lists.Map(all, func(m release.Model) string { return m.Name })
 			return usagef("get: %s has no model %q; %s", from, name, cmp.Or(table.Suggest(name, names), "it has none"))
 		}
 		chosen = append(chosen, all[i])
@@ -85,7 +82,6 @@ func (f *getCommand) Do(cmd *Call) error {
 	return nil
 }
 
-// packCommand is the command pack.
 type packCommand struct {
 	Runs []string `arg:"RUN" is:"folder" doc:"folders of runs; the name of a folder is that of its model in the release"`
 	runFlags
@@ -115,7 +111,6 @@ func (f *packCommand) Do(cmd *Call) error {
 	return nil
 }
 
-// pack packs one run.
 func (f *packCommand) pack(cmd *Call, path string, options tessera.Options) error {
 	r, err := tessera.Open(path, options)
 	if err != nil {

@@ -25,7 +25,6 @@ func init() {
 	Commands.Register("init", "Write a first models.toml, which can be trained at once", func() Command { return &initCommand{Dir: "."} })
 }
 
-// initCommand is the command init.
 type initCommand struct {
 	Dir string `arg:"DIR" usage:"[DIR | FILE | FOLDER]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures or texts, a text, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
 }

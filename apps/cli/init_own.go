@@ -21,6 +21,7 @@ import (
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
 
@@ -139,10 +140,7 @@ func sound(cmd *Call, text []byte) error {
 
 // Ladder returns the numbers of units of the sweep as a list of TOML.
 func (o *foundData) Ladder() string {
-	var texts []string
-	for _, n := range ladder(o.Units, math.MaxInt) {
-		texts = append(texts, strconv.Itoa(n))
-	}
+	texts := lists.Map(ladder(o.Units, math.MaxInt), strconv.Itoa)
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 

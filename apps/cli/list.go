@@ -14,6 +14,7 @@ import (
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/metrics"
 	"tessera/posthoc"
 )
@@ -36,7 +37,6 @@ func init() {
 	Commands.Register("list", "List models, layers, losses and all other parts, with keys and defaults", func() Command { return &listCommand{} })
 }
 
-// listCommand is the command list.
 type listCommand struct {
 	Names []string `arg:"KIND or PART" usage:"[KIND]... [PART]..." optional:"true" is:"kind" doc:"kinds of parts, or names of parts"`
 	fileFlag
@@ -172,7 +172,6 @@ func describe(f *fileFlag, titles []string) (all map[string][]listEntry, failed 
 	return all, failed
 }
 
-// named returns the entries of parts without keys.
 func named[T any](r *part.Registry[T]) (list []listEntry) {
 	for _, e := range r.All() {
 		list = append(list, described{table.Description{Name: e.Name, About: e.About, Keys: []table.KeyDescription{}}, ""})
@@ -234,10 +233,7 @@ func listBlocks(title string, entries []listEntry) (blocks []doc.Block) {
 				of = title + " of " + file
 			}
 		}
-		var group []table.Description
-		for _, e := range entries[:n] {
-			group = append(group, e.(described).Description)
-		}
+		group := lists.Map(entries[:n], func(e listEntry) table.Description { return e.(described).Description })
 		blocks, entries = append(blocks, partsBlock(of, group)), entries[n:]
 	}
 	return blocks
@@ -349,8 +345,7 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 // selected returns the named metrics; an unknown name is a usage error with a suggestion.
 func selected(names ...string) (metrics.Selection, error) {
 	chosen, err := metrics.Select(names...)
-	var unknown *metrics.UnknownError
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*metrics.UnknownError](err); ok {
 		return nil, usagef("--metrics: unknown %q: %s", unknown.Name, table.Suggest(unknown.Name, metrics.Names()))
 	}
 	return chosen, err
@@ -379,7 +374,6 @@ type metricSetting struct {
 
 func (d describedMetric) of() (name, file string) { return d.Name, "" }
 
-// describedMetrics lists the registered metrics.
 func describedMetrics() (all []listEntry) {
 	for _, e := range metrics.Registry.All() {
 		m := e.New()

@@ -76,8 +76,7 @@ func newRoot(width int) *cobra.Command {
 	}
 	root.SetVersionTemplate("{{.Version}}\n") // the same line as the command version
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		var invalid *pflag.InvalidValueError
-		if errors.As(err, &invalid) {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 			return fmt.Errorf("--%s: %w", invalid.GetFlag().Name, invalid.Unwrap())
 		}
 		return errors.New(err.Error() + nearFlag(cmd, err))

@@ -15,7 +15,6 @@ func init() {
 	})
 }
 
-// neighboursCommand is the command neighbours.
 type neighboursCommand struct {
 	Folder string   `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	Words  []string `arg:"WORD" doc:"words whose vectors are added"`

@@ -48,7 +48,6 @@ func wrapHelp(cmd *cobra.Command, width int) {
 	}
 }
 
-// commandLines lists the sub-commands of a command.
 func commandLines(cmd *cobra.Command, width int) string {
 	t := &doc.Table{Columns: []doc.Column{{}, {Wrap: true}}}
 	for _, sub := range cmd.Commands() {

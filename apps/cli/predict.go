@@ -21,7 +21,6 @@ func init() {
 	Commands.Register("predict", "Predict classes or numbers of images or vectors, or entries of a matrix", func() Command { return &predictCommand{runFlags: forRuns()} })
 }
 
-// predictCommand is the command predict.
 type predictCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
@@ -101,7 +100,6 @@ func (f *predictCommand) Do(cmd *Call) error {
 	return f.write(cmd, func(w io.Writer) error { return f.table(w, p, rows.Names) })
 }
 
-// write writes the predictions.
 func (f *predictCommand) write(cmd *Call, write func(io.Writer) error) error {
 	if f.Out == "" {
 		return write(cmd.OutOrStdout())
@@ -163,8 +161,7 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 		return err
 	}
 	values, err := r.PredictEntries(pairs, further)
-	var unknown *data.Error
-	if errors.As(err, &unknown) {
+	if unknown, ok := errors.AsType[*data.Error](err); ok {
 		unknown.Path = f.In
 	}
 	if err != nil {

@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// rankCommand is the command rank.
 type rankCommand struct {
 	Model string `arg:"MODEL" is:"model" doc:"the name of a model"`
 	modelFlags

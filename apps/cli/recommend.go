@@ -17,7 +17,6 @@ func init() {
 	})
 }
 
-// recommendCommand is the command recommend.
 type recommendCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags

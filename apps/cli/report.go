@@ -29,10 +29,8 @@ type pageFlags struct {
 	Reference string `flag:"reference" doc:"model, or setting of a sweep, that the others are compared with: its label, name or one of its runs" default:"the first one with several seeds"`
 }
 
-// forPages returns the defaults.
 func forPages() pageFlags { return pageFlags{runFlags: forRuns()} }
 
-// reportCommand is the command report.
 type reportCommand struct {
 	pageFlags
 	Out    string      `flag:"out,o" is:"output" doc:"file that is written"`

@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// resumeCommand is the command resume.
 type resumeCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	dataFlag
@@ -65,8 +64,7 @@ func (f *resumeCommand) Do(cmd *Call) error {
 		if err == nil && r.Result.AlreadyFinished {
 			finished(cmd, r, before)
 		}
-		var of part.KeyError
-		if errors.As(err, &of) && of.Key == "epochs" { // what config.toml says is wrong with a table.Diagnostics
+		if of, ok := errors.AsType[part.KeyError](err); ok && of.Key == "epochs" { // what config.toml says is wrong with a table.Diagnostics
 			err = usagef("--epochs: %s: %s", run, of.Problem)
 		}
 		return r, err

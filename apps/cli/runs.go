@@ -25,7 +25,6 @@ func init() {
 	Commands.Register("runs", "List runs: state, model, settings, metrics", func() Command { return &runsCommand{} })
 }
 
-// runsCommand is the command runs.
 type runsCommand struct {
 	Dir string `arg:"DIR" optional:"true" is:"folder" doc:"the folder of the runs"`
 	fileFlag
@@ -41,7 +40,6 @@ func (f *runsCommand) Help() Help {
 	}
 }
 
-// listedRun is one run of the list.
 type listedRun struct {
 	train.Status
 	Differs []string `json:"differs"` // KEY=VALUE, in the form of --set

@@ -27,7 +27,6 @@ func init() {
 	})
 }
 
-// sampleCommand is the command sample.
 type sampleCommand struct {
 	codeFlags
 	Count    int     `flag:"count" required:"true" want:"> 0" doc:"number of images"`

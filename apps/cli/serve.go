@@ -25,7 +25,6 @@ func init() {
 	})
 }
 
-// serveCommand is the command serve.
 type serveCommand struct {
 	Runs        []string    `arg:"RUN" is:"place" doc:"folders of runs, or NAME=RUN"`
 	Listen      string      `flag:"listen" doc:"address and port; port 0 takes a free one"`

@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -23,7 +24,6 @@ func init() {
 	Commands.Register("summary", "Show the layers, shapes and parameter counts of a model", func() Command { return &summaryCommand{} })
 }
 
-// summaryCommand is the command summary.
 type summaryCommand struct {
 	Model string `arg:"MODEL" is:"model" doc:"the name of a model"`
 	modelFlags
@@ -248,10 +248,7 @@ func variants(m *config.Model) []doc.Fact {
 
 // playerText returns a description of a player in one line.
 func playerText(m *config.Model, p config.Moving) string {
-	var terms []string
-	for _, i := range p.Terms {
-		terms = append(terms, m.TermName(i))
-	}
+	terms := lists.Map(p.Terms, m.TermName)
 	text := fmt.Sprintf("trains %s, minimises %s, by %s", strings.Join(p.Trains, ", "), strings.Join(terms, " + "), p.Optimizer.Kind)
 	if rule, ok := p.Optimizer.Optimizer.(optim.Rule); ok {
 		text += fmt.Sprintf(" at %g", rule.LearningRate())

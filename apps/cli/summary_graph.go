@@ -231,7 +231,6 @@ func otherThan(name, kind string) string {
 	return kind
 }
 
-// columns adds the columns that a model reads.
 func (g *dotGraph) columns(m *config.Model, l *config.Layout) {
 	var seen []string
 	for _, r := range readings(m, l) {

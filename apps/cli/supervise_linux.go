@@ -50,8 +50,7 @@ func supervise(args []string) (code int, ok bool) {
 			_ = cmd.Process.Signal(s) // an error says that it has ended
 		}
 	}()
-	var ended *exec.ExitError
-	if errors.As(cmd.Wait(), &ended) && ended.ExitCode() < 0 {
+	if ended, ok := errors.AsType[*exec.ExitError](cmd.Wait()); ok && ended.ExitCode() < 0 {
 		// A library of MPI aborts when it loses another process. It may notice before the supervisor of that process, whose
 		// message names the rank that was lost.
 		if ended.Sys().(syscall.WaitStatus).Signal() == syscall.SIGABRT {

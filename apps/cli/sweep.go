@@ -14,6 +14,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
@@ -40,12 +41,10 @@ type sweepFlags struct {
 	Clean  bool     `flag:"clean" doc:"remove trials of earlier declarations from the folder, and results that are only theirs"`
 }
 
-// forSweeps returns the defaults.
 func forSweeps() sweepFlags {
 	return sweepFlags{fleetFlags: fleetFlags{Lease: 30 * time.Second}, Jobs: runtime.GOMAXPROCS(0)}
 }
 
-// sweepCommand is the command sweep.
 type sweepCommand struct {
 	Name string `arg:"NAME" is:"sweep" doc:"the name of a sweep"`
 	sweepFlags
@@ -193,12 +192,7 @@ func trialsTable(s *sweep.Sweep) *doc.Table {
 	return t
 }
 
-func cells(texts []string) (row []any) {
-	for _, text := range texts {
-		row = append(row, text)
-	}
-	return row
-}
+func cells(texts []string) []any { return lists.Map(texts, func(text string) any { return text }) }
 
 func measured(r *sweep.Results) bool {
 	return slices.ContainsFunc(r.Trials, func(row sweep.Row) bool { return row.Metrics != nil })
@@ -252,10 +246,7 @@ func resultsDocument(s *sweep.Sweep, r *sweep.Results, asked []string) *doc.Docu
 	if len(r.Selected) == 0 {
 		return d
 	}
-	var criteria []string
-	for _, c := range r.Select {
-		criteria = append(criteria, c.String())
-	}
+	criteria := lists.Map(r.Select, config.Criterion.String)
 	t := settingsTable(r.Keys, r.Selected, shown)
 	t.Title = "selected by " + strings.Join(criteria, ", ") + ", measured on " + splitText(string(s.SelectedOn()))
 	d.Add(t, file("selected", sweep.SelectedFile))
@@ -292,7 +283,6 @@ func settingsTable(keys []string, settings []sweep.Setting, shown []string) *doc
 	return t
 }
 
-// planFlags are the flags of sweep --plan.
 type planFlags struct {
 	Plan  bool  `flag:"plan" without:"dry-run listen nats" doc:"estimate the time and the memory of the sweep by a few steps of each shape, without training it"`
 	Cores []int `flag:"cores" want:"in [1,65536]" needs:"plan" doc:"with --plan: the cores of the sweep, one number per machine as in 16 or 8,8,4" default:"--jobs"`

@@ -23,7 +23,6 @@ import (
 // emitSlurm is a value of --emit.
 const emitSlurm = "slurm"
 
-// arrayFlags are the flags of sweep for array jobs.
 type arrayFlags struct {
 	Emit     string `flag:"emit" oneof:"slurm kubernetes" without:"collect plan dry-run listen nats clean" doc:"write an array job into the folder of the sweep instead of training"`
 	Collect  string `flag:"collect" is:"place" without:"plan dry-run listen nats file set epochs seeds out metrics svm with" doc:"gather the trials of an array job from this folder and write the results"`
@@ -32,7 +31,6 @@ type arrayFlags struct {
 	MostJob  int    `flag:"max-array" want:"> 0" needs:"emit" doc:"with --emit slurm: MaxArraySize of the cluster (scontrol show config); more tasks take several scripts"`
 }
 
-// writeJob writes the manifest and the job of a sweep.
 func (f *sweepCommand) writeJob(cmd *Call, spec *config.Sweep) error {
 	chosen, err := f.chosen()
 	if err != nil {
@@ -75,7 +73,6 @@ func (f *arrayFlags) scripts(job scheduler.Job) ([]scheduler.File, error) {
 	return []scheduler.File{one}, err
 }
 
-// job returns the array job of a sweep.
 func (f *sweepCommand) job(s *sweep.Sweep, tasks int) (scheduler.Job, error) {
 	program, err := os.Executable()
 	if err != nil {

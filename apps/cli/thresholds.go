@@ -24,7 +24,6 @@ type criterion string
 
 func (criterion) Choices() []string { return posthoc.Criteria() }
 
-// thresholdsCommand is the command thresholds.
 type thresholdsCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags

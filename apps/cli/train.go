@@ -23,7 +23,6 @@ func init() {
 	})
 }
 
-// trainCommand is the command train.
 type trainCommand struct {
 	Model string `arg:"MODEL" is:"model" doc:"the name of a model"`
 	modelFlags

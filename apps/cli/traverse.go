@@ -28,7 +28,6 @@ type rowFlags struct {
 	Steps int    `flag:"steps" want:"in [2,1000]" doc:"number of images in a row"`
 }
 
-// traverseCommand is the command traverse.
 type traverseCommand struct {
 	codeFlags
 	rowFlags
@@ -49,7 +48,6 @@ func (f *traverseCommand) Help() Help {
 
 func (f *traverseCommand) Do(cmd *Call) error { return f.row(cmd, &f.rowFlags, f.traverse) }
 
-// interpolateCommand is the command interpolate.
 type interpolateCommand struct {
 	codeFlags
 	rowFlags

@@ -21,7 +21,6 @@ func init() {
 	Commands.Register("trial", "Train and measure one task of a sweep's array job", func() Command { return &trialCommand{} })
 }
 
-// trialCommand is the command trial.
 type trialCommand struct {
 	Dir   string `arg:"DIR" is:"place" doc:"the folder of a sweep"`
 	Index string `arg:"INDEX" optional:"true" doc:"the index of a task"`

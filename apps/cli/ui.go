@@ -25,7 +25,6 @@ func init() {
 	})
 }
 
-// uiCommand is the command ui.
 type uiCommand struct {
 	Dir string `arg:"DIR" optional:"true" is:"folder" doc:"the folder"`
 	runFlags

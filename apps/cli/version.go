@@ -14,7 +14,6 @@ func init() {
 	Commands.Register("version", "Show the version", func() Command { return &versionCommand{} })
 }
 
-// versionCommand is the command version.
 type versionCommand struct{ jsonFlag }
 
 func (f *versionCommand) Help() Help { return Help{Examples: []string{"tessera version"}} }

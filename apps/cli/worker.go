@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// workerCommand is the command worker.
 type workerCommand struct {
 	Address string `arg:"ADDRESS" usage:"nats://HOST[:PORT]" doc:"nats://HOST[:PORT]"`
 	dataFlag

@@ -110,7 +110,6 @@ func ReadTokens(path string) (*Tokens, error) {
 	return t, nil
 }
 
-// read reads the file.
 func (t *Tokens) read() error {
 	path := t.files.paths[0]
 	text, err := regular.ReadFile(path)

@@ -121,7 +121,6 @@ func (c *cursor) list(open, end byte, element func() error) error {
 	}
 }
 
-// text reads a string.
 func (c *cursor) text() (s string, err error) {
 	if c.next() != '"' {
 		return "", c.bad("a string")

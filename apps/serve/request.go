@@ -201,7 +201,6 @@ func (d *draft) member(c *cursor, b *buffer, key string) (err error) {
 	return c.skip()
 }
 
-// member reads a member of an input.
 func (in *input) member(c *cursor, key string) (err error) {
 	switch key {
 	case "name":
@@ -462,7 +461,6 @@ func (r *request) addAll(l *loaded, binary bool) (err error) {
 	return fmt.Errorf("outputs: %w", err)
 }
 
-// add requests the named output.
 func (r *request) add(l *loaded, name string, binary bool) error {
 	o := l.output(name)
 	if o == nil {

@@ -56,7 +56,6 @@ func newStats() *stats {
 	return s
 }
 
-// model returns the metrics of a model.
 func (s *stats) model(name string) *modelStats {
 	label := prometheus.Labels{"model": name}
 	requests := s.requests.MustCurryWith(label)

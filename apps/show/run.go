@@ -15,6 +15,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/classical"
 	"tessera/config"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
@@ -100,7 +101,6 @@ func RunFacts(status train.Status, model *config.Model) []doc.Fact {
 	return (&subject{status: status, model: model}).facts()
 }
 
-// facts returns the facts that have a value.
 func (s *subject) facts() (list []doc.Fact) {
 	for _, f := range runFacts {
 		if s.model == nil {
@@ -334,10 +334,7 @@ func headTexts(m *config.Model) any {
 }
 
 func constraintText(m *config.Model) string {
-	var kept []string
-	for _, c := range m.Constraints {
-		kept = append(kept, c.Kind+" on "+c.On)
-	}
+	kept := lists.Map(m.Constraints, func(c config.Constraint) string { return c.Kind + " on " + c.On })
 	return strings.Join(kept, ", ")
 }
 

@@ -17,6 +17,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/constraints"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/shell"
 	"tessera/internal/train"
@@ -71,10 +72,7 @@ func weightText(w losses.Weight) (text string, changes bool) {
 	if _, constant := w.(*losses.Constant); constant {
 		return numeral.Float(through[0]), false
 	}
-	texts := make([]string, len(through))
-	for i, weight := range through {
-		texts[i] = numeral.Float(weight)
-	}
+	texts := lists.Map(through, numeral.Float)
 	return strings.Join(texts, " to "), true
 }
 
@@ -316,10 +314,7 @@ func PartName(atom []float32, names []string) string {
 		return ""
 	}
 	size := func(i int) float64 { return math.Abs(float64(atom[i])) }
-	order := make([]int, len(atom))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Range(0, len(atom))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	var list []string
 	for _, i := range order[:min(3, len(order))] {
@@ -343,10 +338,7 @@ func TopWords(atom []float32, words []string) string {
 	if len(words) != len(atom) {
 		return ""
 	}
-	order := make([]int, len(atom))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Range(0, len(atom))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(atom[b], atom[a]) })
 	var list []string
 	for _, i := range order[:min(mostWords, len(order))] {

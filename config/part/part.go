@@ -17,6 +17,8 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+
+	"tessera/internal/lists"
 )
 
 // Entry is one registered part.
@@ -77,11 +79,7 @@ func (r *Registry[T]) NameOf(p T) string {
 
 // Names returns all names, sorted.
 func (r *Registry[T]) Names() []string {
-	names := make([]string, len(r.sorted))
-	for i, e := range r.sorted {
-		names[i] = e.Name
-	}
-	return names
+	return lists.Map(r.sorted, func(e Entry[T]) string { return e.Name })
 }
 
 // All returns all entries, sorted by name.

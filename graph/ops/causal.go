@@ -5,6 +5,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -36,10 +37,7 @@ func CausalSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 }
 
 func causalSoftmax[T Float](s CausalSoftmaxOp) units[T] {
-	every := make([]T, s.Length)
-	for i := range every {
-		every[i] = 1
-	}
+	every := lists.Of(s.Length, func(i int) T { return 1 })
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		for i := from * s.Rows; i < to*s.Rows; i++ {
 			n := i%s.Length + 1

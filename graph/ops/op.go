@@ -16,6 +16,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/fromgraph"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -121,10 +122,7 @@ func (o *op) Type() hm.Type {
 		}
 		return gorgonia.TensorType{Dims: len(s), Of: a}
 	}
-	var types []hm.Type
-	for _, s := range o.in {
-		types = append(types, of(s))
-	}
+	types := lists.Map(o.in, of)
 	return hm.NewFnType(append(types, of(o.out))...)
 }
 
@@ -149,19 +147,12 @@ func (o *op) String() string {
 	if o.alike {
 		return o.name
 	}
-	shapes := make([]string, len(o.in))
-	for i, s := range o.in {
-		shapes[i] = fmt.Sprint(s)
-	}
+	shapes := lists.Map(o.in, func(s tensor.Shape) string { return fmt.Sprint(s) })
 	return fmt.Sprintf("%s %s -> %v", o.name, strings.Join(shapes, " "), o.out)
 }
 
 func (o *op) DiffWRT(inputs int) []bool {
-	wrt := make([]bool, inputs)
-	for i := range wrt {
-		wrt[i] = o.fixed == nil || !o.fixed[i]
-	}
-	return wrt
+	return lists.Of(inputs, func(i int) bool { return o.fixed == nil || !o.fixed[i] })
 }
 
 func (o *op) SymDiff(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
@@ -298,7 +289,6 @@ func (b Blockwise) Apply(in ...*gorgonia.Node) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(o, in...)
 }
 
-// blockwise is the op of a [Blockwise].
 type blockwise struct {
 	op
 	describe Blockwise
@@ -442,7 +432,6 @@ func (u Unitwise) op(in gorgonia.Nodes) (*unitwise, error) {
 // units computes some units of an output; see [Unitwise].Float32.
 type units[T Float] = func(dst []T, in [][]T, scratch []T, from, to int)
 
-// unitwise is the op of a [Unitwise].
 type unitwise struct {
 	op
 	describe Unitwise

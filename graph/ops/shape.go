@@ -12,7 +12,6 @@ import (
 	"tessera/internal/volume"
 )
 
-// reshapeOp is the spec of [Reshape].
 type reshapeOp struct{ Shape []int }
 
 // Reshape returns x with another shape of equal size. Use it instead of Gorgonia's Reshape, whose result shares memory
@@ -37,7 +36,6 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	return gorgonia.ApplyOp(l, x)
 }
 
-// transposeOp is the spec of [Transpose].
 type transposeOp struct{}
 
 // Transpose returns the transpose (m, n) of x (n, m). The derivative is a transpose, too. Gorgonia's Transpose is not

@@ -12,6 +12,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+
+	"tessera/internal/lists"
 )
 
 // Program computes one result for each row of a batch of fixed size. A pool calls it from one goroutine at a time.
@@ -221,18 +223,12 @@ func (p *Pool) Close() error {
 		return nil
 	}
 	p.closed = true
-	var errs []error
-	for _, b := range p.sizes {
-		errs = append(errs, b.close())
-	}
+	errs := lists.Map(p.sizes, (*bucket).close)
 	return errors.Join(errs...)
 }
 
 func (b *bucket) close() error {
-	var errs []error
-	for _, w := range b.idle {
-		errs = append(errs, w.program.Close())
-	}
+	errs := lists.Map(b.idle, func(w *worker) error { return w.program.Close() })
 	b.idle = nil
 	return errors.Join(errs...)
 }
@@ -271,10 +267,7 @@ func (p *Pool) agree() error {
 		}
 	}
 	p.sizes = slices.DeleteFunc(p.sizes, func(b *bucket) bool { return slices.Contains(dropped, b) })
-	var errs []error
-	for _, b := range dropped {
-		errs = append(errs, b.close())
-	}
+	errs := lists.Map(dropped, (*bucket).close)
 	return errors.Join(errs...)
 }
 

@@ -15,6 +15,7 @@ import (
 	parts "tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/regular"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -107,7 +108,6 @@ type asked struct {
 	own    bool // the run reads the samples of its own data set
 }
 
-// open opens the run.
 func (s *Answers) open(dirs data.Dirs) (*asked, error) {
 	if err := s.circular(); err != nil {
 		return nil, err
@@ -360,10 +360,7 @@ func (c *Coder) inBlocks(ctx context.Context, samples *data.Images, reads []data
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		indices := make([]int, min(block, samples.Len()-from))
-		for i := range indices {
-			indices[i] = from + i
-		}
+		indices := lists.Range(from, min(from+block, samples.Len()))
 		given, err := c.Given(samples.Subset(indices), reads)
 		if err == nil {
 			err = f(given)

@@ -126,7 +126,6 @@ var ErrClosed = errors.New("closed")
 // errNoModel is the error for a run that was not returned by this package.
 var errNoModel = errors.New("tessera: the run holds no model: take one that Train, Resume or Open returned")
 
-// errNoContext is the error for a nil context.
 var errNoContext = errors.New("tessera: no context: give context.Background()")
 
 // Ready returns an error if the coder has no model or is closed.

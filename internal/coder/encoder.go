@@ -16,6 +16,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/batches"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -315,10 +316,7 @@ func (e *Encoder) row() string {
 	if len(e.columns) == 1 && e.columns[0].Name == losses.Images {
 		return "an image"
 	}
-	var names []string
-	for _, c := range e.columns {
-		names = append(names, c.Name)
-	}
+	names := lists.Map(e.columns, func(c data.Column) string { return c.Name })
 	return "a row of the columns " + strings.Join(names, ", ")
 }
 

@@ -9,6 +9,7 @@ import (
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/hugepages"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -216,7 +217,6 @@ func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
 	return st
 }
 
-// foreignStep returns the step for a foreign op.
 func (c *compiler[T]) foreignStep(v *ir.Value, o ir.Foreign) *step {
 	w := &foreignOp[T]{op: o.Run, args: v.Args, cells: c.cells, boxes: c.boxes, result: v, failure: &c.plan.failure}
 	st := &step{name: o.String(), work: w, units: 1, serial: true, writes: []operand{{v, whole}}}
@@ -422,12 +422,7 @@ func place[T ir.Float](phases []phase, wanted []*ir.Value, overwrites map[*ir.Va
 
 // lowest returns the smallest offset at which b overlaps no placed block that is alive at the same time.
 func lowest(b *block, placed []block) int {
-	var busy []block
-	for _, p := range placed {
-		if p.first <= b.last && b.first <= p.last {
-			busy = append(busy, p)
-		}
-	}
+	busy := lists.Only(placed, func(p block) bool { return p.first <= b.last && b.first <= p.last })
 	slices.SortFunc(busy, func(x, y block) int { return cmp.Compare(x.offset, y.offset) })
 	at := 0
 	for _, p := range busy {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -74,10 +75,7 @@ func (f *fusion) place(v *ir.Value, space []int) {
 	g := &group{members: []*ir.Value{v}, bounds: boundaries(space), size: volume.Of(space)}
 	for _, a := range v.Args {
 		if walked, ok := accessOf(a); ok {
-			lengths := make([]int, len(walked.axes))
-			for i, x := range walked.axes {
-				lengths[i] = x.length
-			}
+			lengths := lists.Map(walked.axes, func(x axis) int { return x.length })
 			if b, ok := refine(g.bounds, boundaries(lengths)); ok {
 				g.bounds = b
 			}
@@ -287,12 +285,7 @@ func collapse(all [][]axis, flat bool) (joined [][]axis) {
 		return all
 	}
 	joinable := func(i int) bool { // reports whether axes i and i+1 can be merged
-		for _, axes := range all {
-			if axes[i].step != axes[i+1].step*axes[i+1].length {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(all, func(axes []axis) bool { return axes[i].step != axes[i+1].step*axes[i+1].length })
 	}
 	n := len(all[0])
 	for i := 0; i+1 < n; i++ {

@@ -29,6 +29,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
@@ -268,10 +269,7 @@ var (
 
 // chainName lists the functions of a group, in order.
 func chainName(g *group) string {
-	var names []string
-	for _, v := range g.members {
-		names = append(names, v.Op.String())
-	}
+	names := lists.Map(g.members, func(v *ir.Value) string { return v.Op.String() })
 	return strings.Join(names, " ")
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -268,10 +269,7 @@ func (w *foreignOp[T]) run(int, int, int) {
 func (w *foreignOp[T]) finish(int) {}
 
 func (w *foreignOp[T]) do() error {
-	in := make([]ir.Tensor, len(w.args))
-	for i, a := range w.args {
-		in[i] = w.copied(a)
-	}
+	in := lists.Map(w.args, w.copied)
 	out, err := w.op.Do(in)
 	if err != nil {
 		return err
@@ -325,11 +323,7 @@ func (w *units[T]) finish(int) {}
 
 // newScratch returns an empty cell for every thread.
 func newScratch[T ir.Float](threads int) []*cell[T] {
-	cells := make([]*cell[T], threads)
-	for i := range cells {
-		cells[i] = &cell[T]{}
-	}
-	return cells
+	return lists.Of(threads, func(i int) *cell[T] { return &cell[T]{} })
 }
 
 // unitStep returns the step for an op in units. All such steps share one scratch memory per thread.

@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tessera/internal/lists"
 )
 
 // None is the text of a number that is unknown or does not apply.
@@ -136,9 +138,6 @@ func scaled(v float64, unit string) string {
 
 // Shape writes the shape of an array: "28x28", "40"; "" for a scalar.
 func Shape(shape []int) string {
-	texts := make([]string, len(shape))
-	for i, n := range shape {
-		texts[i] = strconv.Itoa(n)
-	}
+	texts := lists.Map(shape, strconv.Itoa)
 	return strings.Join(texts, "x")
 }

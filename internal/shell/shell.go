@@ -1,6 +1,7 @@
 // Package shell quotes words for POSIX shells.
 package shell
 
+import "tessera/internal/lists"
 import "strings"
 
 // Word returns text as one word of a command line. It is in single quotes if necessary.
@@ -16,9 +17,6 @@ func Word(text string) string {
 
 // Line returns words as a command line.
 func Line(words []string) string {
-	quoted := make([]string, len(words))
-	for i, w := range words {
-		quoted[i] = Word(w)
-	}
+	quoted := lists.Map(words, Word)
 	return strings.Join(quoted, " ")
 }

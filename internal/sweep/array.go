@@ -188,7 +188,6 @@ func (s *Sweep) Task(ctx context.Context, t *Trial) (*metrics.Result, error) {
 	return nil, errors.Join(err, s.recordFailure(t))
 }
 
-// recordFailure writes the failure of a trial.
 func (s *Sweep) recordFailure(t *Trial) error {
 	text, err := sealed.Document(failure{t.ID, t.problem(), sealed.Open})
 	if err != nil {

@@ -212,10 +212,9 @@ func (one *shape) duration(t *Trial) time.Duration {
 	return pace.Training(t.Model, max(0, t.Model.Training().Most-train.StatusOf(t.Path).Epoch)) + one.evaluation
 }
 
-// described returns the shape as a part of a plan.
 func (one *shape) described() ShapePlan {
 	first := one.trials[0]
-	p := ShapePlan{Values: first.Texts(), Trials: len(one.trials),
+	p := ShapePlan{Values: append([]string{}, first.Texts()...), Trials: len(one.trials),
 		Step: one.pace.Step.Seconds(), Steps: one.pace.Steps, Timed: one.pace.Timed,
 		Epoch: float64(one.pace.Steps)*one.pace.Step.Seconds() + one.pace.End.Seconds(), Evaluation: one.evaluation.Seconds(),
 		Trial: one.duration(first).Seconds(), Memory: one.memory}

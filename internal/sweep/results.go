@@ -17,6 +17,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
 	"tessera/internal/shell"
@@ -298,7 +299,6 @@ func commonMetrics() []string {
 	return all
 }
 
-// files returns the files that contain the results.
 func (r *Results) files() ([]folder.File, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -372,7 +372,6 @@ func (s Setting) numbers(names []string) []string {
 
 func seedCount(s Setting) string { return strconv.Itoa(len(s.Seeds)) }
 
-// csvText returns rows as the text of a .csv file.
 func csvText(rows [][]string) []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -397,19 +396,11 @@ func (s Setting) Texts(keys []string) []string { return texts(s.Values, keys) }
 
 // Texts returns the trial's values as texts, in the order of the sweep's keys.
 func (t *Trial) Texts() []string {
-	all := make([]string, len(t.Values))
-	for i, v := range t.Values {
-		all[i] = text(v)
-	}
-	return all
+	return lists.Map(t.Values, text)
 }
 
 func texts(values map[string]any, keys []string) []string {
-	all := make([]string, len(keys))
-	for i, k := range keys {
-		all[i] = text(values[k])
-	}
-	return all
+	return lists.Map(keys, func(k string) string { return text(values[k]) })
 }
 
 // text formats a value: a string unchanged, whole numbers without an exponent, tables and lists as in models.toml, "" for a key

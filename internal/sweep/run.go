@@ -15,6 +15,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/parallel/team"
 	"tessera/internal/regular"
@@ -402,12 +403,7 @@ func (w *work) write() error {
 		return err
 	}
 	files = append(files, folder.File{Name: TimingsFile, Data: w.timings()})
-	var differing []folder.File
-	for _, f := range files {
-		if !w.folder.Holds(f) {
-			differing = append(differing, f)
-		}
-	}
+	differing := lists.Only(files, func(f folder.File) bool { return !w.folder.Holds(f) })
 	if len(differing) == 0 {
 		return nil
 	}

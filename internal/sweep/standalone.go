@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sealed"
@@ -211,10 +212,7 @@ func (t *Trial) verify() error {
 	if len(differing) == 0 {
 		return nil
 	}
-	lines := make([]string, len(differing))
-	for i, d := range differing {
-		lines[i] = d.String()
-	}
+	lines := lists.Map(differing, config.Difference.String)
 	what, advice := "does not declare the model of this trial", "restore the file, or remove the folder to train the trial again"
 	if e, err := train.ReadEnvironment(t.Path); err == nil && e.Version != machine.Version() {
 		what = fmt.Sprintf("is of tessera %s, whose defaults differ from those of %s", e.Version, machine.Version())

@@ -50,7 +50,6 @@ type bad struct {
 	value  float64
 }
 
-// diverged returns the error for a bad tensor.
 func (s *job) diverged(step int, b bad) error {
 	d := &Diverged{Run: s.run, Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
 	if b.tensor == inputTensor { // no setting of the optimizer helps

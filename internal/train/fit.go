@@ -136,7 +136,6 @@ func restoreBaseline(m classical.Model, path string, file *checkpoint.File) erro
 	return nil
 }
 
-// openBaseline returns the fitted baseline of a checkpoint.
 func openBaseline(spec *config.Model, method classical.Method, shape []int, path string, file *checkpoint.File) (classical.Model, error) {
 	m, err := method.New(shape, spec.Train.Seed)
 	if err != nil {

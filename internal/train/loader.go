@@ -226,7 +226,6 @@ func (l *loader) fillDrawn(thread int, b *batch, values []float32, in graph.Inpu
 	})
 }
 
-// draw draws values of a column.
 func draw(images *data.Images, dst []float32, column string, indices []int, stream *rand.Rand) {
 	defer namePart("column", column)
 	images.DrawInto(dst, column, indices, stream)

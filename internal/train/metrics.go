@@ -18,6 +18,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
@@ -499,9 +500,6 @@ func parseHistory(path string, r io.Reader) (epochs []Epoch, err error) {
 }
 
 func (w *watcher) columns(from, to int) map[string][]float32 {
-	indices := make([]int, to-from)
-	for i := range indices {
-		indices[i] = from + i
-	}
+	indices := lists.Range(from, to)
 	return w.images.Subset(indices).All()
 }

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/hooks"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/losses"
 	"tessera/optim"
 )
@@ -291,11 +292,8 @@ func (n *network) gradients(p *program, b *batch) ([][]float32, error) {
 }
 
 // updated returns copies of the state that running a program changes.
-func (n *network) updated(p *program) (values [][]float32) {
-	for _, u := range p.Updates {
-		values = append(values, slices.Clone(u.Parameter.Data))
-	}
-	return values
+func (n *network) updated(p *program) [][]float32 {
+	return lists.Map(p.Updates, func(u graph.Update) []float32 { return slices.Clone(u.Parameter.Data) })
 }
 
 // targetInput is the index of the clean images among the inputs of a program with distorted images.

@@ -182,7 +182,6 @@ func (r files) parameters() (path string, b []byte, err error) {
 	return path, b, nil
 }
 
-// open returns the model of spec with the parameters of a checkpoint.
 func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error) {
 	shape, err := storedShape(path, f)
 	if err != nil {

@@ -76,7 +76,6 @@ func (o Options) processes() *processes {
 // leads reports whether this process writes the files and reports progress.
 func (p *processes) leads() bool { return p.group == nil || p.group.Rank() == 0 }
 
-// size returns the number of processes.
 func (p *processes) size() int {
 	if p.group == nil {
 		return 1

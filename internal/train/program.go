@@ -33,7 +33,6 @@ type separate struct {
 	taps []int // index of the tap for each parameter; -1 for a parameter that the term does not depend on
 }
 
-// compile builds and compiles a program of the model.
 func compile(m *graph.Model, backend ir.Backend, r graph.Request) (*program, error) {
 	built, err := m.Program(r)
 	if err != nil {
@@ -150,7 +149,6 @@ func (p *program) addTerms(sums []float64, times float64) {
 	}
 }
 
-// scalar returns the value of a scalar tap.
 func (p *program) scalar(tap int) float64 { return float64(p.runner.Tap(tap)[0]) }
 
 // compiled contains the programs of one request by batch size.

@@ -8,6 +8,7 @@ import (
 
 	"tessera/config"
 	"tessera/config/part"
+	"tessera/internal/lists"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 )
@@ -26,10 +27,7 @@ func sameDeclaration(spec *config.Model, from *stored) error {
 	if len(differing) == 0 {
 		return nil
 	}
-	lines := make([]string, len(differing))
-	for i, d := range differing {
-		lines[i] = d.String()
-	}
+	lines := lists.Map(differing, config.Difference.String)
 	return checkpoint.Mismatchf(from.path, "does not match %s: %s", folder.Config, strings.Join(lines, "; "))
 }
 

@@ -63,7 +63,6 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 	return s
 }
 
-// add adds the description to a file.
 func (s samples) add(f *checkpoint.File) {
 	s.scaling.Tensors(func(name string, shape []int, values []float32) {
 		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: name, Shape: shape, Data: values})

@@ -59,7 +59,6 @@ type learner interface {
 	close()
 }
 
-// derived is a file that is derived from the state.
 type derived struct {
 	name string
 	file *checkpoint.File
@@ -397,7 +396,6 @@ func (j *job) finished() bool { return over(j.spec, j.progress) }
 
 func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= spec.Training().Most }
 
-// spent returns the time spent on the current epoch, in seconds.
 func (j *job) spent() float64 { return j.progress.Seconds + time.Since(j.epochFrom).Seconds() }
 
 // reportEvery is the minimum time between two reports within an epoch.

@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/lists"
 	"tessera/internal/regular"
 	"tessera/internal/train/checkpoint"
 	"tessera/losses"
@@ -138,7 +139,6 @@ func optimizerName(m *trainable, i int) string {
 	return optimizerPrefix + m.Path + "/" + strconv.Itoa(i)
 }
 
-// add adds the parameters of a model to a file, with the given values.
 func add(f *checkpoint.File, m *graph.Model, values [][]float32) {
 	for i, p := range m.Parameters {
 		f.Tensors = append(f.Tensors, checkpoint.Tensor{Name: p.Path, Shape: p.Shape, Data: values[i]})
@@ -147,11 +147,7 @@ func add(f *checkpoint.File, m *graph.Model, values [][]float32) {
 
 // current returns the values of a model's parameters.
 func current(m *graph.Model) [][]float32 {
-	all := make([][]float32, len(m.Parameters))
-	for i, p := range m.Parameters {
-		all[i] = p.Data
-	}
-	return all
+	return lists.Map(m.Parameters, func(p *graph.Parameter) []float32 { return p.Data })
 }
 
 // stored is a state read from a file.
@@ -165,7 +161,6 @@ type stored struct {
 	columns    []data.Column
 }
 
-// declared returns the model that the state declares.
 func (s *stored) declared() (*config.Model, error) {
 	return parseConfig(s.path, []byte(s.file.Metadata[declarationKey]))
 }
@@ -235,7 +230,6 @@ func readable(path string, metadata map[string]string) error {
 	return nil
 }
 
-// storedShape returns the image shape of a checkpoint.
 func storedShape(path string, f *checkpoint.File) ([]int, error) {
 	var shape []int
 	if err := json.Unmarshal([]byte(f.Metadata[shapeKey]), &shape); err != nil {

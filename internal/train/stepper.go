@@ -62,7 +62,6 @@ type player struct {
 	factor float64 // clipping factor of the gradients
 }
 
-// trainable is one trainable parameter.
 type trainable struct {
 	*hooks.Parameter
 	index   int         // index in stepper.trainable
@@ -524,7 +523,6 @@ func (s *stepper) move(thread int, c *chunk) {
 	}
 }
 
-// apply calls the optimizer.
 func (p *player) apply(w, g []float32, state [][]float32) {
 	defer namePart("optimizer", p.Optimizer.Kind)
 	p.rule.Update(w, g, state, p.rate, p.step)

@@ -32,10 +32,8 @@ import (
 // unless the data were still being read.
 var ErrInterrupted = errors.New("interrupted")
 
-// errNoContext is the error for a nil context.
 var errNoContext = errors.New("train: no context (got nil); give context.Background()")
 
-// errNoModel is the error for a nil model.
 var errNoModel = errors.New("train: the model is nil")
 
 // Options are the options of a run. Only Backend and the size of Group affect the bytes of the result.

@@ -18,6 +18,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/hooks"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -291,19 +292,13 @@ func (t *trainee) close() {
 // errHalted is returned by an epoch that stopped before its end because the context ended.
 var errHalted = errors.New("halted")
 
-// training implements [hooks.Training] for one hook.
 type training struct {
 	*trainee
 	name string // name of the hook
 }
 
-func (t training) Parameters(glob string) (list []*hooks.Parameter) {
-	for _, p := range t.stepper.views {
-		if config.MatchPath(glob, p.Path) {
-			list = append(list, p)
-		}
-	}
-	return list
+func (t training) Parameters(glob string) []*hooks.Parameter {
+	return lists.Only(t.stepper.views, func(p *hooks.Parameter) bool { return config.MatchPath(glob, p.Path) })
 }
 
 func (t training) Evaluated(p *hooks.Parameter) []float32 {

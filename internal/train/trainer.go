@@ -86,7 +86,6 @@ func (t *Trainer) Step(ctx context.Context) (step Step, err error) {
 	return step, err
 }
 
-// stepOf performs a step of a network.
 func (t *Trainer) stepOf(ctx context.Context, n *network) (step Step, err error) {
 	if err := n.advance(ctx); err != nil {
 		return step, err

@@ -36,7 +36,6 @@ func read(b []byte, v reflect.Value, nested int) error {
 	return nil
 }
 
-// readField reads one field and returns the bytes after it.
 func readField(b []byte, n protowire.Number, kind protowire.Type, message reflect.Value, nested int) (rest []byte, err error) {
 	for i := range message.NumField() {
 		if number(message.Type(), i) != n {

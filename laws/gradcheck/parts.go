@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/layers"
@@ -168,11 +169,7 @@ func Values[T ops.Float](n int, within layers.Interval, r *rand.Rand) []T {
 }
 
 func convert[T ops.Float](values []float32) []T {
-	converted := make([]T, len(values))
-	for i, v := range values {
-		converted[i] = T(v)
-	}
-	return converted
+	return lists.Map(values, func(v float32) T { return T(v) })
 }
 
 // Loss returns the value of l on x of shape (rows, columns), the leaf "x": the value that `on` names, or the only matching
@@ -193,7 +190,6 @@ func LossOf[T ops.Float](l losses.Loss, x, target []T, rows int, on []int, publi
 	}
 }
 
-// values implements [losses.Values].
 type values[T ops.Float] struct {
 	builder       *Builder[T]
 	reads         losses.Reads

@@ -15,6 +15,7 @@ import (
 
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/wire"
 )
 
@@ -223,11 +224,7 @@ func (g *Graph) output(name string) bool {
 }
 
 func fixed(shape []int) []size {
-	dims := make([]size, len(shape))
-	for i, n := range shape {
-		dims[i] = size{n: n}
-	}
-	return dims
+	return lists.Map(shape, func(n int) size { return size{n: n} })
 }
 
 // declared returns the description of an input or an output.
@@ -310,7 +307,6 @@ func (w *writer) evaluated(v *ir.Value) string {
 	return w.constant(floats(fmt.Sprintf("constant %d", len(w.graph.Initializers)), v.Shape, plan.Tap(0)))
 }
 
-// nameOf returns the name of an op for errors.
 func nameOf(o ir.Op, spec any) string {
 	if spec == nil {
 		return o.String()
@@ -319,11 +315,7 @@ func nameOf(o ir.Op, spec any) string {
 }
 
 func wide(list []int) []int64 {
-	all := make([]int64, len(list))
-	for i, n := range list {
-		all[i] = int64(n)
-	}
-	return all
+	return lists.Map(list, func(n int) int64 { return int64(n) })
 }
 
 // product adds a matrix product. It transposes the factors first if necessary.
@@ -333,10 +325,7 @@ func (w *writer) product(v *ir.Value, o ir.Product) string {
 		if !transposed {
 			return x
 		}
-		axes := make([]int64, len(a.Shape))
-		for i := range axes {
-			axes[i] = int64(i)
-		}
+		axes := lists.Of(len(a.Shape), func(i int) int64 { return int64(i) })
 		slices.Reverse(axes[len(axes)-2:])
 		return w.permuted(v, x, axes...)
 	}

@@ -171,7 +171,7 @@ func (r ComparedRow) of(name string) float64 {
 	if r.Measured == nil {
 		return math.NaN()
 	}
-	return orNaN(r.Measured.Mean, name)
+	return r.Measured.Mean.OrNaN(name)
 }
 
 // published returns the named published metric, NaN if unknown.
@@ -179,14 +179,14 @@ func (r ComparedRow) published(name string) float64 {
 	if r.Published == nil {
 		return math.NaN()
 	}
-	return orNaN(r.Published.Values, name)
+	return r.Published.Values.OrNaN(name)
 }
 
 // measuredText formats a measured metric, with its deviation if there are several seeds.
 func (r ComparedRow) measuredText(name string) string {
 	deviation := math.NaN()
 	if r.Measured != nil {
-		deviation = orNaN(r.Measured.Deviation, name)
+		deviation = r.Measured.Deviation.OrNaN(name)
 	}
 	return numeral.Spread(r.of(name), deviation)
 }
@@ -285,14 +285,6 @@ func differenceTable(rows []ComparedRow, names []string) *doc.Table {
 	return t
 }
 
-// orNaN returns the named number, or NaN if it is missing.
-func orNaN(values metrics.Values, name string) float64 {
-	if v, ok := values.Number(name); ok {
-		return v
-	}
-	return math.NaN()
-}
-
 // publishedText formats a published metric; the accuracy includes the deviation over the study's splits.
 func (r ComparedRow) publishedText(name string) string {
 	text := numeral.Float(r.published(name))
@@ -362,7 +354,7 @@ func (r ComparedRow) record() []string {
 	for _, name := range comparedMetrics() {
 		deviation := math.NaN()
 		if r.Measured != nil {
-			deviation = orNaN(r.Measured.Deviation, name)
+			deviation = r.Measured.Deviation.OrNaN(name)
 		}
 		record = append(record, field(r.published(name)), field(r.of(name)), field(deviation))
 	}

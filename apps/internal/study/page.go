@@ -20,6 +20,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/atomicfile"
+	"tessera/internal/lists"
 	"tessera/internal/regular"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
@@ -84,10 +85,7 @@ func (r Reproduction) Write(ctx context.Context, s *sweep.Sweep, results *sweep.
 			return nil, err
 		}
 	} else {
-		var measured []Measured
-		for _, one := range all {
-			measured = append(measured, one.Measured)
-		}
+		measured := lists.Map(all, func(one shown) Measured { return one.Measured })
 		p.Rows = pair(r.published(o.rows, measured), measured)
 		if err := p.differ(s.Path, results, measured, all); err != nil {
 			return nil, err
@@ -186,7 +184,6 @@ func (p *Page) Document() *doc.Document {
 	return d
 }
 
-// markdown returns the text of the page.
 func (p *Page) markdown() []byte {
 	d := &doc.Document{Title: p.Title}
 	d.Add(doc.Remark("%s", p.About))
@@ -234,7 +231,6 @@ func (p *Page) images() string {
 	return "all images, the fitted ones among them" + unlike
 }
 
-// command returns the command that writes the page.
 func (p *Page) command() string {
 	return strings.Join(slices.Concat([]string{"tessera reproduce", p.Name}, p.flags, p.further), " ")
 }

@@ -16,6 +16,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/docs"
+	"tessera/internal/lists"
 	"tessera/internal/sweep"
 )
 
@@ -198,11 +199,7 @@ func Reproductions() []Reproduction { return slices.Clone(reproductions) }
 
 // Names lists the names of all reproductions.
 func Names() []string {
-	var names []string
-	for _, r := range reproductions {
-		names = append(names, r.Name)
-	}
-	return names
+	return lists.Map(reproductions, func(r Reproduction) string { return r.Name })
 }
 
 // Unknown is the error for an unknown name of a reproduction.

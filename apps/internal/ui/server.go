@@ -186,7 +186,6 @@ func (s *Server) findKind(r *http.Request, is func(path string) bool) (string, e
 // refused is an error in a request; other errors concern the files.
 type refused struct{ error }
 
-// fail responds with an error.
 func fail(w http.ResponseWriter, err error) {
 	code := http.StatusInternalServerError
 	if errors.Is(err, errNotHere) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, folder.ErrNotRun) {
@@ -266,7 +265,6 @@ func (s *Server) index(w http.ResponseWriter, _ *http.Request) {
 	send(w, b.Bytes())
 }
 
-// run responds with the report of a run.
 func (s *Server) run(w http.ResponseWriter, r *http.Request) {
 	path, err := s.find(r.PathValue("path"))
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/metrics"
 )
@@ -78,10 +79,7 @@ func (t *Table) judge(reference string, only []string) error {
 
 // references returns for each model the index of the model that it is compared with, -1 for a reference.
 func (t *Table) references(given string) (against []int, err error) {
-	order := make([]int, len(t.Models))
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Range(0, len(t.Models))
 	slices.SortStableFunc(order, func(a, b int) int { // models with several seeds first
 		return min(2, len(t.Models[b].members)) - min(2, len(t.Models[a].members))
 	})
@@ -178,7 +176,6 @@ func (m *member) number(name string) float64 {
 	return math.NaN()
 }
 
-// cell returns one metric of the model.
 func (m *Model) cell(name string) Cell {
 	var all []float64
 	for _, one := range m.members {

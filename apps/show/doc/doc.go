@@ -25,6 +25,8 @@ package doc
 import (
 	"fmt"
 	"slices"
+
+	"tessera/internal/lists"
 )
 
 // Document is what a command reports.
@@ -99,11 +101,8 @@ type Column struct {
 }
 
 // Columns returns columns whose keys are their titles.
-func Columns(titles ...string) (list []Column) {
-	for _, title := range titles {
-		list = append(list, Column{Key: title, Title: title})
-	}
-	return list
+func Columns(titles ...string) []Column {
+	return lists.Map(titles, func(title string) Column { return Column{Key: title, Title: title} })
 }
 
 // Table has one row for each thing.

@@ -9,6 +9,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"tessera/internal/lists"
 )
 
 // page collects the HTML of blocks.
@@ -36,10 +38,7 @@ func esc(text string) string { return html.EscapeString(text) }
 
 // write writes HTML; the arguments are escaped.
 func (p *page) write(format string, args ...string) {
-	all := make([]any, len(args))
-	for i, arg := range args {
-		all[i] = esc(arg)
-	}
+	all := lists.Map(args, func(arg string) any { return esc(arg) })
 	fmt.Fprintf(p, format, all...)
 }
 

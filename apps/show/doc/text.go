@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"tessera/internal/lists"
 )
 
 // Screen describes where a text is shown.
@@ -98,13 +100,8 @@ func (s *screen) heading(title string) {
 }
 
 // shown returns the facts for people; those of a page include the minor ones.
-func (f *Facts) shown(page bool) (list []Fact) {
-	for _, one := range f.Facts {
-		if one.Title != "" && one.Value != nil && (page || !one.Minor) {
-			list = append(list, one)
-		}
-	}
-	return list
+func (f *Facts) shown(page bool) []Fact {
+	return lists.Only(f.Facts, func(one Fact) bool { return one.Title != "" && one.Value != nil && (page || !one.Minor) })
 }
 
 func (f *Facts) text(s *screen) {
@@ -147,10 +144,7 @@ func (t *Table) text(s *screen) {
 		t.lines(s, part, heads, rows, widths)
 	}
 	if len(left) > 0 {
-		var names []string
-		for _, j := range left {
-			names = append(names, heads[j])
-		}
+		names := lists.Map(left, func(j int) string { return heads[j] })
 		s.folded(s.Width, "too narrow for "+strings.Join(names, ", "), faint)
 	}
 	for _, note := range t.Notes {

@@ -83,7 +83,6 @@ func (n network) draw(c draw.Canvas) {
 	}
 }
 
-// unit draws one circle.
 func (n network) unit(c draw.Canvas, at vg.Point, layer int, bias bool) {
 	fill := draw.GlyphStyle{Color: series(layer), Radius: unitRadius, Shape: disc}
 	if bias {

@@ -73,12 +73,11 @@ type histograms struct {
 
 func newHistograms(row CodeRow) (*histograms, error) {
 	h := &histograms{CodeRow: row, high: math.Inf(-1), cut: max(1, row.Units/4)}
+	if !finite(row.Codes) {
+		return nil, errors.New("figures: codes with NaN or infinite values cannot be drawn")
+	}
 	for _, v := range row.Codes {
-		f := float64(v)
-		if math.IsNaN(f) || math.IsInf(f, 0) {
-			return nil, errors.New("figures: codes with NaN or infinite values cannot be drawn")
-		}
-		h.low, h.high = min(h.low, f), max(h.high, f)
+		h.low, h.high = min(h.low, float64(v)), max(h.high, float64(v))
 	}
 	if h.low == 0 && h.high <= 1 && h.high >= leastReach || h.high <= h.low {
 		h.high = h.low + 1

@@ -244,10 +244,8 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 	if size < 1 || len(values) == 0 || len(values)%size != 0 {
 		return nil, 0, fmt.Errorf("figures: got %d values, want whole images of shape %v", len(values), shape)
 	}
-	for _, v := range values {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, 0, errors.New("figures: images with NaN or infinite values cannot be drawn")
-		}
+	if !finite(values) {
+		return nil, 0, errors.New("figures: images with NaN or infinite values cannot be drawn")
 	}
 	n := len(values) / size
 	r.columns = min(r.columns, n)
@@ -255,10 +253,14 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 	return r, n, nil
 }
 
+// finite reports whether all values are numbers.
+func finite(values []float32) bool {
+	return !slices.ContainsFunc(values, func(v float32) bool { return v-v != 0 })
+}
+
 func (r *raster) stepX() int { return r.width*r.scale + rule }
 func (r *raster) stepY() int { return r.height*r.scale + rule + r.strip }
 
-// image draws n images.
 func (r *raster) image(values []float32, n int) *image.RGBA {
 	rows := (n + r.columns - 1) / r.columns
 	picture := image.NewRGBA(image.Rect(0, 0, r.columns*r.stepX()+rule, rows*r.stepY()+rule))

@@ -85,7 +85,7 @@ func Mixture(m Mixed) (*Figure, error) {
 	bound := panel{title: "(b) log-likelihood", x: axis{label: "iteration", whole: true}, y: axis{label: "mean of a sample, nats"}}
 	var rise plotter.XYs
 	for _, e := range m.Epochs {
-		rise = append(rise, plotter.XY{X: e.Epoch, Y: -orNaN(e.Values, "loss") * float64(d)})
+		rise = append(rise, plotter.XY{X: e.Epoch, Y: -e.Values.OrNaN("loss") * float64(d)})
 	}
 	bound.lines = []line{{points: rise, color: series(0), glyph: disc}}
 	certainty := panel{title: "(c) responsibilities", x: axis{label: "probability of the most probable component", max: 1}, y: axis{label: "share of the samples", max: 1}}

@@ -10,6 +10,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"tessera/internal/lists"
 )
 
 // line is a series of points with one style.
@@ -39,7 +41,6 @@ var (
 	ring = draw.RingGlyph{}
 )
 
-// panel is one plot of a figure.
 type panel struct {
 	title string
 	x, y  axis
@@ -512,10 +513,7 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	toX, toY := p.Transforms(&c)
 	place := func(xy plotter.XY) vg.Point { return vg.Point{X: toX(xy.X), Y: toY(xy.Y)} }
 	style := textStyle(smallSize)
-	var taken []vg.Rectangle
-	for _, one := range l.names {
-		taken = append(taken, boxAround(place(one.at), glyphRadius+1))
-	}
+	taken := lists.Map(l.names, func(one label) vg.Rectangle { return boxAround(place(one.at), glyphRadius+1) })
 	for _, line := range l.lines {
 		for i := range max(0, len(line.points)-1) { // right, then down, as they are drawn
 			from, to := place(line.points[i]), place(line.points[i+1])

@@ -72,15 +72,7 @@ func mseOf(points ...[]Point) metric {
 }
 
 func numberOf(name string) func(Point) float64 {
-	return func(p Point) float64 { return orNaN(p.Values, name) }
-}
-
-// orNaN returns the named number, or NaN if it is missing. Plots omit NaN.
-func orNaN(values metrics.Values, name string) float64 {
-	if v, ok := values.Number(name); ok {
-		return v
-	}
-	return math.NaN()
+	return func(p Point) float64 { return p.Values.OrNaN(name) }
 }
 
 // group contains the points with one target, in the order of the figure, and their colour.

@@ -34,7 +34,7 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 		for i, run := range runs {
 			points := make(plotter.XYs, len(run.Epochs))
 			for j, e := range run.Epochs {
-				points[j] = plotter.XY{X: e.Epoch, Y: orNaN(e.Values, name)}
+				points[j] = plotter.XY{X: e.Epoch, Y: e.Values.OrNaN(name)}
 			}
 			l := line{points: points, color: series(i), dashes: seriesDashes(i)}
 			if len(points) == 1 { // a line would not show

@@ -115,10 +115,10 @@ func newHeatMap(row ImageRow) (*heatMap, error) {
 	}
 	m.columns = row.Shape[0]
 	m.lines = len(row.Images) / m.columns
+	if !finite(row.Images) {
+		return nil, errors.New("figures: vectors with NaN or infinite values cannot be drawn")
+	}
 	for _, v := range row.Images {
-		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, errors.New("figures: vectors with NaN or infinite values cannot be drawn")
-		}
 		m.most = max(m.most, math.Abs(float64(v)))
 	}
 	return m, nil

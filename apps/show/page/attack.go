@@ -14,6 +14,7 @@ import (
 	"tessera/attack/runs"
 	"tessera/data"
 	"tessera/internal/numeral"
+	"tessera/internal/vectors"
 )
 
 // The attacks of a page: by gradients on the first images of known class, and a black box on fewer of them, because it asks for one image at a time.
@@ -136,7 +137,7 @@ func (v *view) examples(head string, j *attack.Judgement, worst []float32) (*doc
 	}
 	var taken []string
 	for i, class := range j.Classes {
-		as, _, err := mostProbable(logits[i*classes : (i+1)*classes])
+		as, err := vectors.Class(logits[i*classes : (i+1)*classes])
 		if err != nil {
 			return nil, err
 		}

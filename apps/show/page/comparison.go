@@ -9,6 +9,7 @@ import (
 	"tessera/apps/show/comparison"
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
 
@@ -26,10 +27,7 @@ func (c *Comparison) Write(w io.Writer) error {
 	if c == nil || c.Table == nil || len(c.Models) == 0 {
 		return errors.New("page: no comparison to write: make one with comparison.Compare")
 	}
-	var names []string
-	for _, m := range c.Models {
-		names = append(names, m.Name)
-	}
+	names := lists.Map(c.Models, func(m *comparison.Model) string { return m.Name })
 	title := strings.Join(names, " and ")
 	body := struct {
 		*Comparison

@@ -37,7 +37,6 @@ import (
 //go:embed assets templates
 var files embed.FS
 
-// asset returns one file of the folder assets.
 func asset(name string) string {
 	text, err := files.ReadFile("assets/" + name)
 	if err != nil {

@@ -299,7 +299,6 @@ func classNames(labels []int, names []string) []string {
 // number returns the index in its split of the i-th image of the view; see [evaluation.Spread].
 func (v *view) number(i int) int { return i * v.sample.Images.Len() / v.n }
 
-// image returns the i-th image.
 func (v *view) image(i int) []float32 {
 	pixels := len(v.images) / v.n
 	return v.images[i*pixels : (i+1)*pixels]

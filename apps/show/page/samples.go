@@ -10,6 +10,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/vectors"
 	"tessera/metrics"
@@ -139,11 +140,7 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 func (v *view) chosen() []int {
 	most := min(shownSamples, v.n)
 	if v.classes == nil {
-		all := make([]int, most)
-		for i := range all {
-			all[i] = i * v.n / most
-		}
-		return all
+		return lists.Of(most, func(i int) int { return i * v.n / most })
 	}
 	each := (most + len(v.classes) - 1) / len(v.classes)
 	var all []int
@@ -254,7 +251,7 @@ func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 		if label < 0 || label >= classes {
 			continue
 		}
-		best, _, err := mostProbable(logits[i*classes : (i+1)*classes])
+		best, err := vectors.Class(logits[i*classes : (i+1)*classes])
 		if err != nil {
 			continue
 		}
@@ -297,13 +294,3 @@ func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 
 // calibrationBins is the number of bins of the metric ece.
 const calibrationBins = 15
-
-// mostProbable returns the class with the largest logit, and its probability.
-func mostProbable(logits []float32) (class int, probability float64, err error) {
-	class, err = vectors.Class(logits)
-	sum := 0.0
-	for _, x := range logits {
-		sum += math.Exp(float64(x) - float64(logits[class]))
-	}
-	return class, 1 / sum, err
-}

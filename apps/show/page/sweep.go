@@ -132,7 +132,6 @@ func (s *Sweep) rows(results *sweep.Results, names []string) {
 	}
 }
 
-// selected lists the selected settings.
 func (s *Sweep) selected(r *sweep.Results, names []string) {
 	if len(r.Selected) == 0 {
 		return
@@ -263,7 +262,6 @@ func (s *Sweep) Write(w io.Writer) error {
 	return write(w, "sweep.html", frame{Title: s.Label + " - Tessera", Live: s.Live != "", Data: read, Body: s})
 }
 
-// facts adds the description of the sweep.
 func (s *Sweep) facts(r *sweep.Results, models []*config.Model) {
 	equal, seeds := true, 0 // number of seeds
 	for _, one := range r.Settings {

@@ -201,7 +201,6 @@ func lengths(a *metrics.Atoms) []float64 {
 	return all
 }
 
-// atom returns the image of atom j.
 func atom(a *metrics.Atoms, j int) []float32 { return a.Values[j*a.Pixels() : (j+1)*a.Pixels()] }
 
 // cosine returns the cosine of two atoms, 0 if one of them is zero.
@@ -247,7 +246,6 @@ func (g *grid) add(atom []float32, names []string, use string) {
 	g.pictures = append(g.pictures, one)
 }
 
-// blocks returns the section.
 func (g *grid) blocks(bias string) []doc.Block {
 	words, shown := g.words, len(g.pictures)
 	switch {

@@ -96,7 +96,6 @@ func Atoms(w io.Writer, a *metrics.Atoms, p Protocol, columns int) (shown int, e
 	return shown, err
 }
 
-// pictures draws a picture by one of the protocols for pictures.
 func pictures(b *bytes.Buffer, a *metrics.Atoms, p Protocol) (int, error) {
 	n := min(a.Count, perRow*mostRows)
 	width, height := min(n, perRow)*(a.Shape[1]+pictureGap), (n+perRow-1)/perRow*(a.Shape[0]+pictureGap)

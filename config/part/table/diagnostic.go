@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/agnivade/levenshtein"
+
+	"tessera/internal/lists"
 )
 
 // Diagnostic is one error of a text: the problem, its position and a suggestion.
@@ -126,10 +128,7 @@ const mostPrinted = 1000
 
 // Error returns the errors with their lines and carets.
 func (d *Diagnostics) Error() string {
-	var texts []string
-	for _, one := range d.List[:min(len(d.List), mostPrinted)] {
-		texts = append(texts, one.String())
-	}
+	texts := lists.Map(d.List[:min(len(d.List), mostPrinted)], Diagnostic.String)
 	if more := len(d.List) - mostPrinted; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more errors", more))
 	}
@@ -266,10 +265,7 @@ func editDistance(a, b string) int {
 
 // Quoted returns the names in double quotes.
 func Quoted(names []string) string {
-	q := make([]string, len(names))
-	for i, n := range names {
-		q[i] = fmt.Sprintf("%q", n)
-	}
+	q := lists.Map(names, func(n string) string { return fmt.Sprintf("%q", n) })
 	return strings.Join(q, ", ")
 }
 
@@ -354,12 +350,7 @@ func (d *Decoder) inside(key string, n *Node, fields []Field) (path string, ok b
 // asTable returns a suggestion to write a value as a table: a text under the only required key, or true as the table of
 // defaults. It returns "" if neither applies.
 func asTable(n *Node, fields []Field, p spot) string {
-	var required []Field
-	for _, f := range fields {
-		if f.Required {
-			required = append(required, f)
-		}
-	}
+	required := lists.Only(fields, func(f Field) bool { return f.Required })
 	text, isText := n.Text()
 	switch {
 	case isText && len(required) == 1 && required[0].Value.Kind() == reflect.String:

@@ -36,6 +36,7 @@ import (
 	"sync"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 )
 
 // Language describes the tables of a file.
@@ -152,7 +153,6 @@ type Field struct {
 	Value reflect.Value
 }
 
-// renamed returns the field with another key.
 func (f Field) renamed(key string) Field {
 	c := *f.column
 	c.Key = key
@@ -285,11 +285,7 @@ func findField(fields []Field, key string) (Field, bool) {
 }
 
 func keysOf(fields []Field) []string {
-	keys := make([]string, len(fields))
-	for i, f := range fields {
-		keys[i] = f.Key
-	}
-	return keys
+	return lists.Map(fields, func(f Field) string { return f.Key })
 }
 
 // Choices returns the values of an enumeration, or of the elements of a list of them, nil for other types.

@@ -11,6 +11,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+
+	"tessera/internal/lists"
 )
 
 // Parse reads a source into a tree of values and positions. Values come from BurntSushi/toml, positions from a second
@@ -66,8 +68,7 @@ func fill(n *Node, value any) {
 
 func valueError(src *Source, err error) Diagnostic {
 	d := Diagnostic{At: Span{src, 0, 0}, Problem: err.Error()}
-	var value toml.ParseError
-	if errors.As(err, &value) {
+	if value, ok := errors.AsType[toml.ParseError](err); ok {
 		at := min(max(value.Position.Start, 0), len(src.Text))
 		d.Problem, d.At = value.Message, Span{src, at, min(at+max(value.Position.Len, 1), len(src.Text))}
 	}
@@ -116,7 +117,6 @@ func foreignWord(text string, at int, value string) string {
 	return cmp.Or(foreign[strings.TrimRight(value, " ,]}")], foreign[wordAt(text, at)])
 }
 
-// wordAt returns the word at a position.
 func wordAt(text string, at int) string {
 	isEnd := func(r rune) bool { return r != '_' && !unicode.IsLetter(r) && !unicode.IsDigit(r) }
 	word := text[strings.LastIndexFunc(text[:at], isEnd)+1:]
@@ -219,10 +219,7 @@ func (c Change) Path() []string {
 
 // pathText returns a dotted path, with names in quotes where necessary.
 func pathText(path []string) string {
-	texts := make([]string, len(path))
-	for i, k := range path {
-		texts[i] = KeyText(k)
-	}
+	texts := lists.Map(path, KeyText)
 	return strings.Join(texts, ".")
 }
 

@@ -30,7 +30,6 @@ type places struct {
 	droppedAt     int
 }
 
-// duplicate is a duplicate key or table.
 type duplicate struct {
 	Diagnostic
 	table *Node // table that already has the key
@@ -64,8 +63,7 @@ func readPlaces(src *Source, values bool) *places {
 
 func (p *places) syntaxError(err error) *Diagnostic {
 	d := &Diagnostic{At: Span{p.src, len(p.src.Text), len(p.src.Text)}, Problem: err.Error()}
-	var syntax *unstable.ParserError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*unstable.ParserError](err); ok {
 		d.Problem = syntax.Message
 		d.At = p.span(p.parser.Range(syntax.Highlight))
 	}
@@ -195,7 +193,6 @@ func (p *places) duplicates() []Diagnostic {
 	return found
 }
 
-// keyValue adds a key and its value to a table.
 func (p *places) keyValue(n *Node, e *unstable.Node) {
 	names := p.names(e.Key())
 	for _, one := range names[:len(names)-1] {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -230,11 +231,7 @@ func fitsShape(v *Value) error {
 
 // count returns 0, 1, ..., n-1.
 func count(n int) []int {
-	list := make([]int, n)
-	for i := range list {
-		list[i] = i
-	}
-	return list
+	return lists.Range(0, n)
 }
 
 func fitsProduct(v *Value, o Product) error {

@@ -35,6 +35,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/volume"
 )
@@ -120,10 +121,7 @@ type Update struct {
 
 // Wanted lists the values of the taps, the gradients and the updates, in this order.
 func (m *Module) Wanted() []*Value {
-	var list []*Value
-	for _, t := range m.Taps {
-		list = append(list, t.Value)
-	}
+	list := lists.Map(m.Taps, func(t Tap) *Value { return t.Value })
 	for _, g := range m.Gradients {
 		list = append(list, g.Value)
 	}
@@ -346,11 +344,7 @@ func ParameterValues[T Float](data []float32) []T {
 	if same, ok := any(data).([]T); ok {
 		return same
 	}
-	converted := make([]T, len(data))
-	for i, v := range data {
-		converted[i] = T(v)
-	}
-	return converted
+	return lists.Map(data, func(v float32) T { return T(v) })
 }
 
 // Backend compiles programs for training and inference in float32.

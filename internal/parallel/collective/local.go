@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+
+	"tessera/internal/lists"
 )
 
 // Local returns a group of n goroutines of one process, for tests: one member for each goroutine. Sums are in the order
@@ -11,11 +13,7 @@ import (
 func Local(n int) []Group {
 	s := &shared{size: n}
 	s.wake.L = &s.mu
-	members := make([]Group, n)
-	for rank := range members {
-		members[rank] = &local{shared: s, rank: rank}
-	}
-	return members
+	return lists.Of(n, func(rank int) Group { return &local{shared: s, rank: rank} })
 }
 
 // shared is the state of a local group.

@@ -205,7 +205,6 @@ func (g *Group) Barrier() error {
 	return g.run(o)
 }
 
-// operation returns an empty operation.
 func (g *Group) operation(a action, name string) *operation {
 	if len(g.free) == 0 {
 		g.free = append(g.free, &operation{group: g, done: make(chan error, 1)})

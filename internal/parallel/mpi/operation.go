@@ -82,7 +82,6 @@ func viewOf(values any) (view, error) {
 	return view{}, fmt.Errorf("mpi: got values of type %T, want []float32, []float64 or []uint64", values)
 }
 
-// element returns the address of element i.
 func (v view) element(i int) unsafe.Pointer { return unsafe.Add(v.at, i*v.width) }
 
 // send and receive add a message with elements [from, to) of a view.

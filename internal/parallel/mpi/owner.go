@@ -86,7 +86,6 @@ func (o *owner) run() {
 	}
 }
 
-// start begins an operation.
 func (o *owner) start(op *operation) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

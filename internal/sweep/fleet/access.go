@@ -45,7 +45,6 @@ func ReadToken(path string) (string, error) {
 	return token, nil
 }
 
-// clientTLS returns the TLS configuration of a client.
 func (a Access) clientTLS() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if a.Certificate != "" {
@@ -68,7 +67,6 @@ func (a Access) clientTLS() (*tls.Config, error) {
 	return c, nil
 }
 
-// keyPair reads a certificate and its key.
 func keyPair(certificate, key string) (tls.Certificate, error) {
 	public, err := regular.ReadFile(certificate)
 	if err != nil {

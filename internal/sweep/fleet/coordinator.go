@@ -84,7 +84,6 @@ type Coordinator struct {
 	put func(*sweep.Trial, *result, []folder.File) error // installs a run; tests of the queue replace it
 }
 
-// waiting is a trial that is in the queue or with a worker.
 type waiting struct {
 	task   *task
 	digest string
@@ -288,7 +287,6 @@ func (o *outage) begin(tooLong func()) {
 	}
 }
 
-// end ends the outage, if there is one.
 func (o *outage) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -506,7 +504,6 @@ func (c *Coordinator) task(t *sweep.Trial) (*task, error) {
 	return w, w.check()
 }
 
-// sums returns the checksums of files.
 func sums(files []data.File) []string {
 	all := []string{}
 	for _, f := range files {

@@ -141,7 +141,6 @@ type supply struct {
 // message is a message that can check its values.
 type message interface{ check() error }
 
-// encode returns the message as JSON.
 func encode(m message) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)

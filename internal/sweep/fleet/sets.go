@@ -191,7 +191,6 @@ func (s *serving) fetchParts(ctx context.Context, held *folder.Folder, m *manife
 	return all.Bytes(), nil
 }
 
-// pack encodes a data set.
 func pack(set *data.Set) ([]byte, error) {
 	var b bytes.Buffer
 	err := set.Pack(&b)

@@ -38,7 +38,6 @@ type handle struct {
 	stream jetstream.Stream
 }
 
-// of returns the stream with the given name.
 func (h *handle) of(ctx context.Context, js jetstream.JetStream, name string) (jetstream.Stream, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

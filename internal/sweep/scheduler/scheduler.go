@@ -44,7 +44,6 @@ const (
 	LogsDir        = "logs" // folder for the logs of Slurm's tasks
 )
 
-// slurmJob is one job of Slurm.
 type slurmJob struct {
 	Job
 	Path        string // path of the script

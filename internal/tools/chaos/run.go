@@ -114,7 +114,6 @@ func run(o options) (string, error) {
 	return f.report(single, took, files), nil
 }
 
-// fleet returns the processes.
 func (o options) fleet() (*fleet, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
 	if err != nil {

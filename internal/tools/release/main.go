@@ -52,7 +52,6 @@ func (p platform) binary() string {
 // native reports whether this machine runs binaries of the platform.
 func (p platform) native() bool { return p.os == runtime.GOOS && p.arch == runtime.GOARCH }
 
-// An entry is one file of an archive.
 type entry struct {
 	name string
 	mode os.FileMode

@@ -1,12 +1,10 @@
 package main
 
 import (
-	"archive/tar"
+	"archive/zip"
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,14 +37,18 @@ func repository(ctx context.Context, base string) (root, commit string, err erro
 
 // buildCommit builds the command of a commit from a copy of its files in the folder work. The working tree is not changed.
 func buildCommit(ctx context.Context, root, commit, work, binary string) error {
-	archive := exec.CommandContext(ctx, "git", "archive", "--format=tar", commit)
+	archive := exec.CommandContext(ctx, "git", "archive", "--format=zip", "-0", commit)
 	archive.Dir = root
-	files, err := output(archive)
+	text, err := output(archive)
+	if err != nil {
+		return err
+	}
+	files, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
 	if err != nil {
 		return err
 	}
 	source := filepath.Join(work, "base")
-	if err := extract(bytes.NewReader(files), source); err != nil {
+	if err := os.CopyFS(source, files); err != nil {
 		return err
 	}
 	return build(ctx, source, binary)
@@ -58,43 +60,4 @@ func build(ctx context.Context, source, binary string) error {
 	c.Dir = source
 	_, err := output(c)
 	return err
-}
-
-// extract writes the folders and regular files of a tar archive into a folder.
-func extract(archive io.Reader, folder string) error {
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(folder) // a name such as ../x is an error
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	for t := tar.NewReader(archive); ; {
-		h, err := t.Next()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		switch h.Typeflag {
-		case tar.TypeDir:
-			err = root.MkdirAll(filepath.Clean(h.Name), 0o755)
-		case tar.TypeReg:
-			err = extractFile(root, h.Name, t)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
-func extractFile(root *os.Root, name string, content io.Reader) error {
-	f, err := root.Create(name)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, content)
-	return errors.Join(err, f.Close())
 }

@@ -53,11 +53,6 @@ func prepare(ctx context.Context, o options, root, commit, work string) (_ *comp
 	if err := build(ctx, root, c.now.binary); err != nil {
 		return nil, fmt.Errorf("build the working tree: %w", err)
 	}
-	for _, side := range []*program{&c.base, &c.now} {
-		if side.old, err = side.readsOldHooks(ctx, c.empty); err != nil {
-			return nil, err
-		}
-	}
 	return c, nil
 }
 

@@ -1,13 +1,10 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/gzip"
 	"errors"
-	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -55,42 +52,5 @@ func TestImagesOf(t *testing.T) {
 	var absent *noImages
 	if _, err := imagesOf("fashion-mnist", []string{folder}); !errors.As(err, &absent) {
 		t.Errorf("got %v, want images to be missing", err)
-	}
-}
-
-// archive returns a tar archive of one file.
-func archive(t *testing.T, name, text string) *bytes.Buffer {
-	t.Helper()
-	var b bytes.Buffer
-	w := tar.NewWriter(&b)
-	if err := w.WriteHeader(&tar.Header{Name: "apps/", Typeflag: tar.TypeDir, Mode: 0o755}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(text))}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.Write([]byte(text)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return &b
-}
-
-func TestExtract(t *testing.T) {
-	folder := filepath.Join(t.TempDir(), "base")
-	if err := extract(archive(t, "apps/main.go", "package main"), folder); err != nil {
-		t.Fatal(err)
-	}
-	if text, err := os.ReadFile(filepath.Join(folder, "apps", "main.go")); err != nil || string(text) != "package main" {
-		t.Errorf("got %q, %v", text, err)
-	}
-	outside := filepath.Join(t.TempDir(), "base")
-	if err := extract(archive(t, "../escaped", "x"), outside); err == nil {
-		t.Error("a file outside of the folder: no error")
-	}
-	if err := extract(strings.NewReader("not a tar archive"), filepath.Join(t.TempDir(), "base")); err == nil {
-		t.Error("no archive: no error")
 	}
 }

@@ -35,12 +35,12 @@ func (p program) measure(ctx context.Context, s subject, folder, images string) 
 		return p.measureSweep(ctx, s, folder)
 	}
 	for _, f := range s.first {
-		args := append([]string{"train", f.model, "--out", "runs/" + f.model}, p.spell(f.args)...)
+		args := append([]string{"train", f.model, "--out", "runs/" + f.model}, f.args...)
 		if _, err := p.command(ctx, folder, p.parallel(args...)...); err != nil {
 			return nil, err
 		}
 	}
-	args := append([]string{"train", s.model, "--out", runFolder}, p.spell(s.args)...)
+	args := append([]string{"train", s.model, "--out", runFolder}, s.args...)
 	if _, err := p.command(ctx, folder, p.parallel(args...)...); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (p program) addCodes(ctx context.Context, v values, folder, run, images, su
 
 // measureSweep trains every trial of a sweep.
 func (p program) measureSweep(ctx context.Context, s subject, folder string) (values, error) {
-	args := append([]string{"sweep", s.name, "--out", runFolder, "--jobs", strconv.Itoa(runtime.NumCPU())}, p.spell(s.args)...)
+	args := append([]string{"sweep", s.name, "--out", runFolder, "--jobs", strconv.Itoa(runtime.NumCPU())}, s.args...)
 	_, err := p.command(ctx, folder, args...)
 	var failed *failure
 	if err != nil && !(errors.As(err, &failed) && failed.code == exitFailedTrials) {

@@ -19,7 +19,6 @@ type program struct {
 	binary  string
 	data    string // folder with data sets, "" for the user's cache
 	threads int
-	old     bool // the program uses the old spelling of hooks, see spelling.go
 }
 
 // A failure is a command that exited with an error.

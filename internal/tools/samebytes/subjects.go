@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -92,7 +91,7 @@ func (p program) settings(ctx context.Context, folder, model string) (map[string
 	settings := map[string]string{}
 	flatten(settings, "", file.Model[model])
 	delete(settings, "about")
-	return respelled(settings), nil
+	return settings, nil
 }
 
 // plan lists the subjects that a program ships, sweeps first because they take longest.
@@ -139,19 +138,6 @@ func before(all map[string]subject, starts map[string]string, name string) (list
 		list, name = append([]subject{start}, list...), start.name
 	}
 	return list
-}
-
-// readsOldHooks reports whether the program uses the old spelling of hooks.
-func (p program) readsOldHooks(ctx context.Context, folder string) (bool, error) {
-	models, err := p.names(ctx, folder, "models")
-	if err != nil || len(models) == 0 {
-		return false, err
-	}
-	text, err := p.command(ctx, folder, "check", "--fill", models[0])
-	if err != nil {
-		return false, err
-	}
-	return bytes.Contains(text, []byte("\npatience = ")), nil
 }
 
 // phaseTime matches the keys of the epochs in which a phase begins and ends.

@@ -28,7 +28,6 @@ var variants = []struct {
 	{"sparse-nmf-images", "sparse-nmf", "", sets(`per=image`)},
 }
 
-// sets returns --set arguments.
 func sets(changes ...string) []string {
 	var args []string
 	for _, change := range changes {
@@ -37,7 +36,6 @@ func sets(changes ...string) []string {
 	return args
 }
 
-// variantsOf returns the variants of the given models.
 func variantsOf(models map[string]subject) []subject {
 	var subjects []subject
 	for _, v := range variants {

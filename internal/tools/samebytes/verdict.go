@@ -60,7 +60,7 @@ func (c *comparison) compareOne(ctx context.Context, s subject) verdict {
 		v.different = []difference{{"command", "works", err.Error()}}
 		return v
 	}
-	if c.opensRuns() && s.kind != kindSweep {
+	if s.kind != kindSweep {
 		for _, key := range []string{codes, outputs} {
 			if value, ok := base.Values[key]; ok { // a model without a decoder has no outputs
 				base.Values[key+ofBase] = value
@@ -137,9 +137,6 @@ func (c *comparison) keepRun(s subject, run string) error {
 	return nil
 }
 
-// opensRuns reports whether the working tree can open runs of base. Both must use the same spelling of hooks.
-func (c *comparison) opensRuns() bool { return c.base.old == c.now.old }
-
 // keptRun returns the folder in the cache of the run that base trained.
 func (c *comparison) keptRun(s subject) string { return filepath.Join(c.cache, "runs", s.fileName()) }
 
@@ -151,7 +148,7 @@ func (c *comparison) measureNow(ctx context.Context, s subject) (values, error) 
 	}
 	defer os.RemoveAll(folder)
 	v, err := c.now.measure(ctx, s, folder, images)
-	if err != nil || s.kind == kindSweep || !c.opensRuns() {
+	if err != nil || s.kind == kindSweep {
 		return v, err
 	}
 	return v, c.now.addCodes(ctx, v, folder, c.keptRun(s), images, ofBase)

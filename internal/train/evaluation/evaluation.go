@@ -11,6 +11,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -72,8 +73,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 		chosen = metrics.WithHoles(chosen)
 	}
 	r, err = metrics.Evaluate(ctx, coder, sample, chosen)
-	var bad *data.Error
-	if errors.As(err, &bad) { // package metrics does not know the data set
+	if bad, ok := errors.AsType[*data.Error](err); ok { // package metrics does not know the data set
 		named := *bad
 		if named.Dataset = m.Dataset.Name; s.Name != "" {
 			named.Dataset = s.Name
@@ -207,10 +207,7 @@ func Spread(images *data.Images, n int) *data.Images {
 		return images
 	}
 	all := images.Len()
-	indices := make([]int, n)
-	for i := range indices {
-		indices[i] = i * all / n
-	}
+	indices := lists.Of(n, func(i int) int { return i * all / n })
 	return images.Subset(indices)
 }
 

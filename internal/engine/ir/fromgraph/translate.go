@@ -14,6 +14,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -384,10 +385,7 @@ func (r *runner) String() string {
 func (r *runner) Do(in []ir.Tensor) (out ir.Tensor, err error) {
 	value := r.node.Value()
 	if r.node.Op() != nil {
-		args := make([]gorgonia.Value, len(in))
-		for i, t := range in {
-			args[i] = wrapped(t)
-		}
+		args := lists.Map(in, wrapped)
 		if value, err = r.node.Op().Do(args...); err != nil {
 			return out, err
 		}

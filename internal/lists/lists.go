@@ -1,0 +1,40 @@
+// Package lists makes lists of lists and numbers.
+package lists
+
+// Map returns f of each element, in their order; nil for an empty list.
+func Map[T, U any](list []T, f func(T) U) []U {
+	if len(list) == 0 {
+		return nil
+	}
+	all := make([]U, len(list))
+	for i, v := range list {
+		all[i] = f(v)
+	}
+	return all
+}
+
+// Of returns f of the numbers from 0 to n-1; nil for n = 0.
+func Of[T any](n int, f func(i int) T) []T {
+	if n == 0 {
+		return nil
+	}
+	all := make([]T, n)
+	for i := range all {
+		all[i] = f(i)
+	}
+	return all
+}
+
+// Range returns the numbers from from to to-1; nil if there are none.
+func Range(from, to int) []int { return Of(max(0, to-from), func(i int) int { return from + i }) }
+
+// Only returns the elements for which keep holds, in their order; nil if there are none.
+func Only[T any](list []T, keep func(T) bool) []T {
+	var kept []T
+	for _, v := range list {
+		if keep(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}

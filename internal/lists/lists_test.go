@@ -1,0 +1,31 @@
+package lists
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+func TestListsKeepTheirOrder(t *testing.T) {
+	numbers := Range(2, 6)
+	odd := Only(numbers, func(n int) bool { return n%2 == 1 })
+	squares := Of(4, func(i int) int { return i * i })
+	for _, one := range []struct{ got, want []string }{
+		{Map(numbers, strconv.Itoa), []string{"2", "3", "4", "5"}}, {Map(odd, strconv.Itoa), []string{"3", "5"}}, {Map(squares, strconv.Itoa), []string{"0", "1", "4", "9"}},
+	} {
+		if !slices.Equal(one.got, one.want) {
+			t.Errorf("got %q, want %q", one.got, one.want)
+		}
+	}
+}
+
+// A list without elements is nil, so that an empty one is left out of JSON.
+func TestEmptyListsAreNil(t *testing.T) {
+	for i, list := range [][]int{Map([]string{}, func(string) int { return 0 }), Of(0, func(i int) int { return i }), Range(3, 3), Range(3, 1),
+		Only([]int{1}, func(int) bool { return false })} {
+		if list != nil {
+			t.Error(fmt.Sprint(i), "is not nil")
+		}
+	}
+}
