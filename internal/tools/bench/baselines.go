@@ -88,7 +88,7 @@ func (s settings) buildTessera() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = output(c)
+	_, err = module.Output(c)
 	return binary, err
 }
 
@@ -100,7 +100,7 @@ func (s settings) tessera(ready func() (string, error), arguments ...string) (st
 	}
 	c := exec.Command(binary, arguments...)
 	c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder))
-	return output(c)
+	return module.Output(c)
 }
 
 // factorise trains a model on the test images, and returns the total time and the error.

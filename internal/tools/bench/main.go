@@ -11,7 +11,6 @@
 package main
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"flag"
@@ -27,6 +26,8 @@ import (
 	"text/tabwriter"
 
 	"golang.org/x/sys/cpu"
+
+	"tessera/internal/tools/internal/module"
 )
 
 // A contest is a piece of work that another program and Tessera perform.
@@ -167,15 +168,5 @@ func python(environment []string, arguments ...string) (string, error) {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512BW && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512VL {
 		c.Env = append(c.Env, "OPENBLAS_CORETYPE=SkylakeX") // OpenBLAS 0.3.21 does not recognise newer models
 	}
-	return output(c)
-}
-
-func output(c *exec.Cmd) (string, error) {
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
-	}
-	return string(out), nil
+	return module.Output(c)
 }

@@ -111,7 +111,7 @@ func (s settings) benchmark(steps int, pattern string, command ...string) (resul
 	c := exec.Command(command[0], command[1:]...)
 	c.Dir = "../train" // the benchmark reads ../models.toml
 	c.Env = append(os.Environ(), "TESSERA_DATA="+filepath.Dir(s.folder), "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1")
-	return perStep(output(c))
+	return perStep(module.Output(c))
 }
 
 // buildSteps builds the binary of the benchmarks and returns its path.
@@ -121,7 +121,7 @@ func (s settings) buildSteps() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	_, err = output(c)
+	_, err = module.Output(c)
 	return binary, err
 }
 

@@ -69,7 +69,7 @@ func main() {
 }
 
 func release(out string) error {
-	stamp, err := output(exec.Command("git", "log", "-1", "--format=%ct %h"))
+	stamp, err := module.Output(exec.Command("git", "log", "-1", "--format=%ct %h"))
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func release(out string) error {
 	if err != nil {
 		return err
 	}
-	changed, err := output(exec.Command("git", "status", "--porcelain"))
+	changed, err := module.Output(exec.Command("git", "status", "--porcelain"))
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func build(p platform, work string) (string, error) {
 		return "", err
 	}
 	c.Env = append(os.Environ(), "GOOS="+p.os, "GOARCH="+p.arch, "CGO_ENABLED=0")
-	_, err = output(c)
+	_, err = module.Output(c)
 	return file, err
 }
 
@@ -142,7 +142,7 @@ func try(file, work string) (string, error) {
 	for _, args := range [][]string{{"version"}, {"train", "swimmer-parts"}, {"eval", "runs/swimmer-parts"}} {
 		c := exec.Command(file, args...)
 		c.Dir = work
-		if _, err := output(c); err != nil {
+		if _, err := module.Output(c); err != nil {
 			return "", err
 		}
 	}
@@ -199,15 +199,4 @@ func writeZip(w io.Writer, entries []entry, changed time.Time) error {
 		}
 	}
 	return z.Close()
-}
-
-// output runs a program and returns its standard output. An error contains its standard error.
-func output(c *exec.Cmd) (string, error) {
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		return "", fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
-	}
-	return string(out), nil
 }

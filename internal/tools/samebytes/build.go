@@ -2,48 +2,38 @@ package main
 
 import (
 	"archive/zip"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-)
 
-// output runs a program and returns its standard output. An error contains its standard error.
-func output(c *exec.Cmd) ([]byte, error) {
-	var stderr bytes.Buffer
-	c.Stderr = &stderr
-	out, err := c.Output()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
-	}
-	return out, nil
-}
+	"tessera/internal/tools/internal/module"
+)
 
 // repository returns the root of the working tree and the full hash of a commit.
 func repository(ctx context.Context, base string) (root, commit string, err error) {
-	top, err := output(exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel"))
+	top, err := module.Output(exec.CommandContext(ctx, "git", "rev-parse", "--show-toplevel"))
 	if err != nil {
 		return "", "", err
 	}
-	hash, err := output(exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--end-of-options", base+"^{commit}"))
+	hash, err := module.Output(exec.CommandContext(ctx, "git", "rev-parse", "--verify", "--end-of-options", base+"^{commit}"))
 	if err != nil {
 		return "", "", fmt.Errorf("--base %s: no such commit: %w", base, err)
 	}
-	return strings.TrimSpace(string(top)), strings.TrimSpace(string(hash)), nil
+	return strings.TrimSpace(top), strings.TrimSpace(hash), nil
 }
 
 // buildCommit builds the command of a commit from a copy of its files in the folder work. The working tree is not changed.
 func buildCommit(ctx context.Context, root, commit, work, binary string) error {
 	archive := exec.CommandContext(ctx, "git", "archive", "--format=zip", "-0", commit)
 	archive.Dir = root
-	text, err := output(archive)
+	text, err := module.Output(archive)
 	if err != nil {
 		return err
 	}
-	files, err := zip.NewReader(bytes.NewReader(text), int64(len(text)))
+	files, err := zip.NewReader(strings.NewReader(text), int64(len(text)))
 	if err != nil {
 		return err
 	}
@@ -58,6 +48,6 @@ func buildCommit(ctx context.Context, root, commit, work, binary string) error {
 func build(ctx context.Context, source, binary string) error {
 	c := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-o", binary, "./apps/tessera")
 	c.Dir = source
-	_, err := output(c)
+	_, err := module.Output(c)
 	return err
 }

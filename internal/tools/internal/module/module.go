@@ -1,4 +1,4 @@
-// Package module finds the module that the tools build and measure.
+// Package module finds the module that the tools build and measure, and runs commands on it.
 package module
 
 import (
@@ -18,4 +18,15 @@ func Go(args ...string) (*exec.Cmd, error) {
 	c := exec.Command("go", args...)
 	c.Dir = string(bytes.TrimSpace(dir))
 	return c, nil
+}
+
+// Output runs a command and returns what it writes. The error of one that fails includes its diagnostics.
+func Output(c *exec.Cmd) (string, error) {
+	var stderr bytes.Buffer
+	c.Stderr = &stderr
+	out, err := c.Output()
+	if err != nil {
+		return "", fmt.Errorf("%s: %w\n%s", c, err, stderr.Bytes())
+	}
+	return string(out), nil
 }
