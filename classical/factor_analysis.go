@@ -12,6 +12,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 )
 
@@ -166,9 +167,7 @@ func (f *latent) expect(sums, rows []float64, n int) (likelihood float64) {
 	k, d := f.k, f.d
 	z, densities := make([]float64, n*k), make([]float64, n)
 	f.infer(z, densities, rows, n)
-	for _, v := range densities {
-		likelihood += v
-	}
+	likelihood = lists.Sum(densities)
 	kernel.Float64().Gemm(true, false, k, d, n, 1, z, k, rows, d, 1, sums, d)
 	kernel.Float64().Gemm(true, false, k, k, n, 1, z, k, z, k, 1, sums[k*d:], k)
 	squares := sums[k*d+k*k:]

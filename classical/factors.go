@@ -12,6 +12,7 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -374,7 +375,7 @@ func (f *factors) residual() float64 {
 			sums[lane] += float64(kernel.Float32().SquaredDistance(f.x[i*f.pixels:(i+1)*f.pixels], y[(i-from)*f.pixels:(i-from+1)*f.pixels]))
 		}
 	})
-	return sum(sums)
+	return lists.Sum(sums)
 }
 
 func (f *factors) keep(k *Kept) {
@@ -398,14 +399,6 @@ func (f *factors) resume(images Images) error {
 		return ErrOtherImages
 	}
 	return nil
-}
-
-func sum(values []float64) float64 {
-	var sum float64
-	for _, v := range values {
-		sum += v
-	}
-	return sum
 }
 
 func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -36,7 +36,7 @@ func (m *matrixFactorisation) solveRows() (float64, error) {
 	if i := slices.Index(failed, true); i >= 0 {
 		return 0, fmt.Errorf("row %d: %w", i, errSingular)
 	}
-	return m.penalised(sum(squares)), nil
+	return m.penalised(lists.Sum(squares)), nil
 }
 
 // solveColumns solves all columns for the current rows.
@@ -282,7 +282,7 @@ func sumLanes(n int, of func(i int) float64) float64 {
 			sums[lane] += of(i)
 		}
 	})
-	return sum(sums)
+	return lists.Sum(sums)
 }
 
 // descend performs one pass of stochastic gradient descent over the entries. Rows and columns are divided into the same number

@@ -8,6 +8,7 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -399,7 +400,7 @@ func (r *klRule) pass(improve bool) float64 {
 	})
 	f.targets.Total(f.target)
 	r.codeSums = rowSums(f.codes, f.units, f.n)
-	return sum(sums) / float64(f.n) / float64(f.pixels)
+	return lists.Sum(sums) / float64(f.n) / float64(f.pixels)
 }
 
 // passSparse is pass for a sparse matrix, whose quotients are computed for entries alone: the other quotients are 0, and the
@@ -430,7 +431,7 @@ func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x 
 	})
 	f.target = transpose(target, f.pixels, k)
 	r.codeSums = rowSums(f.codes, k, f.n)
-	return (sum(sums) + vectors.Dot(r.codeSums, atomSums)) / float64(f.n) / float64(f.pixels)
+	return (lists.Sum(sums) + vectors.Dot(r.codeSums, atomSums)) / float64(f.n) / float64(f.pixels)
 }
 
 // quotientProducts returns W R' (k x n) in dst, where R is n x p.
@@ -613,7 +614,7 @@ func (r *betaRule) pass(improve bool) float64 {
 	})
 	f.targets.Total(f.target)
 	r.downs.Total(r.atomsDown)
-	mean := (sum(sums)+r.ownPart)/float64(f.n)/float64(f.pixels) + r.penalties.value(f)
+	mean := (lists.Sum(sums)+r.ownPart)/float64(f.n)/float64(f.pixels) + r.penalties.value(f)
 	if r.exponent == 2 {
 		mean *= 2
 	}

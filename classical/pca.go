@@ -11,6 +11,7 @@ import (
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
@@ -172,11 +173,7 @@ func (m *pca) components(ctx context.Context) (float64, error) {
 		v = m.fromDual(v, values, centred)
 	}
 	m.keep(values, v, mean)
-	var left float64
-	for _, value := range values[m.units:] {
-		left += value
-	}
-	return left / float64(n) / float64(p), nil
+	return lists.Sum(values[m.units:]) / float64(n) / float64(p), nil
 }
 
 // sparseComponents is components for a sparse matrix. The mean is subtracted from products, not from the samples.
@@ -208,7 +205,7 @@ func (m *pca) sparseComponents(ctx context.Context, s *sparse) (float64, error) 
 		v = unitRows(transpose(atoms, p, k), values, p)
 	}
 	m.keep(values, v, mean)
-	return max(squares-sum(values), 0) / float64(n) / float64(p), nil
+	return max(squares-lists.Sum(values), 0) / float64(n) / float64(p), nil
 }
 
 // unitRows divides rows by the roots of eigenvalues. Rows of eigenvalues that are 0 up to rounding become 0.

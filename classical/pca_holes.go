@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -158,7 +159,7 @@ func (f *ppca) step(ctx context.Context) (float64, error) {
 		if err := errors.Join(failed[:count]...); err != nil {
 			return 0, err
 		}
-		likelihood += sum(bounds[:count])
+		likelihood += lists.Sum(bounds[:count])
 		for i := range count {
 			kernel.Float64().Add(all, all, moments[i*width:(i+1)*width])
 		}
@@ -273,7 +274,7 @@ func (f *ppca) maximise(sums, targets, squares, all []float64) error {
 			left[j] = squares[j] - 2*kernel.Float64().Dot(e.h, e.b) + quadratic(second, e.h)
 		}
 	})
-	f.m.noise = max(sum(left)/float64(f.missing.observed), f.floor)
+	f.m.noise = max(lists.Sum(left)/float64(f.missing.observed), f.floor)
 	return f.settle(all)
 }
 

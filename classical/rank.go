@@ -11,6 +11,7 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 )
@@ -81,7 +82,7 @@ func BiCrossValidate(ctx context.Context, method Method, images Images, componen
 
 func standardError(values []float64) float64 {
 	n := float64(len(values))
-	mean, squares := sum(values)/n, 0.0
+	mean, squares := lists.Sum(values)/n, 0.0
 	for _, v := range values {
 		squares += (v - mean) * (v - mean)
 	}

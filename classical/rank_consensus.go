@@ -13,6 +13,7 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/metrics"
 )
@@ -92,7 +93,7 @@ func Consensus(ctx context.Context, method Method, images Images, components []i
 				report(len(results)*seeds + run + 1)
 			}
 		}
-		r := RankConsensus{Components: k, MSE: sum(errs) / float64(seeds), Deviation: standardError(errs)}
+		r := RankConsensus{Components: k, MSE: lists.Sum(errs) / float64(seeds), Deviation: standardError(errs)}
 		if err := r.agree(ctx, atoms, x.Width, seeds, seed); err != nil {
 			return nil, err
 		}
@@ -186,7 +187,7 @@ func nearAtoms(atoms []float32, p, neighbours int) (list []int) {
 			}
 		}
 		slices.Sort(distances)
-		if most := min(neighbours, len(distances)); sum(distances[:most]) <= mostApart*float64(most) {
+		if most := min(neighbours, len(distances)); lists.Sum(distances[:most]) <= mostApart*float64(most) {
 			list = append(list, i)
 		}
 	}

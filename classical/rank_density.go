@@ -7,6 +7,7 @@ import (
 	"math"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -39,7 +40,7 @@ func CrossValidateDensity(ctx context.Context, method Method, images Images, com
 	v := foldwise{images: images, components: components, folds: folds, seed: seed, report: report}
 	v.sum = func(m Model, rows []float32) (float64, error) {
 		values, err := coderOf(m).(metrics.Density).LogLikelihood(rows)
-		return sum(values), err
+		return lists.Sum(values), err
 	}
 	err = v.run(ctx, method, func(k int, m Model, all, total, deviation float64, x []float32) error {
 		n := float64(images.Len())

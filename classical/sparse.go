@@ -7,6 +7,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/vectors"
 )
@@ -254,7 +255,7 @@ func sumLanesOf(n, rows int, of func(from, to int) float64) float64 {
 			sums[lane] += of(from, min(from+rows, to))
 		}
 	})
-	return sum(sums)
+	return lists.Sum(sums)
 }
 
 // quotients calls do for the given entries of row i with the quotient x/(hW + tiny), and returns the sum of x log(x/hW) - x if

@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 
+	"tessera/internal/lists"
 	"tessera/posthoc"
 )
 
@@ -119,13 +120,11 @@ func (t criterionTrial) useful() error {
 	if err != nil {
 		return err
 	}
-	right, positive := 0.0, 0
+	right := 0.0
 	for g := range 3 {
 		right += t.right(rules[fmt.Sprint(g)], g)
 	}
-	for _, class := range t.samples.Labels {
-		positive += class
-	}
+	positive := lists.Sum(t.samples.Labels)
 	if least := max(positive, len(t.samples.Labels)-positive); right < float64(least)-1e-6 {
 		return fmt.Errorf("%.4g right decisions are expected, %d of equal decisions", right, least)
 	}

@@ -68,10 +68,7 @@ func init() {
 func perplexity(counts [][]float64) Value {
 	entropy := 0.0
 	for _, n := range counts {
-		total := 0.0
-		for _, v := range n {
-			total += v
-		}
+		total := lists.Sum(n)
 		if total == 0 {
 			return NotApplicable(noImages)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/panics"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
@@ -534,9 +535,5 @@ func mean(values []float64, n int) float64 {
 	if n == 0 {
 		return 0
 	}
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	return sum / float64(n)
+	return lists.Sum(values) / float64(n)
 }

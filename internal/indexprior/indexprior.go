@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -65,10 +66,7 @@ func Fit(indices, codes []float32, rows, columns int) (*Prior, error) {
 	}
 	for _, counts := range [][][]float64{p.at, p.left, p.above} {
 		for _, row := range counts {
-			sum := 0.0
-			for _, n := range row {
-				sum += n
-			}
+			sum := lists.Sum(row)
 			for k := range row {
 				row[k] /= sum
 			}
@@ -112,11 +110,7 @@ func (p *Prior) Draw(ctx context.Context, n int, seed uint64) (codes []float32, 
 
 // categorical draws an index with probabilities proportional to the weights.
 func categorical(weights []float64, r *rand.Rand) int {
-	sum := 0.0
-	for _, w := range weights {
-		sum += w
-	}
-	u := r.Float64() * sum
+	u := r.Float64() * lists.Sum(weights)
 	for i, w := range weights {
 		if u -= w; u < 0 {
 			return i

@@ -1,4 +1,4 @@
-// Package lists makes lists of lists and numbers.
+// Package lists makes lists of lists and numbers, and adds the numbers of a list.
 package lists
 
 // Map returns f of each element, in their order; nil for an empty list.
@@ -37,4 +37,12 @@ func Only[T any](list []T, keep func(T) bool) []T {
 		}
 	}
 	return kept
+}
+
+// Sum returns the sum of the elements, added in their order: the bits of a sum of floats depend on it.
+func Sum[T ~int | ~int64 | ~float64](list []T) (sum T) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
 }

@@ -18,6 +18,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sweep/scheduler"
@@ -102,10 +103,7 @@ func (s *Sweep) Plan(ctx context.Context, o PlanOptions) (*Plan, error) {
 	for _, one := range shapes {
 		left += len(one.trials)
 	}
-	cores := 0
-	for _, n := range o.Cores {
-		cores += n
-	}
+	cores := lists.Sum(o.Cores)
 	p.Done, p.AtOnce = len(s.Trials)-left, max(1, min(s.options.Jobs, cores, left))
 	for i, one := range shapes {
 		if o.Report != nil {

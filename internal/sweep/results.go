@@ -244,13 +244,7 @@ func (s *Setting) fill(rows []Row) {
 	}
 }
 
-func mean(v []float64) float64 {
-	sum := 0.0
-	for _, x := range v {
-		sum += x
-	}
-	return sum / float64(len(v))
-}
+func mean(v []float64) float64 { return lists.Sum(v) / float64(len(v)) }
 
 func deviation(v []float64) float64 {
 	sum, center := 0.0, mean(v)

@@ -9,6 +9,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/checkpoint"
 	"tessera/losses"
@@ -227,11 +228,7 @@ func (w *fullBatch) Evaluate(ctx context.Context, weights, g []float32) (float64
 	for i, sum := range w.sums {
 		g[i] = float32(sum)
 	}
-	value := 0.0
-	for _, term := range w.terms {
-		value += term
-	}
-	return value, err
+	return lists.Sum(w.terms), err
 }
 
 // encode computes the codes of all images if a term reads them.

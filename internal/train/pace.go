@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/internal/lists"
 	"tessera/internal/train/folder"
 )
 
@@ -112,11 +113,7 @@ func (w *stopwatch) mean(steps int, end time.Duration) (step time.Duration, time
 	if len(some) > 1 {
 		some = some[1:]
 	}
-	var sum time.Duration
-	for _, d := range some {
-		sum += d
-	}
-	return max(0, sum/time.Duration(len(some))-end) / time.Duration(steps), len(some) * steps
+	return max(0, lists.Sum(some)/time.Duration(len(some))-end) / time.Duration(steps), len(some) * steps
 }
 
 // timeSteps times the steps of a session, and the end of an epoch.

@@ -10,6 +10,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show/doc"
+	"tessera/internal/lists"
 	"tessera/internal/sweep"
 )
 
@@ -90,17 +91,13 @@ func ranged(numbers []float64) string {
 	if len(numbers) == 0 {
 		return "–"
 	}
-	sum := 0.0
-	for _, v := range numbers {
-		sum += v
-	}
 	short := func(v float64) string {
 		if math.Abs(v) >= 100 {
 			return strconv.FormatFloat(v, 'f', 0, 64)
 		}
 		return strconv.FormatFloat(v, 'g', 3, 64)
 	}
-	mean, low, high := short(sum/float64(len(numbers))), short(slices.Min(numbers)), short(slices.Max(numbers))
+	mean, low, high := short(lists.Sum(numbers)/float64(len(numbers))), short(slices.Min(numbers)), short(slices.Max(numbers))
 	if low == high {
 		return mean
 	}

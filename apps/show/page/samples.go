@@ -265,10 +265,7 @@ func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 	confusion := &doc.Table{Columns: append([]doc.Column{{}}, doc.Columns(names...)...), Notes: []string{"Confusion: rows are the true classes, columns the predicted ones."}}
 	most, worst := 0, ""
 	for c, row := range counts {
-		total := 0
-		for _, n := range row {
-			total += n
-		}
+		total := lists.Sum(row)
 		cells := []any{names[c]}
 		for other, n := range row {
 			cells = append(cells, doc.Shaded{Count: n, Share: float64(n) / float64(max(1, total)), Good: other == c})

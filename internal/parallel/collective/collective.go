@@ -6,6 +6,8 @@ package collective
 import (
 	"fmt"
 	"reflect"
+
+	"tessera/internal/lists"
 )
 
 // Op is an elementwise reduction over the processes.
@@ -79,10 +81,7 @@ func CheckGather(g Group, mine any, counts []int, all any) error {
 	if err != nil {
 		return err
 	}
-	total := 0
-	for _, c := range counts {
-		total += c
-	}
+	total := lists.Sum(counts)
 	if len(counts) != g.Size() || counts[g.Rank()] != m || total != n || reflect.TypeOf(mine) != reflect.TypeOf(all) {
 		return fmt.Errorf("collective: all-gather on rank %d of %d: got %d values of %T for %d of %T, counts %v", g.Rank(), g.Size(), m, mine, n, all, counts)
 	}

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 )
@@ -147,12 +148,7 @@ func (o *operation) prepare() {
 }
 
 // before returns the number of values that the ranks below rank contribute to a gather.
-func (o *operation) before(rank int) (n int) {
-	for _, c := range o.counts[:rank] {
-		n += c
-	}
-	return n
-}
+func (o *operation) before(rank int) int { return lists.Sum(o.counts[:rank]) }
 
 // after completes a phase whose messages are complete, and reports whether another phase follows.
 func (o *operation) after() (more bool) {
