@@ -233,11 +233,7 @@ func (w *figureCommand) open(run shownRun, do func(label string, r *tessera.Run)
 	if err != nil {
 		return err
 	}
-	err = do(run.label, r)
-	if closed := r.Close(); err == nil {
-		err = closed
-	}
-	return err
+	return errors.Join(do(run.label, r), r.Close())
 }
 
 // points measures the runs and reads the results of sweeps; dataset is their common data set.

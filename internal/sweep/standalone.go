@@ -133,11 +133,7 @@ func (o *StandaloneTrial) evaluate(ctx context.Context, backend ir.Backend, spli
 	}
 	coder := trained.Coder(backend)
 	if c, ok := coder.(io.Closer); ok {
-		defer func() {
-			if closed := c.Close(); err == nil {
-				err = closed
-			}
-		}()
+		defer func() { err = errors.Join(err, c.Close()) }()
 	}
 	set := o.Fitted
 	if split == data.TestSplit {

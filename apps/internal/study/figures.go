@@ -101,11 +101,7 @@ func (g *gallery) show(ctx context.Context, s shown, path string, o tessera.Opti
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closed := run.Close(); err == nil {
-			err = closed
-		}
-	}()
+	defer func() { err = errors.Join(err, run.Close()) }()
 	if g.images == nil {
 		if err := g.load(ctx, run); err != nil {
 			return err
