@@ -86,6 +86,8 @@ var reproductions = []Reproduction{
 	tabulated("regularisers", "regularisers.md", "Regularisers: the fronts", nil, "mse", "hoyer_contribution", "useful_units"),
 	tabulated("regularisers-equal", "regularisers.md", "Regularisers at equal sparsity", nil,
 		"mse", "hoyer_contribution", "useful_units", "l0", "max_approx", "atom_area"),
+	ofPage("regularisers-zero", "regularisers", "Regularisers: the fronts at p = 0", "mse", "hoyer_contribution", "useful_units"),
+	ofPage("regularisers-zero-equal", "regularisers", "Regularisers at p = 0, at equal sparsity", "mse", "hoyer_contribution", "useful_units"),
 	tabulated("l1-or-l2", "regularisers.md", "L1 or L2 penalty of activations", nil, "mse", "active_units", "hoyer_contribution", "useful_units", "dead_units"),
 	tabulated("prototypes", "prototypes.md", "Atoms of small targets and cluster means", nil, "mse", "hoyer_contribution", "useful_units"),
 	tabulated("capacity", "capacity.md", "Number of units and depth of the encoder", nil, "mse", "useful_units"),
