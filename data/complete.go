@@ -38,6 +38,7 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 	if l.r.is(EntryFiles) {
 		return 0, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
 	}
+	l.r.filters = true
 	rows, err := ReadRows(ctx, in, shape, l)
 	if err != nil {
 		return 0, err
@@ -101,6 +102,9 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		return nil, err
 	}
 	f := o.csv
+	if err := f.only(h.reading); err != nil {
+		return nil, err
+	}
 	c, err := f.columns(h.reading)
 	if err != nil {
 		return nil, err

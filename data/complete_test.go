@@ -58,6 +58,21 @@ func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
 	}
 }
 
+func TestRowsThatDoNotMeetWhereAreNotCompleted(t *testing.T) {
+	in := writeText(t, "in.csv", "a,tissue,b\n1,heart,\nNA, lung,2\n,?,oops\n3,lung,\n?,heart,4\n")
+	out := filepath.Join(t.TempDir(), "out.csv")
+	s := &Files{Kind: "csv", File: in, Where: Where{"tissue = lung"}}
+	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := os.ReadFile(out)
+	want := "a,tissue,b\n1,heart,\n9, lung,2\n,?,oops\n3,lung,9.1875\n?,heart,4\n"
+	if err != nil || n != 2 || string(b) != want {
+		t.Errorf("%d entries: got %q, want %q", n, b, want)
+	}
+}
+
 // The test covers every type of float, both byte orders, channels first, and every format. Only the missing entries may
 // change.
 func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {

@@ -88,7 +88,7 @@ func classText(classes []string, labels []int) string {
 	if len(classes) > most {
 		texts = append(texts, "...")
 	}
-	text := fmt.Sprintf("%d classes (%s)", len(classes), strings.Join(texts, ", "))
+	text := fmt.Sprintf("%s (%s)", numeral.Of(len(classes), "class"), strings.Join(texts, ", "))
 	if unknown > 0 {
 		text += fmt.Sprintf(", %d without a class", unknown)
 	}

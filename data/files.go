@@ -33,6 +33,7 @@ type Files struct {
 	Scale   Scale  `toml:"scale" single:"true" bare:"factor.by" doc:"how values are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; statistics are those of the fitted samples, stored with the model; by default they are not scaled"`
 	Memory  Budget `toml:"memory" of:"arrays array" optional:"true" doc:"budget for the samples, such as \"2GB\": samples that do not fit are read from their files, .npy or .safetensors, while a model is trained; by default all samples are in memory"`
 	Names   string `toml:"names" of:"cells" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
+	Where   Where  `toml:"where" of:"cells" optional:"true" doc:"condition on a column, such as \"tissue = lung\", or a list of conditions: rows that do not meet all of them are left out, also of the test samples. Signs are =, !=, <, <=, >, >= and in, with values separated by commas; numbers are compared as numbers, and an empty cell is only unequal. The column is none of the values, unless the key columns names it"`
 	Missing string `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error"`
 	Decimal string `toml:"decimal" of:"cells" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point"`
 
@@ -380,6 +381,9 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		}
 	}
 	set.Notes = append(set.Notes, t.warnings...)
+	if t.kept != "" {
+		set.Kept = append(set.Kept, t.kept)
+	}
 	if t.sparse != nil {
 		return t.sparse, nil, nil
 	}

@@ -31,6 +31,9 @@ type csvFile struct {
 	skip   int              // bytes before the line of names
 	rows   func() RowReader // begins to read the rows
 	texts  bool             // cells are texts
+
+	where      []condition // that rows must meet
+	kept, left int         // number of rows that do, and of others
 }
 
 // RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
@@ -132,12 +135,18 @@ func counts(header []string) bool {
 func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum string, err error) {
 	rows := f.rows()
 	_, _ = rows.Read() // the names, which were read before
+	f.kept, f.left = 0, 0
 	for {
 		cells, err := rows.Read()
 		if err == io.EOF {
 			break
 		}
-		if err == nil {
+		keeps := true
+		if err == nil && f.where != nil {
+			line, _ := rows.FieldPos(0)
+			keeps, err = f.keeps(cells, line)
+		}
+		if err == nil && keeps {
 			err = do(rows, cells)
 		}
 		if err != nil {
@@ -347,7 +356,8 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 	var names []string
 	taken := c.taken()
 	for i, column := range f.header {
-		if slices.Contains(taken, i) && len(r.Columns[ImagesColumn]) == 0 || i == c.labels || i == c.names {
+		asked := slices.ContainsFunc(f.where, func(of condition) bool { return of.column == i })
+		if (asked || slices.Contains(taken, i)) && len(r.Columns[ImagesColumn]) == 0 || i == c.labels || i == c.names {
 			continue
 		}
 		all, names = append(all, i), append(names, column)
@@ -524,8 +534,14 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); %s, remove these rows or columns, or fill the cells in",
 			missing, len(t.values.floats), first, missingHint)
 	}
+	if len(t.values.floats) == 0 && f.left > 0 {
+		return t, fmt.Errorf("has no row that meets the conditions of where (%s)", strings.Join(r.Where, ", "))
+	}
 	if len(t.values.floats) == 0 {
 		return t, errors.New("has no line after the first one")
+	}
+	if f.where != nil {
+		t.kept = f.keptRows(r.Where)
 	}
 	t.values.dims = []int{t.lines.n, len(c.values)}
 	t.columns = f.names(c.values)

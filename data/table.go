@@ -25,6 +25,7 @@ type table struct {
 	further  []*Values
 	ignored  []string // names of columns of values that are not in the required order of names
 	warnings []string
+	kept     string // the rows that the key where kept
 }
 
 // rowLines are the lines of rows in a text: those that do not follow the line of the row before.
@@ -56,6 +57,7 @@ type reading struct {
 	known    []Column // the further columns of the training samples, for test samples
 	classes  []string // classes of the training samples, if they are folders
 	loose    bool     // the file belongs to no data set
+	filters  bool     // the key where applies to it nevertheless
 	optional bool     // columns to read that the file lacks are left out
 	apart    bool     // arrays with usual names belong to other samples in the file
 	order    []string // names of the columns of values in the required order; nil for the order of the file
@@ -151,8 +153,15 @@ var (
 	classNames = []string{"classes"}
 )
 
-// open opens the file or folder of the samples.
+// open opens the file or folder of the samples. Of a table it leaves out the rows that the key where does not keep.
 func (r reading) open(ctx context.Context) (o Opened, err error) {
+	if o, err = r.opened(ctx); err == nil && o.csv != nil && (!r.loose || r.filters) {
+		err = o.csv.only(r)
+	}
+	return o, err
+}
+
+func (r reading) opened(ctx context.Context) (o Opened, err error) {
 	info, err := os.Stat(r.File)
 	if errors.Is(err, os.ErrNotExist) && isGlob(r.File) {
 		return r.openShards(ctx)

@@ -259,6 +259,9 @@ func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
 	if set.Test != nil {
 		text += ", " + numeral.Of(set.Test.Len(), "test "+show.NounOf(set.Shape))
 	}
+	for _, kept := range set.Kept {
+		text += ", " + kept
+	}
 	if classes := set.DescribeClasses(); classes != "" {
 		text += ", " + classes
 	}

@@ -57,6 +57,8 @@ func Count(n int) string {
 func Of(n int, noun string) string {
 	if stem, ok := strings.CutSuffix(noun, "ry"); ok && n != 1 { // entry
 		noun = stem + "ries"
+	} else if strings.HasSuffix(noun, "ss") && n != 1 { // class
+		noun += "es"
 	} else if n != 1 {
 		noun += "s"
 	}

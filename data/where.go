@@ -1,0 +1,125 @@
+package data
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"tessera/internal/numeral"
+)
+
+// Where are conditions that the rows of a table must meet, all of them: `tissue = lung`, `age >= 18`, `tissue in lung, heart`. Numbers are
+// compared as numbers, other cells as texts. An empty cell is not equal to a number, and neither less nor greater.
+type Where []string
+
+// FromTOML sets w from a TOML value.
+func (w *Where) FromTOML(value any) error {
+	list, ok := value.([]any)
+	if !ok {
+		list = []any{value}
+	}
+	*w = nil
+	for _, one := range list {
+		text, _ := one.(string)
+		if len(conditions(text)) == 0 {
+			return fmt.Errorf(`got %s, want conditions on columns, such as "tissue = lung", "age >= 18" (a number) or "tissue in lung, heart"`, valueText(one))
+		}
+		*w = append(*w, text)
+	}
+	return nil
+}
+
+// TOML returns the value in a declaration.
+func (w Where) TOML() any {
+	switch len(w) {
+	case 0:
+		return nil
+	case 1:
+		return w[0]
+	}
+	return []string(w)
+}
+
+// condition is one condition on the cells of a row.
+type condition struct {
+	name    string
+	column  int
+	sign    string
+	texts   []string
+	decimal string
+}
+
+var signs = regexp.MustCompile(`<=|>=|!=|=|<|>|\sin\s`)
+
+// conditions returns the ways to read a text as a condition: names of columns and values may have signs in them.
+func conditions(text string) (list []condition) {
+	for _, at := range signs.FindAllStringIndex(text, -1) {
+		c := condition{name: strings.TrimSpace(text[:at[0]]), sign: strings.TrimSpace(text[at[0]:at[1]])}
+		than := strings.TrimSpace(text[at[1]:])
+		if c.texts = []string{than}; c.sign == "in" {
+			c.texts = strings.Split(than, ",")
+		}
+		if _, number := parseNumber(than, "."); c.name != "" && than != "" && (number || !c.orders()) {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+func (c condition) orders() bool { return c.sign[0] == '<' || c.sign[0] == '>' }
+
+// only leaves out the rows of a table that do not meet the conditions.
+func (f *csvFile) only(r reading) error {
+	f.where = nil
+	for _, text := range r.Where {
+		list := conditions(text)
+		i := slices.IndexFunc(list, func(c condition) bool { return slices.Contains(f.header, c.name) })
+		if i < 0 {
+			return fmt.Errorf("where %q: %w", text, f.missing(append(list, condition{name: text})[0].name))
+		}
+		c := list[i]
+		c.column, c.decimal = slices.Index(f.header, c.name), r.Decimal
+		f.where = append(f.where, c)
+	}
+	return nil
+}
+
+// keeps reports whether a row meets the conditions, and counts it.
+func (f *csvFile) keeps(cells []string, line int) (bool, error) {
+	for _, c := range f.where {
+		ok, err := c.holds(cells[c.column])
+		if err != nil {
+			return false, fmt.Errorf("line %d, column %.60q: %w", line, f.header[c.column], err)
+		}
+		if !ok {
+			f.left++
+			return false, nil
+		}
+	}
+	f.kept++
+	return true, nil
+}
+
+func (c condition) holds(cell string) (bool, error) {
+	cell = strings.TrimSpace(cell)
+	v, missing, number := cellNumber(cell, c.decimal)
+	if c.orders() {
+		if !number {
+			return false, fmt.Errorf("got %.40q, but where compares it with a number", cell)
+		}
+		than, _ := parseNumber(c.texts[0], ".")
+		return !missing && (v < than && c.sign[0] == '<' || v > than && c.sign[0] == '>' || v == than && len(c.sign) > 1), nil
+	}
+	equal := slices.ContainsFunc(c.texts, func(text string) bool {
+		text = strings.TrimSpace(text)
+		than, numbers := parseNumber(text, ".")
+		return cell == text || numbers && number && !missing && v == than
+	})
+	return equal == (c.sign != "!="), nil
+}
+
+// keptRows says how many rows the conditions of a table keep.
+func (f *csvFile) keptRows(w Where) string {
+	return fmt.Sprintf("%s of %d, where %s", numeral.Of(f.kept, "row"), f.kept+f.left, strings.Join(w, " and "))
+}

@@ -1,0 +1,60 @@
+package data
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"tessera/internal/numeral"
+)
+
+// The rows are those of pandas' query, after pandas.to_numeric of the ages.
+func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
+	path := textFile(t, "cells.csv", "tissue,age,days in bed,x,y\nlung,30,3,1,2\nheart,,2,3,4\n lung ,18,,5,6\nliver,7,0,7,8\nlung,18.0,4,9,10\n-,90,1,11,12\n")
+	for where, want := range map[string]string{
+		"tissue = lung":                     "[1 5 9]",
+		"tissue != lung":                    "[3 7 11]",
+		"age >= 18":                         "[1 5 9 11]",
+		"age>18":                            "[1 11]",
+		"age < 18":                          "[7]",
+		"age <= 18.":                        "[5 7 9]",
+		"age = 18":                          "[5 9]",
+		"age != 18":                         "[1 3 7 11]",
+		"tissue in lung, liver":             "[1 5 7 9]",
+		"age in 7, 90":                      "[7 11]",
+		"tissue in lung,liver; age < 20":    "[5 7 9]",
+		"tissue = spleen":                   "has no row that meets the conditions of where (tissue = spleen)",
+		"tisue = lung":                      `has no column "tisue", want "tissue", "age", "days in bed", "x", "y"; did you mean "tissue"?`,
+		"tissue < 3":                        `line 2, column "tissue": got "lung", but where compares it with a number`,
+		"tissue lung":                       `got "tissue lung", want conditions on columns, such as`,
+		"age < old":                         `got "age < old", want conditions on columns`,
+		"days in bed > 2":                   "[1 9]",
+		"days in bed in 2, 4":               "[3 9]",
+		"tissue = lung; tissue = heart; x=": `got " x=", want conditions`,
+	} {
+		f := &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"x", "y"}}}
+		var list []any
+		for _, one := range strings.Split(where, ";") {
+			list = append(list, one)
+		}
+		err := f.Where.FromTOML(list)
+		var set *Set
+		if err == nil {
+			set, err = f.Load(t.Context(), nil, Both)
+		}
+		if err != nil {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: got %v, want %s", where, err, want)
+			}
+			continue
+		}
+		var got []float32
+		for i := range set.Train.Len() {
+			row := set.Train.First(i + 1).Float32()
+			got = append(got, row[len(row)-2])
+		}
+		if fmt.Sprint(got) != want || fmt.Sprint(set.Kept) != fmt.Sprintf("[%s of 6, where %s]", numeral.Of(len(got), "row"), strings.Join(f.Where, " and ")) {
+			t.Errorf("%s: got %v and %q, want %s", where, got, set.Kept, want)
+		}
+	}
+}
