@@ -251,8 +251,8 @@ func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
 func fashion(t testing.TB, split string) Matrix {
 	t.Helper()
 	dir := os.Getenv("TESSERA_DATA")
-	if dir == "" {
-		t.Skip("left out: TESSERA_DATA is not set")
+	if dir == "" || testing.Short() {
+		t.Skip("left out: -short is set, or TESSERA_DATA is not")
 	}
 	file, err := os.Open(filepath.Join(dir, "fashion-mnist", split+"-images-idx3-ubyte.gz"))
 	if err != nil {

@@ -225,9 +225,12 @@ func TestARunWithDisabledEarlyStoppingHasNoBestEpoch(t *testing.T) {
 func TestARunIsTrainedForLonger(t *testing.T) {
 	const constant = `optimizer.schedule={kind="constant"}`
 	want := trained(t, model(t, everything, constant, "train.epochs=3"), Options{})
-	short := model(t, everything, constant, "train.epochs=2")
+	short := trained(t, model(t, everything, constant, "train.epochs=2"), Options{}).Run
 	for at := 1; ; at++ {
-		run := trained(t, short, Options{}).Run
+		run := place(t)
+		if err := os.CopyFS(run, os.DirFS(short)); err != nil {
+			t.Fatal(err)
+		}
 		_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3, Disk: &faulty.Disk{DieAt: at}})
 		if err == nil {
 			sameRun(t, run, want.Run)

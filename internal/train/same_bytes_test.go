@@ -117,7 +117,7 @@ func TestALearnerInterruptedAnywhereResumesToTheSameBytes(t *testing.T) {
 // all kinds of state, is interrupted in every one.
 func apart() int {
 	if testing.Short() { // -short is set by the run under the race detector
-		return 7
+		return 13
 	}
 	return 5
 }
@@ -161,7 +161,11 @@ func interruptedEverywhere(t *testing.T, m *config.Model, stride int) {
 func endedAfterEveryEpoch(t *testing.T, m *config.Model, _ int) {
 	t.Helper()
 	want := trained(t, m, Options{Backend: engine.Backend{}})
-	for at := 1; at < want.Epochs; at++ {
+	stride := 1
+	if testing.Short() {
+		stride = 3
+	}
+	for at := 1; at < want.Epochs; at += stride {
 		o := plainly()
 		o.Out = place(t)
 		ctx, cancel := context.WithCancel(context.Background())
@@ -243,6 +247,9 @@ func killedAgain(t *testing.T, m *config.Model, _ int) {
 		again += max(0, kills-1)
 		t.Logf("killed %d times", kills)
 		sameRun(t, run, want.Run)
+		if again > 0 && testing.Short() {
+			break
+		}
 	}
 	if again == 0 {
 		t.Error("no resumption was killed")
