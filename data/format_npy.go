@@ -25,7 +25,7 @@ const npyHeaderMost = 1 << 16
 var (
 	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-zA-Z][0-9]+)['"]`)
 	npyFortran = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
-	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9,\s]*)\)`)
+	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([0-9L,\s]*)\)`) // Python 2 wrote 12L
 )
 
 // npyTextMost is the maximum length of a text in an array of texts.
@@ -53,7 +53,7 @@ func parseNPYHeader(b []byte) (h arrayHeader, err error) {
 		if field = strings.TrimSpace(field); field == "" {
 			continue // the comma after the last axis
 		}
-		d, err := strconv.Atoi(field)
+		d, err := strconv.Atoi(strings.TrimSuffix(field, "L"))
 		if err != nil {
 			return h, fmt.Errorf("the NPY header says shape (%s)", shape[1])
 		}
