@@ -337,7 +337,7 @@ func (t metricTrial) cutAnyhow() error {
 // readsDeclared compares the values of a metric with only its declared inputs with those of a metric with all inputs.
 func (t metricTrial) readsDeclared() error {
 	var all metrics.Reads
-	for one := metrics.ReadsImages; one <= metrics.ReadsTargets; one <<= 1 {
+	for one := metrics.ReadsImages; one <= metrics.ReadsTokens; one <<= 1 {
 		if t.gives(one) {
 			all |= one
 		}
@@ -470,6 +470,12 @@ func measuredModels(values []string) []*measured {
 		newMeasured("a head of numbers", []int{5, 4}, 4, manyImages, func(m *measured) {
 			m.sample.Columns = map[string][]float32{targetColumn: normal(rand.New(rand.NewPCG(8, 1)), manyImages*classesOfHeads, 1)}
 		}),
+		newMeasured("sequences of tokens", []int{8}, 4, manyImages, func(m *measured) {
+			for i, v := range m.sample.Images {
+				m.sample.Images[i] = float32(int(v * classesOfHeads))
+			}
+			m.heads[nextToken] = normal(source(), 8*8*classesOfHeads, 1)
+		}),
 		newMeasured("one image", []int{5, 4}, 4, 1, nil),
 		newMeasured("sums of disjoint parts", []int{6, 5}, 7, manyImages, sumOfParts),
 		newMeasured("missing and hidden entries", []int{5, 4}, 4, manyImages, func(m *measured) {
@@ -539,7 +545,7 @@ func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shap
 
 // gives reports whether the model provides the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
-	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
+	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsTokens) && m.Language() == nil || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 || r.Has(metrics.ReadsTargets) && len(m.Targets()) == 0 ||
 		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
@@ -630,6 +636,16 @@ func (m *measured) Targets() []metrics.Target {
 		return nil
 	}
 	return []metrics.Target{{Value: "class", Column: targetColumn, Size: classesOfHeads}}
+}
+
+// nextToken is the head that predicts tokens.
+const nextToken = "next"
+
+func (m *measured) Language() *metrics.Language {
+	if m.heads[nextToken] == nil {
+		return nil
+	}
+	return &metrics.Language{Value: nextToken, Shift: 1, Text: true, Bytes: func(token int) int { return token }}
 }
 
 func (m *measured) Value(name string, images []float32) ([]float32, error) {

@@ -117,6 +117,7 @@ const (
 	ReadsObjective                   // the training objective for each batch
 	ReadsEncoder                     // the weights of the encoder, of a coder that is [Normed]
 	ReadsTargets                     // a value that is compared with a column of numbers, in [Batch.Logits]; the metric is computed for each such value separately
+	ReadsTokens                      // a value that predicts the tokens of a sequence, of a coder that is a [LanguageModel]
 
 	ReadsSums = 1<<iota | ReadsAtoms // atoms that are weighted by the code: y = s(sum_j h_j w_j + b)
 )
@@ -144,6 +145,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsParts, "the true parts of the images are not known"},
 		{ReadsLogits, "the model has no head that is compared with classes"},
 		{ReadsTargets, "the model has no head that is compared with a column of numbers"},
+		{ReadsTokens, "the model predicts no tokens of a text"},
 		{ReadsLabels, "the samples have no labels"},
 		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
 	} {

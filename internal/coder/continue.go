@@ -8,9 +8,9 @@ import (
 	"math"
 	"slices"
 
-	"tessera/config"
 	"tessera/internal/random"
 	"tessera/losses"
+	"tessera/metrics"
 )
 
 // Sampling says how the next token is drawn from the softmax of the logits.
@@ -24,6 +24,21 @@ type Sampling struct {
 // ErrNoLanguage is the error for a model that does not predict the next token.
 var ErrNoLanguage = errors.New("it continues no texts: want a model of the data set tokens with a loss next_token")
 
+// Language implements [metrics.LanguageModel].
+func (c *Coder) Language() *metrics.Language {
+	l := c.trained.Spec.Language()
+	if t := c.Tokens(); l != nil && t != nil {
+		l.Text = t.Exact()
+		l.Bytes = func(token int) int {
+			if token >= t.Texts() {
+				return 0
+			}
+			return len(t.Name(int32(token)))
+		}
+	}
+	return l
+}
+
 // Continue draws at most n tokens that continue a text, and passes each to do as soon as it is drawn. It ends at <end>, which is not passed. The model
 // sees the last tokens only, as many as a sample has. Equal seeds give equal texts.
 func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Sampling, do func(token int32) error) error {
@@ -31,17 +46,14 @@ func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Samplin
 		return err
 	}
 	t := c.Tokens()
-	at := slices.IndexFunc(c.trained.Spec.Losses, func(l config.Loss) bool {
-		next, ok := l.Loss.(*losses.NextToken)
-		return ok && next.Shift == 1 && l.Reads().Against == losses.Images
-	})
-	if t == nil || at < 0 {
+	language := c.Language()
+	if t == nil || language == nil || language.Shift != 1 {
 		return fmt.Errorf("%s: %w", c.path, ErrNoLanguage)
 	}
 	if len(tokens) == 0 {
 		return errors.New("generate: the prompt is empty: the model needs a token to begin with")
 	}
-	head, length := c.trained.Spec.Losses[at].On, c.Shape()[0]
+	head, length := language.Value, c.Shape()[0]
 	list := slices.Clone(tokens)
 	for i := range n {
 		if err := ctx.Err(); err != nil {

@@ -93,6 +93,9 @@ func (t *Tokenizer) Texts() int {
 	return 256 + len(t.Merges)
 }
 
+// Exact reports whether tokens give the text back, byte by byte.
+func (t *Tokenizer) Exact() bool { return t.Kind == Bytes || t.Kind == Pairs }
+
 // Size returns the number of all tokens.
 func (t *Tokenizer) Size() int { return t.Texts() + specials(t.Kind) }
 

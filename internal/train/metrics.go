@@ -357,6 +357,9 @@ func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 	if s.Atoms != nil {
 		has |= metrics.ReadsAtoms
 	}
+	if w.coder.Language() != nil {
+		has |= metrics.ReadsTokens
+	}
 	if len(s.Parts) > 0 {
 		has |= metrics.ReadsParts
 	}
