@@ -29,7 +29,7 @@ func (s *speaker) ValueOf(_ string, columns map[string][]float32) (logits []floa
 func TestLanguageIsJudgedByTheProbabilitiesOfWhatFollows(t *testing.T) {
 	p := [][]float64{{0.5, 0.25, 0.25}, {0.125, 0.75, 0.125}, {0.2, 0.2, 0.6}}
 	sequences, lengths := []float32{0, 0, 1, 1, 2, 2, 1, 0, 0, 0}, []float32{5, 3} // the second has two places of padding
-	bytes := func(token int) int { return []int{1, 2, 0}[token] }                 // the third is no text
+	bytes := func(token int) int { return []int{1, 2, 0}[token] }                  // the third is no text
 	for name, c := range map[string]struct {
 		of               Language
 		perplexity, bits float64
