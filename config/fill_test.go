@@ -115,7 +115,11 @@ func TestFilledTextKeepsStrangeNamesAndStrings(t *testing.T) {
 // TestFilledTextIsTheSameModelForRandomSettings sets every key of every registered part at random.
 func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
-	for range 100 {
+	models := 100
+	if testing.Short() {
+		models = 20
+	}
+	for range models {
 		m := randomModel(r)
 		text := m.Text()
 		f, err := Load("config.toml", text)

@@ -253,6 +253,9 @@ func TestCheckBuildsTheGraph(t *testing.T) {
 }
 
 func TestDoctorMeasuresTheLimits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("measures whole steps")
+	}
 	defer func(budget time.Duration) { limitBudget = budget }(limitBudget)
 	limitBudget = 0
 	var got struct {

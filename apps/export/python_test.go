@@ -142,9 +142,12 @@ func blocks(t *testing.T, fence string) string {
 	return all.String()
 }
 
-// pythonWith returns the path of a Python that has a module. It skips the test if there is none.
+// pythonWith returns the path of a Python that has a module. It skips the test if there is none, and with -short.
 func pythonWith(t *testing.T, module string) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("starts Python")
+	}
 	for _, python := range []string{"python3", "/usr/bin/python3"} {
 		find := "import tomllib, importlib.util as u, sys; sys.exit(u.find_spec('" + module + "') is None)"
 		if exec.Command(python, "-c", find).Run() == nil {

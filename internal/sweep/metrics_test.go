@@ -39,9 +39,8 @@ func TestTheSVMNeedsLabels(t *testing.T) {
 
 // The images are read only once. The SVM is measured on finished trials without training them again.
 func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
-	if os.Getenv(data.EnvDir) == "" {
-		t.Logf("left out: %s is not set", data.EnvDir)
-		return
+	if os.Getenv(data.EnvDir) == "" || testing.Short() {
+		t.Skipf("left out: -short is set, or %s is not", data.EnvDir)
 	}
 	text := strings.Replace(declared, `{ name = "bars", count = 100 }`, `{ name = "fashion-mnist", limit = 200 }`, 1)
 	text = strings.Replace(text, "[sweep.s]", "[sweep.s]\nsplit = \"test\"", 1)

@@ -113,7 +113,7 @@ func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 			same(t, "run again", files(t, whole), want)
 			step, times := 1, 6
 			if testing.Short() {
-				step, times = 7, 3
+				step, times = 13, 2
 			}
 			if name != "auto-encoder" {
 				step = max(1, counter.count/times)

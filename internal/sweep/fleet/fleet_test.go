@@ -53,6 +53,7 @@ func (d *fullDisk) WriteFile(path string, write func(io.Writer) error) error {
 }
 
 func TestAWorkerWithAFullDiskGivesItsTrialsBack(t *testing.T) {
+	t.Parallel()
 	want := alone(t, declared)
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, declared, filepath.Join(t.TempDir(), "s"), Options{})
@@ -71,6 +72,7 @@ func TestAWorkerWithAFullDiskGivesItsTrialsBack(t *testing.T) {
 }
 
 func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
+	t.Parallel()
 	long := strings.Replace(declared, "epochs = 4", "epochs = 200", 1)
 	want := alone(t, long)
 	ctx, stop := context.WithCancel(context.Background())
@@ -153,6 +155,7 @@ func someRun() *manifest {
 }
 
 func TestATrialThatFailsOnEveryWorkerEndsAsFailedAfterThreeTries(t *testing.T) {
+	t.Parallel()
 	one := strings.NewReplacer("seeds = [1, 2]", "seeds = [1]", "[0.1, 0.3]", "[0.1]", "[0.01, 1e30]", "[0.01]").Replace(declared)
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, one, filepath.Join(t.TempDir(), "s"), Options{})

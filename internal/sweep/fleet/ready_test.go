@@ -58,6 +58,7 @@ func TestASweepWithoutItsQueueWritesNothing(t *testing.T) {
 }
 
 func TestAWorkerWithoutAServerSaysSo(t *testing.T) {
+	t.Parallel()
 	b := &bench{TB: t}
 	err := <-b.worker(context.Background(), WorkerOptions{URL: "nats://127.0.0.1:1", Wait: time.Millisecond})
 	if !errors.Is(err, ErrNoServer) || strings.Contains(err.Error(), "nats: ") || !b.said("no server answers at nats://127.0.0.1:1, waiting up to 1ms") {

@@ -134,6 +134,7 @@ func TestATrialThatIsGivenOutAgainKeepsItsTries(t *testing.T) {
 }
 
 func TestAWorkerSaysHelloWhileItGivesItsTrialsBack(t *testing.T) {
+	t.Parallel()
 	b, end := served(t, Options{})
 	defer end()
 	conn, err := nats.Connect(b.address())
@@ -182,6 +183,7 @@ func TestAUsedAddressIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 }
 
 func TestMessagesDoNotShowThePasswordOfAURL(t *testing.T) {
+	t.Parallel()
 	for address, want := range map[string]string{
 		"nats://secret@h:1": "nats://h:1", "tls://user:secret@h:1": "tls://h:1", "nats://h:1": "nats://h:1", "nats://[::1]:1": "nats://[::1]:1",
 	} {

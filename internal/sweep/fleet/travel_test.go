@@ -90,6 +90,7 @@ func sweepOf(t *testing.T, text, out string, e sweep.Executor) *sweep.Sweep {
 }
 
 func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
+	t.Parallel()
 	want := alone(t, declared)
 	access := Access{Token: "a token"}
 	s, err := listen("127.0.0.1:0", t.TempDir(), access, "inside", func(string) {})

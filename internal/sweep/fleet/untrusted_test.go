@@ -64,6 +64,7 @@ func TestEqualPartsAreStored(t *testing.T) {
 
 // The bytes of the checkpoint arrive as they were sent, but no training can read them.
 func TestATrialWithAnUnreadableCheckpointBeginsAgain(t *testing.T) {
+	t.Parallel()
 	want := alone(t, single)
 	state := func(valid bool) []byte {
 		files, _ := runOf(t, single)
