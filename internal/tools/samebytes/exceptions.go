@@ -39,9 +39,9 @@ func parseExceptions(file, text string) ([]exception, error) {
 	return all, nil
 }
 
-// holds reports whether the exception covers a difference from a commit.
+// holds reports whether the exception covers a difference from a commit. The key * is any key.
 func (e exception) holds(commit, subject, key string) bool {
-	return e.about(commit, subject) && e.key == key
+	return e.about(commit, subject) && (e.key == key || e.key == "*")
 }
 
 // about reports whether the exception covers a subject in a comparison with a commit.

@@ -41,6 +41,7 @@ func TestReport(t *testing.T) {
 		"nothing":            {report{}, nil, false, "nothing was compared"},
 		"all left out":       {report{}, []verdict{{subject: "model c", leftOut: "no images"}}, false, "nothing was compared"},
 		"expected":           {report{exceptions: []exception{expected}}, []verdict{changed}, true, "expected: eval kl: base 1, now 2 (the sum was wrong)"},
+		"any key":            {report{exceptions: []exception{{"0123456", "model b", "*", "x"}}}, []verdict{changed}, true, "0 exceptions stale"},
 		"other key":          {report{exceptions: []exception{{"0123456", "model b", "eval mse", "x"}}}, []verdict{changed}, false, "DIFFERS   model b (1 of 10 values)"},
 		"other base":         {report{exceptions: []exception{{"fffffff", "model b", "eval kl", "x"}}}, []verdict{changed}, false, "0 exceptions stale"},
 		"stale":              {report{exceptions: []exception{{"0123456", "model a", "eval kl", "x"}}}, []verdict{same}, false, "STALE     exception model a | eval kl"},
