@@ -46,6 +46,7 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
 	}
 	list = append(list, m.uselessTopKs()...)
+	list = append(list, m.loneSamples()...)
 	for _, text := range slices.Concat(m.squashedLogits(), m.undividedCodes()) {
 		list = append(list, fmt.Sprintf("model %q: %s", m.Name, text))
 	}
@@ -309,6 +310,19 @@ func (m *Model) uselessTopKs() (list []string) {
 		}
 		if n := p.In[len(p.In)-1]; top.K >= n {
 			list = append(list, fmt.Sprintf("model %q: %s.k has no effect: top_k keeps %d values of %d; lower it, or remove the layer", m.Name, placeOf(p.Path), top.K, n))
+		}
+	}
+	return list
+}
+
+// loneSamples returns a warning for every batch_norm of vectors whose batches have one sample, which is its own mean.
+func (m *Model) loneSamples() (list []string) {
+	if !m.layout.isSound() || m.Train.Batch != 1 {
+		return nil
+	}
+	for p := range m.layout.Layers() {
+		if _, normal := p.Layer.(*layers.BatchNorm); normal && len(p.In) == 1 {
+			list = append(list, fmt.Sprintf("model %q: %s: with train.batch = 1 the output of batch_norm is its shift, whatever the sample, and nothing is learned; raise train.batch", m.Name, placeOf(p.Path)))
 		}
 	}
 	return list

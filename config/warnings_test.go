@@ -98,6 +98,8 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "top_k", k = 3 }, { kind = "r
 			"the centre of teacher_centre never moves: no loss reads a teacher"},
 		{[]string{taught, `head.h={layers=[{kind="dense",units=4},{kind="teacher_centre"}]}`, `loss=[{kind="mse"},{kind="consistency",on="h"}]`}, ""},
 		{[]string{"encoder.1.k=4"}, "encoder[1].k has no effect: top_k keeps 4 values of 4"},
+		{[]string{"train.batch=1", `head.h={layers=[{kind="dense",units=4,bias=false},{kind="batch_norm"}]}`, `loss=[{kind="mse"},{kind="l1",on="h"}]`},
+			"head.h.layers[1]: with train.batch = 1 the output of batch_norm is its shift"},
 		{[]string{"encoder.2.layers.0.k=9"}, "encoder[2].layers[0].k has no effect: top_k keeps 9 values of 4"},
 	} {
 		got := model(t, load(t, text), "m", c.sets...).Warnings()

@@ -335,7 +335,7 @@ func (a array) images(missing bool) (*Images, error) {
 		return nil, errors.New("the values are texts, want numbers")
 	}
 	if a.dims[0] == 0 {
-		return nil, fmt.Errorf("there are no images in it")
+		return nil, errors.New("there are no samples in it")
 	}
 	shape := dropOneChannel(a.dims[1:])
 	if a.bytes != nil {

@@ -546,6 +546,9 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	t.values.dims = []int{t.lines.n, len(c.values)}
 	t.columns = f.names(c.values)
 	t.ignored = c.ignored
+	if !slices.ContainsFunc(t.names, func(name string) bool { return name != "" }) {
+		t.names = nil // lines that end in a separator
+	}
 	t.countLabels()
 	return t, nil
 }
@@ -594,8 +597,15 @@ type columnStatistics struct {
 // notes returns warnings about columns of values that probably are not values, and about columns with very different standard
 // deviations. It does not warn about columns that the key columns names.
 func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
+	seen := map[string]bool{}
+	for _, name := range t.columns {
+		if seen[name] {
+			notes = append(notes, fmt.Sprintf("%s: several columns of values have the name %.60q: later files are matched by name; rename them", inLine(path), name))
+		}
+		seen[name] = true
+	}
 	if len(t.columns) == 0 || t.values.dims[0] < fewRows {
-		return nil
+		return notes
 	}
 	least, most := -1, -1
 	var constant []string

@@ -101,7 +101,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 		"idx no axes":      {[]byte{0, 0, 8, 0}, "0 axes"},
 		"idx huge":         {idxBytes(idxUint8, []int{math.MaxUint32, math.MaxUint32, math.MaxUint32}), "not possible"},
 		"idx large claim":  {idxBytes(idxUint8, []int{1 << 20, 1 << 10, 1 << 10}), "the file has 0"},
-		"idx no images":    {idxBytes(idxUint8, []int{0, 28, 28}), "no images"},
+		"idx no images":    {idxBytes(idxUint8, []int{0, 28, 28}), "no samples"},
 		"idx labels":       {idxBytes(idxUint8, []int{3}, []byte{1, 2, 3}), "1 axes"},
 		"idx NaN":          {idxBytes(idxFloat32, []int{2, 1, 1}, []float32{1, float32(math.NaN())}), "image 1, row 0, column 0: got NaN"},
 		"npy infinite":     {npyBytes("<f4", "False", "(1, 1)", binary.LittleEndian, []float32{float32(math.Inf(1))}), "sample 0, value 0: got +Inf"},

@@ -86,10 +86,10 @@ func decoded(r io.Reader) *bufio.Reader {
 func separator(start []byte) (comma rune, skip int) {
 	first, _, _ := bytes.Cut(start, []byte("\n"))
 	line := strings.TrimRight(string(first), "\r")
-	if sign, ok := strings.CutPrefix(line, "sep="); ok && len(sign) == 1 && strings.Contains(",;\t", sign) {
+	if sign, ok := strings.CutPrefix(line, "sep="); ok && len(sign) == 1 && strings.Contains(",;\t|", sign) {
 		return rune(sign[0]), len(first) + 1
 	}
-	return slices.MaxFunc([]rune{',', ';', '\t'}, func(x, y rune) int {
+	return slices.MaxFunc([]rune{',', ';', '\t', '|'}, func(x, y rune) int {
 		return cmp.Compare(strings.Count(line, string(x)), strings.Count(line, string(y)))
 	}), 0
 }

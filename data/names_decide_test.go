@@ -117,6 +117,13 @@ func TestALabelColumnOccursOnce(t *testing.T) {
 	}
 }
 
+func TestColumnsOfValuesWithOneNameAreAWarning(t *testing.T) {
+	set, err := loadedText(t, "a,b,b,y\n1,2,7,0\n3,5,9,1\n")
+	if err != nil || len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `several columns of values have the name "b"`) {
+		t.Errorf("got %v, %v; want a note", set, err)
+	}
+}
+
 func TestAnIdentifierIsNoFeature(t *testing.T) {
 	text := "customerId,a,y\n"
 	for i := range 40 {

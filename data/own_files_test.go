@@ -219,6 +219,14 @@ func safetensorsOf(header string, values int) []byte {
 }
 
 // The table has the form that pandas writes with tabs: a column of row numbers without a name, and a missing label.
+func TestATypeThatIsNotReadIsNamed(t *testing.T) {
+	head := `{"x":{"dtype":"F8_E4M3","shape":[3,2],"data_offsets":[0,6]}}`
+	path := textFile(t, "x.safetensors", string(rune(len(head)))+"\x00\x00\x00\x00\x00\x00\x00"+head+"sample")
+	if _, err := ReadRows(t.Context(), path, nil, nil); err == nil || !strings.Contains(err.Error(), `type "F8_E4M3" are not read`) {
+		t.Errorf("got %v, want the type", err)
+	}
+}
+
 func TestEmptyCellsBetweenTabs(t *testing.T) {
 	path := write(t, t.TempDir(), "birds.tsv", []byte("\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n"))
 	rows, err := ReadRows(background, path, []int{2}, nil)

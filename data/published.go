@@ -294,11 +294,12 @@ func SearchDirs(flag string) Dirs {
 	return dirs
 }
 
-// find returns the path of a data set's file, uncompressed or gzipped, from the first folder that has it.
+// find returns the path of a data set's file, uncompressed or gzipped, from the first folder that has it. Kaggle's names have a point in
+// place of a hyphen: train-images.idx3-ubyte.
 func (d Dirs) find(dataset, name string) (path string, ok bool) {
 	for _, dir := range d {
-		for _, suffix := range []string{"", ".gz"} {
-			path := filepath.Join(dir, dataset, name+suffix)
+		for _, spelt := range []string{name, name + ".gz", strings.Replace(name, "-idx", ".idx", 1)} {
+			path := filepath.Join(dir, dataset, spelt)
 			if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
 				return path, true
 			}

@@ -57,7 +57,7 @@ func TestPublishedSetsLoadPackedAndUnpackedFilesFromAnyFolder(t *testing.T) {
 	first, second := t.TempDir(), t.TempDir()
 	write(t, first, "tiny/"+set.files[trainImages].name+".gz", gzipped(t, contents[trainImages]))
 	write(t, second, "tiny/"+set.files[trainLabels].name, contents[trainLabels])
-	write(t, second, "tiny/"+set.files[testImages].name, contents[testImages])
+	write(t, second, "tiny/"+strings.Replace(set.files[testImages].name, "-idx", ".idx", 1), contents[testImages])
 	write(t, second, "tiny/"+set.files[testLabels].name+".gz", gzipped(t, contents[testLabels]))
 	loaded, err := set.Load(background, Dirs{first, second}, Both)
 	if err != nil {

@@ -184,7 +184,7 @@ func HeldOut(fraction float64, n int) (int, error) {
 	held := int(math.Round(fraction * float64(n)))
 	if held == 0 || held == n {
 		return 0, part.KeyErrorf("validation",
-			"%g holds out %d of %d images; at least one must be held out and one fitted", fraction, held, n)
+			"%g holds out %d of %d samples; at least one must be held out and one fitted, or none with validation = 0", fraction, held, n)
 	}
 	return held, nil
 }

@@ -464,6 +464,11 @@ func samplesOf(parts []tablePart, r reading) (*tablePart, error) {
 	case len(all) == 1:
 		return all[0], nil
 	case len(all) == 0:
+		if i := slices.IndexFunc(parts, func(p tablePart) bool { return p.kind == "" && len(p.dims) > 1 }); i >= 0 {
+			if _, err := parts[i].read(false); err != nil { // names the type
+				return nil, err
+			}
+		}
 		return nil, fmt.Errorf("has no array of samples, (samples, values) of numbers: got %s", partList(parts))
 	}
 	if r.loose {

@@ -194,6 +194,17 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 	}
 }
 
+func TestALongerScheduleThatRaisesTheRateIsAWarning(t *testing.T) {
+	t.Parallel()
+	for kind, rises := range map[string]bool{"cosine": true, "linear": true, "one_cycle": true, "exponential": false, "constant": false} {
+		b := newBench(t)
+		b.must(0, "train", "small", "--epochs", "2", "-o", "r", "--set", "optimizer.schedule.kind="+kind)
+		if said := strings.Contains(b.must(0, "resume", "r", "--epochs", "4").stderr, "the learning rate rises from"); said != rises {
+			t.Errorf("%s: a warning %v, want %v", kind, said, rises)
+		}
+	}
+}
+
 // docs/run-folder.md states this property.
 func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
 	t.Parallel()

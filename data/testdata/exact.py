@@ -70,6 +70,7 @@ plain = text.encode()
 add("mark.csv", b"\xef\xbb\xbf" + plain, numbers)
 add("mark_quotes.csv", b"\xef\xbb\xbf" + plain.replace(b"a,b,c", b'"a","b","c"'), numbers)
 add("trailing.csv", plain.replace(b"\n", b",\n"), numbers)
+add("pipes.csv", plain.replace(b",", b"|"), numbers)
 add("points.csv", b"a,b\n1.037,2\n1000,3\n", np.array([[1.037, 2], [1000, 3]]))
 
 # Headers of arrays: every version, order of bytes and spelling that NumPy reads.

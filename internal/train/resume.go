@@ -97,6 +97,11 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	if longer, err = spec.With(config.Passes(o.Epochs)); err != nil {
 		return nil, nil, err
 	}
+	at, s := float64(from.Epoch), spec.Optimizer.Schedule
+	if was, is := s.Schedule.Factor(at, float64(spec.Train.Epochs)), s.Schedule.Factor(at, float64(o.Epochs)); is > 1.5*was && o.Warn != nil {
+		o.Warn(fmt.Sprintf("the schedule %s is now that of %d epochs: after epoch %d the learning rate rises from %.3g to %.3g times its base",
+			s.Kind, o.Epochs, from.Epoch, was, is))
+	}
 	return longer, []folder.File{{Name: folder.Config, Data: longer.Text()}}, nil
 }
 
