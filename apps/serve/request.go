@@ -268,7 +268,7 @@ func (o *outputDraft) member(c *cursor, key string) (err error) {
 // check checks the inputs against the model and stores their values in the request.
 func (d *draft) check(b *buffer, binary []byte) (err error) {
 	if len(d.inputs) == 0 {
-		return fmt.Errorf("inputs: got \"\", want %s", d.model.wantedInputs())
+		return fmt.Errorf("inputs: got none, want %s", d.model.wantedInputs())
 	}
 	d.count = -1
 	for i := range d.inputs {
