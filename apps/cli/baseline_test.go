@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -96,26 +95,6 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.contains("stderr", b.must(exitData, "encode", "runs/factors", "--in", "negative.npy", "--out", "x.npy").stderr, "sample 0, value 5: got -1")
-}
-
-func TestBaselinesOnRealImages(t *testing.T) {
-	t.Parallel()
-	folder := os.Getenv(data.EnvDir)
-	if folder == "" {
-		t.Skip("left out: TESSERA_DATA is not set")
-	}
-	b := newBench(t)
-	b.shipped()
-	b.must(0, "train", "nmf", "--data", folder, "--set", "dataset.fit=test", "--set", "iterations=40", "--out", "fitted")
-	fitted := b.eval("fitted", "--data", folder)
-	if fitted.Images != 10000 || fitted.MSE > 0.0104 || fitted.NegativeWeights != 0 || *fitted.DeadUnits != 0 {
-		t.Errorf("got %+v, want 10000 images and mse <= 0.0104", fitted)
-	}
-	b.must(0, "train", "pca", "--data", folder, "--set", "dataset.limit=10000")
-	if e := b.eval("runs/pca", "--data", folder); e.MSE < 0.0070 || e.MSE > 0.0085 {
-		t.Errorf("pca: mse %g, want about 0.0077", e.MSE)
-	}
-	t.Logf("nmf fitted to the test images: %+v", fitted)
 }
 
 func TestSummaryAndListKnowBaselines(t *testing.T) {

@@ -26,7 +26,6 @@ type evaluated struct {
 	NegativeWeights  int      `json:"negative_weights"`
 	KL               *float64 `json:"kl"`
 	MaxApprox        *float64 `json:"max_approx"`
-	DeadUnits        *int     `json:"dead_units"`
 	MaxReconstructed *float64 `json:"max_approx_reconstructed"`
 }
 
