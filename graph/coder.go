@@ -38,6 +38,7 @@ type Coder struct {
 	backend  ir.Backend
 	postHoc  map[string]posthoc.Head
 	required map[string][]config.Wanted // requirements on the columns of a value, by its name
+	given    map[string][]float32       // columns of every drawn image; see [Coder.Given]
 	ready    map[string][]compiledBatch // by the only output of a request, or its inputs and outputs; the most recently used program is last
 }
 

@@ -28,7 +28,7 @@ func (c *Coder) Draw(ctx context.Context, n int, seed uint64) ([]float32, error)
 	if err := c.lacks(); err != nil {
 		return nil, err
 	}
-	path, generate, err := c.model.generator()
+	path, generate, err := c.model.generator(c.given)
 	if err != nil {
 		return nil, fmt.Errorf("model %q: %w", c.model.Spec.Name, err)
 	}
@@ -51,6 +51,11 @@ func (c *Coder) draw(ctx context.Context, n int, seed uint64, path string, gener
 		if err == nil && len(block) != batch*pixels {
 			err = fmt.Errorf("got %d values of %d images, want %d", len(block), batch, batch*pixels)
 		}
+		for column := range c.given {
+			if err == nil && g.drawn[column] == nil {
+				err = fmt.Errorf("%w: the images do not depend on %q", metrics.ErrGiven, column)
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("model %q: draw: %s: %w", c.model.Spec.Name, path, err)
 		}
@@ -63,7 +68,7 @@ func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
 	if err := c.lacks(); err != nil {
 		return nil, err
 	}
-	path, _, err := c.model.generator()
+	path, _, err := c.model.generator(c.given)
 	if err != nil && !errors.Is(err, metrics.ErrNoSampler) {
 		return nil, err
 	}
@@ -79,6 +84,33 @@ func (c *Coder) Stepped(steps int, eta float64) (metrics.Sampler, error) {
 	return nil, fmt.Errorf("model %q: %w, as those of a layer diffuse are", c.model.Spec.Name, metrics.ErrNoSteps)
 }
 
+// Given implements [metrics.Conditional].
+func (c *Coder) Given(columns map[string][]float32) (metrics.Sampler, error) {
+	if err := c.lacks(); err != nil {
+		return nil, err
+	}
+	m := c.model
+	wanted := m.Spec.Wanted(m.Layout)
+	for _, name := range slices.Sorted(maps.Keys(columns)) {
+		if _, ok := m.Layout.Column(name); !ok {
+			return nil, fmt.Errorf("model %q: %w: it reads no column %q", m.Spec.Name, metrics.ErrGiven, name)
+		}
+		if got, want := len(columns[name]), m.Layout.Size(name); got != want {
+			return nil, fmt.Errorf("model %q: %w: got %d values of the column %q, want %d", m.Spec.Name, metrics.ErrGiven, got, name, want)
+		}
+		for _, w := range wanted {
+			if w.Layer && w.Column == name {
+				if err := w.Check(columns[name]); err != nil {
+					return nil, fmt.Errorf("model %q: %w: %w", m.Spec.Name, metrics.ErrGiven, err)
+				}
+			}
+		}
+	}
+	of := *c
+	of.given = columns
+	return &of, nil
+}
+
 // stepped is a [metrics.Sampler] with another number of steps.
 type stepped struct {
 	coder     *Coder
@@ -91,8 +123,8 @@ func (s stepped) Draw(ctx context.Context, n int, seed uint64) ([]float32, error
 }
 
 // generator returns the layer that draws the images of the model, by its path, and its function. In a stack of Boltzmann machines, a
-// deep belief net, it is the last machine.
-func (m *Model) generator() (path string, generate func(layers.Generation) ([]float32, error), err error) {
+// deep belief net, it is the last machine. given has the columns that need not be drawn.
+func (m *Model) generator(given map[string][]float32) (path string, generate func(layers.Generation) ([]float32, error), err error) {
 	var paths []string
 	belief := false
 	for p := range m.Layout.Stacked() {
@@ -109,7 +141,7 @@ func (m *Model) generator() (path string, generate func(layers.Generation) ([]fl
 	}
 	if len(paths) == 0 {
 		for _, h := range m.Layout.Heads {
-			if m.Layout.Size(h.Name) == m.Pixels() && m.drawnAlone(h.Name) {
+			if m.Layout.Size(h.Name) == m.Pixels() && m.drawnAlone(h.Name, given) {
 				paths = append(paths, h.Name)
 				generate = func(g layers.Generation) ([]float32, error) { return g.Value(h.Name, nil) }
 			}
@@ -124,10 +156,10 @@ func (m *Model) generator() (path string, generate func(layers.Generation) ([]fl
 	return "", nil, fmt.Errorf("several of its parts draw images: %q: %w", paths, metrics.ErrNoSampler)
 }
 
-// drawnAlone reports whether a value is computed from drawn columns only.
-func (m *Model) drawnAlone(name string) bool {
+// drawnAlone reports whether a value is computed from drawn and given columns only.
+func (m *Model) drawnAlone(name string, given map[string][]float32) bool {
 	sources := m.Layout.Sources(name)
-	return len(sources) > 0 && !slices.ContainsFunc(sources, func(column string) bool { return m.drawn(column) == nil })
+	return len(sources) > 0 && !slices.ContainsFunc(sources, func(column string) bool { return m.drawn(column) == nil && given[column] == nil })
 }
 
 // drawn returns the declaration of a drawn column, nil if there is none.
@@ -187,8 +219,11 @@ func (g *generation) Value(name string, given map[string][]float32) ([]float32, 
 			continue
 		}
 		d := m.drawn(column)
-		if d == nil {
-			return nil, fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn", metrics.ErrNoSampler, name, column)
+		if d == nil && g.coder.given[column] == nil {
+			return nil, fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn and not given", metrics.ErrNoSampler, name, column)
+		}
+		if fixed := g.coder.given[column]; fixed != nil {
+			g.drawn[column] = slices.Repeat(fixed, len(g.streams))
 		}
 		if g.drawn[column] == nil {
 			size := m.Layout.Size(column)

@@ -49,8 +49,18 @@ type Stepwise interface {
 	Stepped(steps int, eta float64) (Sampler, error)
 }
 
+// Conditional is a model whose images are also computed from columns.
+type Conditional interface {
+	// Given returns the distribution of the images whose columns have the given values, by the names of the columns. It is [Stepwise] if the
+	// model is. The error for a column that is unknown or has other values is [ErrGiven]; Draw has it if no image depends on a column.
+	Given(columns map[string][]float32) (Sampler, error)
+}
+
 // ErrNoSampler is the error of a [Sampler] that defines no distribution of images.
 var ErrNoSampler = errors.New("the model is no distribution of images")
+
+// ErrGiven is the error of a [Conditional] that cannot take the given values of columns.
+var ErrGiven = errors.New("the columns cannot be given")
 
 // ErrNoSteps is the error of a [Stepwise] whose images are computed at once.
 var ErrNoSteps = errors.New("its images are not drawn in steps")

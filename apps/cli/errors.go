@@ -76,7 +76,7 @@ var outcomes = []outcome{
 	{of[config.Undecodable](), exitUsage, nil},
 	{of[*config.UnknownSweep](), exitUsage, nil},
 	{of[*study.Unknown](), exitUsage, nil},
-	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler, metrics.ErrNoSteps), exitUsage, nil},
+	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler, metrics.ErrNoSteps, metrics.ErrGiven), exitUsage, nil},
 	{is(fleet.ErrRefused), exitUsage, aboutRefusal},
 	{is(fleet.ErrAddress), exitUsage, says("give another address")},
 	{is(fleet.ErrUnequal), exitCheckpoint, says("use --same-kernels, and test the memory of both machines")},

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tessera"
 	"tessera/apps/show/doc"
@@ -13,6 +16,7 @@ import (
 	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/train/folder"
 	"tessera/losses"
@@ -29,13 +33,14 @@ func init() {
 
 type sampleCommand struct {
 	codeFlags
-	Count    int     `flag:"count" required:"true" want:"> 0" doc:"number of images"`
-	Seed     uint64  `flag:"seed" doc:"seed of the images"`
-	Mixture  bool    `flag:"mixture" without:"steps eta" doc:"draw codes from the mixture fitted to codes also for a model with a prior or a code book"`
-	Steps    int     `flag:"steps" want:"> 0" doc:"number of steps of a diffusion model" default:"that of its layer"`
-	Eta      float64 `flag:"eta" want:"in [0,1]" doc:"share of fresh noise in a step of a diffusion model" default:"that of its layer"`
-	Features string  `flag:"features" is:"folder" doc:"run whose values are the features for precision and recall"`
-	Value    string  `flag:"value" needs:"features" doc:"value of that run"`
+	Count    int      `flag:"count" required:"true" want:"> 0" doc:"number of images"`
+	Seed     uint64   `flag:"seed" doc:"seed of the images"`
+	Mixture  bool     `flag:"mixture" without:"steps eta" doc:"draw codes from the mixture fitted to codes also for a model with a prior or a code book"`
+	Columns  []string `flag:"column" each:"true" without:"mixture" doc:"value of a column of every image, as in labels=3 or labels=Boot (NAME=VALUE, several numbers with commas), for a model that computes images from it; may be repeated"`
+	Steps    int      `flag:"steps" want:"> 0" doc:"number of steps of a diffusion model" default:"that of its layer"`
+	Eta      float64  `flag:"eta" want:"in [0,1]" doc:"share of fresh noise in a step of a diffusion model" default:"that of its layer"`
+	Features string   `flag:"features" is:"folder" doc:"run whose values are the features for precision and recall"`
+	Value    string   `flag:"value" needs:"features" doc:"value of that run"`
 }
 
 func (f *sampleCommand) Help() Help {
@@ -47,6 +52,7 @@ func (f *sampleCommand) Help() Help {
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count. " +
 			"A diffusion model computes its images in --steps steps; --eta 1, the default of the layer, is DDPM, --eta 0 is DDIM. " +
+			"--column NAME=VALUE gives all images the same value of a column, such as the class, in place of one that is drawn. " +
 			"--features RUN prints the precision and the recall of the images: how many look like test images, and how many test images look like them, " +
 			"in the space of a value of another run (Kynkäänniemi et al. 2019). Only numbers with the same features and count can be compared.",
 		Examples: []string{"tessera sample runs/mixture --count 100 -o drawn.npy", "tessera sample runs/vae --count 64 --seed 2 -o drawn.png",
@@ -78,6 +84,13 @@ func (f *sampleCommand) Do(cmd *Call) error {
 		return err
 	}
 	g := generate.New(r)
+	if f.Columns != nil {
+		columns, err := f.given(r)
+		if err != nil {
+			return err
+		}
+		g = g.Given(columns)
+	}
 	draw, stepped := g.Draw, cmd.Given("steps", "eta")
 	switch {
 	case f.Mixture:
@@ -111,6 +124,38 @@ func (f *sampleCommand) Do(cmd *Call) error {
 	facts := &doc.Facts{Facts: []doc.Fact{{Title: "precision", Value: doc.Fixed3(q.Precision)}, {Title: "recall", Value: doc.Fixed3(q.Recall)},
 		{Title: "of", Value: fmt.Sprintf("%s drawn and %s test images, %s of %s", numeral.Count(f.Count), numeral.Count(q.Real), f.Value, f.Features)}}}
 	return cmd.Show(&doc.Document{Blocks: []doc.Block{facts}}, false)
+}
+
+// given returns the values of --column.
+func (f *sampleCommand) given(r *tessera.Run) (map[string][]float32, error) {
+	columns, all := map[string][]float32{}, r.Measured()
+	for _, text := range f.Columns {
+		name, value, ok := strings.Cut(text, "=")
+		at := slices.IndexFunc(all, func(c data.Column) bool { return c.Name == name })
+		switch {
+		case !ok || columns[name] != nil:
+			return nil, usagef("--column: got %q, want NAME=VALUE, each name once", text)
+		case at < 0:
+			names := lists.Map(all, func(c data.Column) string { return c.Name })
+			return nil, usagef("--column: unknown column %q: %s", name, table.Suggest(name, names))
+		}
+		if classes := all[at].Names; len(classes) > 0 {
+			i := slices.Index(classes, value)
+			if i < 0 {
+				return nil, usagef("--column: unknown class %q of %s: %s", value, name, table.Suggest(value, classes))
+			}
+			columns[name] = []float32{float32(i)}
+			continue
+		}
+		for _, number := range strings.Split(value, ",") {
+			v, err := strconv.ParseFloat(strings.TrimSpace(number), 32)
+			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, usagef("--column: got %q, want numbers with commas after %s=", text, name)
+			}
+			columns[name] = append(columns[name], float32(v))
+		}
+	}
+	return columns, nil
 }
 
 // drawable checks before anything is drawn what would fail afterwards. The images of a command are all in memory.

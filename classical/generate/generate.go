@@ -24,6 +24,7 @@ import (
 // use it.
 type Generator struct {
 	run     *tessera.Run
+	given   map[string][]float32 // columns of every image; see [Generator.Given]
 	fitted  cached[[]float32] // codes of fitted images
 	density cached[*CodeDensity]
 	prior   cached[metrics.Sampler]
@@ -31,6 +32,30 @@ type Generator struct {
 
 // New returns a generator of images of a run, which the caller closes.
 func New(run *tessera.Run) *Generator { return &Generator{run: run} }
+
+// Given returns a generator of images whose columns have the given values, by the names of the columns: for models that compute images from
+// columns too, such as labels, and are a distribution themselves.
+func (g *Generator) Given(columns map[string][]float32) *Generator {
+	return &Generator{run: g.run, given: columns}
+}
+
+// sampled calls f with a capability of the model, for the given columns.
+func sampled[T any](g *Generator, f func(T) ([]float32, error)) ([]float32, error) {
+	if g.given == nil {
+		return coder.Sampler(g.run.Coder, f)
+	}
+	return coder.Sampler(g.run.Coder, func(c metrics.Conditional) ([]float32, error) {
+		s, err := c.Given(g.given)
+		if err != nil {
+			return nil, err
+		}
+		of, ok := s.(T)
+		if !ok {
+			return nil, metrics.ErrNoSampler
+		}
+		return f(of)
+	})
+}
 
 // cached is a value that is computed once.
 type cached[T any] struct {
@@ -70,9 +95,12 @@ func (c *cached[T]) of(ctx context.Context, compute func() (T, error)) (none T, 
 // The error is [metrics.ErrNoSampler] for a model that is no distribution and decodes no codes, and a [*data.Error] if the mixture needs
 // images that are missing.
 func (g *Generator) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
-	images, err := coder.Sampler(g.run.Coder, func(s metrics.Sampler) ([]float32, error) { return s.Draw(ctx, n, seed) })
+	images, err := sampled(g, func(s metrics.Sampler) ([]float32, error) { return s.Draw(ctx, n, seed) })
 	if !errors.Is(err, metrics.ErrNoSampler) {
 		return images, err
+	}
+	if g.given != nil {
+		return nil, fmt.Errorf("run %s: no columns can be given: %w", g.run.Path, err)
 	}
 	if other := g.run.Decodes(); other != nil {
 		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", g.run.Path, err, other)
@@ -88,7 +116,7 @@ func (g *Generator) Draw(ctx context.Context, n int, seed uint64) ([]float32, er
 // DrawInSteps is [Generator.Draw] for a model with a layer diffuse, with another number of steps and another eta, in [0,1]: 0 draws
 // images by DDIM, 1 by DDPM. 0 steps and a negative eta stand for the declared ones.
 func (g *Generator) DrawInSteps(ctx context.Context, n int, seed uint64, steps int, eta float64) ([]float32, error) {
-	images, err := coder.Sampler(g.run.Coder, func(s metrics.Stepwise) ([]float32, error) {
+	images, err := sampled(g, func(s metrics.Stepwise) ([]float32, error) {
 		in, err := s.Stepped(steps, eta)
 		if err != nil {
 			return nil, err
