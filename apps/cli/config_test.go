@@ -63,7 +63,7 @@ func TestSettingsThatOnlyTheImagesProveWrongEndWithExitCode3(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitConfig, "train", "small", "--set", "dataset.validation=0.001")
-	b.contains("standard error", r.stderr, "validation: 0.001 holds out 0 of 256 images")
+	b.contains("standard error", r.stderr, "validation: 0.001 holds out 0 of 256 samples")
 }
 
 func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
