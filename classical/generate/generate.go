@@ -25,7 +25,7 @@ import (
 type Generator struct {
 	run     *tessera.Run
 	given   map[string][]float32 // columns of every image; see [Generator.Given]
-	fitted  cached[[]float32] // codes of fitted images
+	fitted  cached[[]float32]    // codes of fitted images
 	density cached[*CodeDensity]
 	prior   cached[metrics.Sampler]
 }
