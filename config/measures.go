@@ -80,14 +80,16 @@ func (m *Model) Targets(l *Layout) (list []metrics.Target) {
 	return list
 }
 
-// Language returns the value that predicts the tokens of a sample, without their bytes; nil if there is none.
-func (m *Model) Language() *metrics.Language {
+// Language returns the value that predicts the tokens of a sample, of several the one that predicts the nearest tokens, without the bytes of
+// tokens; nil if there is none.
+func (m *Model) Language() (nearest *metrics.Language) {
 	for _, term := range m.Losses {
-		if next, ok := term.Loss.(*losses.NextToken); ok && term.Reads().Against == losses.Images {
-			return &metrics.Language{Value: term.On, Shift: next.Shift, Length: next.Length}
+		next, ok := term.Loss.(*losses.NextToken)
+		if ok && term.Reads().Against == losses.Images && (nearest == nil || next.Shift < nearest.Shift) {
+			nearest = &metrics.Language{Value: term.On, Shift: next.Shift, Length: next.Length}
 		}
 	}
-	return nil
+	return nearest
 }
 
 // Measures lists the metrics of tables and figures for which nobody has chosen any: [Model.FirstMeasures], and those of every model.

@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"testing"
+
+	"tessera/losses"
 )
 
 func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
@@ -22,5 +24,19 @@ func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
 		if got := m.Measures()[:2]; !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}
+	}
+}
+
+// Of several terms that predict tokens, the language of a model is that of the nearest ones.
+func TestTheLanguageOfAModelIsThatOfTheNearestTokens(t *testing.T) {
+	m := &Model{}
+	for _, shift := range []int{2, 1, 3} {
+		m.Losses = append(m.Losses, Loss{Loss: &losses.NextToken{Shift: shift}, On: []string{"", "near", "far", "farther"}[shift]})
+	}
+	if l := m.Language(); l == nil || l.Shift != 1 || l.Value != "near" {
+		t.Errorf("got %+v, want the value near with the shift 1", l)
+	}
+	if l := (&Model{}).Language(); l != nil {
+		t.Errorf("a model of no tokens: got %+v", l)
 	}
 }

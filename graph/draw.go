@@ -51,7 +51,7 @@ func (c *Coder) draw(ctx context.Context, n int, seed uint64, path string, gener
 		if err == nil && len(block) != batch*pixels {
 			err = fmt.Errorf("got %d values of %d images, want %d", len(block), batch, batch*pixels)
 		}
-		for column := range c.given {
+		for _, column := range slices.Sorted(maps.Keys(c.given)) {
 			if err == nil && g.drawn[column] == nil {
 				err = fmt.Errorf("%w: the images do not depend on %q", metrics.ErrGiven, column)
 			}
@@ -92,11 +92,17 @@ func (c *Coder) Given(columns map[string][]float32) (metrics.Sampler, error) {
 	m := c.model
 	wanted := m.Spec.Wanted(m.Layout)
 	for _, name := range slices.Sorted(maps.Keys(columns)) {
-		if _, ok := m.Layout.Column(name); !ok {
+		column, ok := m.Layout.Column(name)
+		if !ok {
 			return nil, fmt.Errorf("model %q: %w: it reads no column %q", m.Spec.Name, metrics.ErrGiven, name)
 		}
 		if got, want := len(columns[name]), m.Layout.Size(name); got != want {
 			return nil, fmt.Errorf("model %q: %w: got %d values of the column %q, want %d", m.Spec.Name, metrics.ErrGiven, got, name, want)
+		}
+		for i, v := range columns[name] {
+			if finite := v-v == 0; !finite || column.Type == data.Whole && v != float32(math.Trunc(float64(v))) {
+				return nil, fmt.Errorf("model %q: %w: value %d of the column %q: got %v, want a number, of type %s", m.Spec.Name, metrics.ErrGiven, i, name, v, column.Type)
+			}
 		}
 		for _, w := range wanted {
 			if w.Layer && w.Column == name {

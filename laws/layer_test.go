@@ -78,7 +78,7 @@ func TestProcessesOfALawDoNotShareAnOp(t *testing.T) {
 	layer := wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 		return wrongly(c, x, meddling{name: "stateful", do: alone()})
 	}}
-	if err := laws.LayerOf([]int{6}).Test(func() layers.Layer { return layer })["gives on two processes what it gives on one"]; err != nil {
+	if err := laws.Layer.Test(func() layers.Layer { return layer })["gives on two processes what it gives on one"]; err != nil {
 		t.Error(err)
 	}
 }
@@ -273,7 +273,7 @@ func (a *added) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) 
 
 // A parameter may be called "input", and a value that a layer reads has the shape of the input if the test gives no other.
 func TestTheLawsTakeLayersOfAnyParameterAndReaders(t *testing.T) {
-	laws.Check(t, laws.LayerOf([]int{6}), func() layers.Layer { return shifted{} })
-	laws.Check(t, laws.LayerOf([]int{6}), func() layers.Layer { return &added{} })
-	laws.Check(t, laws.LayerOf([]int{6}), func() layers.Layer { return &layers.Tied{Weight: "encoder.0.weight", Activation: "linear"} })
+	laws.Check(t, laws.Layer, func() layers.Layer { return shifted{} })
+	laws.Check(t, laws.Layer, func() layers.Layer { return &added{} })
+	laws.Check(t, laws.Layer, func() layers.Layer { return &layers.Tied{Weight: "encoder.0.weight", Activation: "linear"} })
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+
+	"tessera/internal/volume"
 )
 
 // Language is a value of a model that predicts tokens of a sequence.
@@ -43,8 +45,8 @@ func languageOf(c Coder) *Language {
 func init() {
 	register("language", "how well the next tokens of a text are predicted", Description{
 		Measures: []Measure{
-			{Name: "perplexity", Better: Lower, Doc: "exp of the mean over tokens of -log p of the token that follows: as uncertain as a choice among so many tokens. Of samples with the term `next_token`, without padding"},
-			{Name: "bits_per_byte", Unit: "bits", Better: Lower, Doc: "bits of all predicted tokens, -log2 p, divided by their bytes in the text, so that vocabularies can be compared. Only of bytes and byte-pair encoding, which give the text back; not while training"},
+			{Name: "perplexity", Better: Lower, Doc: "exponential of the mean negative log-likelihood of the predicted tokens, exp(mean of -log p): a uniform distribution over K tokens has the perplexity K. For models with the loss `next_token`; padding does not count"},
+			{Name: "bits_per_byte", Unit: "bits", Better: Lower, Doc: "sum of -log2 p of the predicted tokens, divided by their number of bytes (Gao et al. 2020): comparable between vocabularies. For bytes and byte-pair encoding, which reproduce the text exactly; not measured during training"},
 		},
 		Reads: ReadsImages | ReadsTokens, ScaleFree: true, Partial: true,
 	}, func(s *Subject) (Meter, error) {
@@ -52,7 +54,7 @@ func init() {
 		if l == nil {
 			return nil, errors.New("metrics: language: the model predicts no tokens")
 		}
-		length := s.Shape[0]
+		length := volume.Of(s.Shape)
 		nats, tokens, bytes := 0.0, 0.0, 0.0
 		return meter{
 			add: func(b *Batch) error {
@@ -90,7 +92,7 @@ func init() {
 				perplexity, bits := Number(math.Exp(nats/tokens)), Number(nats/math.Ln2/bytes)
 				switch {
 				case l.Bytes == nil:
-					bits = NotApplicable("the bytes of the tokens are not known while training")
+					bits = NotApplicable("the bytes of the tokens are not known during training")
 				case !l.Text:
 					bits = NotApplicable("the tokens do not give the text back, byte by byte")
 				case bytes == 0:

@@ -41,12 +41,12 @@ func TestLanguageIsJudgedByTheProbabilitiesOfWhatFollows(t *testing.T) {
 			math.Pow(0.5*0.25*0.75*0.125*0.2*0.125*0.5*0.5, -1.0/8), -math.Log2(0.5*0.25*0.75*0.125*0.2*0.125*0.5*0.5) / 10, ""},
 		"two later": {Language{Value: "next", Shift: 2, Length: "length", Text: true, Bytes: bytes},
 			math.Pow(0.25*0.25*0.125*0.2, -1.0/4), -math.Log2(0.25*0.25*0.125*0.2) / 5, ""},
-		"words":          {Language{Value: "next", Shift: 1, Length: "length", Bytes: bytes}, math.Pow(0.5*0.25*0.75*0.125*0.2*0.125, -1.0/6), 0, "do not give the text back"},
-		"while training": {Language{Value: "next", Shift: 1, Length: "length", Text: true}, math.Pow(0.5*0.25*0.75*0.125*0.2*0.125, -1.0/6), 0, "not known while training"},
-		"nothing":        {Language{Value: "next", Shift: 5, Length: "length", Text: true}, 0, 0, "no sample has a token to predict"},
+		"words":    {Language{Value: "next", Shift: 1, Length: "length", Bytes: bytes}, math.Pow(0.5*0.25*0.75*0.125*0.2*0.125, -1.0/6), 0, "do not give the text back"},
+		"training": {Language{Value: "next", Shift: 1, Length: "length", Text: true}, math.Pow(0.5*0.25*0.75*0.125*0.2*0.125, -1.0/6), 0, "not known during training"},
+		"nothing":  {Language{Value: "next", Shift: 5, Length: "length", Text: true}, 0, 0, "no sample has a token to predict"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := &speaker{newAffine(rand.New(rand.NewPCG(1, 1)), []int{5}, 2), c.of, p}
+			s := &speaker{newAffine(rand.New(rand.NewPCG(1, 1)), []int{1, 5}, 2), c.of, p}
 			chosen, err := Select("language")
 			if err != nil {
 				t.Fatal(err)

@@ -145,3 +145,21 @@ func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
 		b.contains(args, b.must(code, strings.Fields(args)...).stderr, says)
 	}
 }
+
+func TestABaselineMayBeFittedToTheTestSamples(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("train.csv", "x,y\n1,2\n3,4\n5,7\n")
+	b.write("test.csv", "x,y\n10,20\n30,40\n")
+	b.write("models.toml", `
+[model.axis]
+kind       = "pca"
+components = 1
+dataset    = { file = "train.csv", test = "test.csv", fit = "test", validation = 0 }
+`)
+	b.must(0, "train", "axis", "--quiet")
+	if e := b.eval("runs/axis"); e.Images != 2 || e.MSE > 1e-6 { // one axis contains two points
+		t.Errorf("got %+v, want no error of 2 samples", e)
+	}
+	b.contains("split", b.must(0, "eval", "runs/axis").stdout, "test (fitted to these samples")
+}

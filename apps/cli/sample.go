@@ -141,6 +141,9 @@ func (f *sampleCommand) given(r *tessera.Run) (map[string][]float32, error) {
 		}
 		if classes := all[at].Names; len(classes) > 0 {
 			i := slices.Index(classes, value)
+			if n, err := strconv.Atoi(value); i < 0 && err == nil && n >= 0 && n < len(classes) && !data.AreNumbers(classes) {
+				i = n // the number of a class with another name
+			}
 			if i < 0 {
 				return nil, usagef("--column: unknown class %q of %s: %s", value, name, table.Suggest(value, classes))
 			}

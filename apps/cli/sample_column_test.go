@@ -35,6 +35,15 @@ column.noise = { kind = "normal", shape = [2] }
 head.made    = { from = ["noise", "labels"], layers = [{ kind = "dense", units = 2 }] }
 loss         = [{ kind = "mse", on = "made", against = "images" }]
 
+[model.diffusion]
+extends      = "drawn"
+column.level = { kind = "uniform" }
+column.noise = { kind = "normal", like = "images" }
+encoder      = [{ kind = "diffuse", steps = 10 }, { kind = "dense", units = 16, activation = "tanh" }, { kind = "condition", by = "time" }]
+decoder      = [{ kind = "dense" }]
+head.time    = { from = ["level", "labels"], layers = [{ kind = "dense", units = 16, activation = "tanh" }, { kind = "dense", units = 16 }] }
+loss         = [{ kind = "mse", against = "noise" }]
+
 [model.plain]
 extends = "drawn"
 decoder = [{ kind = "dense" }]
@@ -43,6 +52,7 @@ train   = { epochs = 1 }
 	b.must(0, "train", "drawn", "--quiet")
 	b.must(0, "train", "plain", "--quiet")
 	b.must(0, "train", "head", "--quiet")
+	b.must(0, "train", "diffusion", "--quiet")
 	mean := func(run, class string) (sum float64) {
 		b.must(0, "sample", "runs/"+run, "--count", "40", "--column", "labels="+class, "-o", run+class+".csv")
 		lines := strings.Split(strings.TrimSpace(b.read(run+class+".csv")), "\n")[1:]
@@ -55,16 +65,24 @@ train   = { epochs = 1 }
 		}
 		return sum
 	}
-	for _, run := range []string{"drawn", "head"} {
+	for _, run := range []string{"drawn", "head", "diffusion"} {
 		if low, high := mean(run, "low"), mean(run, "high"); low > 0.3 || high < 0.7 {
 			t.Errorf("%s: got the means %v of low and %v of high, want about 0.12 and 0.92", run, low, high)
 		}
 	}
+	b.must(0, "sample", "runs/drawn", "--count", "40", "--column", "labels=0", "-o", "number.csv")
+	if b.read("number.csv") != b.read("drawnhigh.csv") {
+		t.Error("class 0 is not high, the first name")
+	}
+	b.must(0, "sample", "runs/diffusion", "--count", "3", "--steps", "5", "--column", "labels=low", "-o", "x.csv")
 	fails := func(what string, code int, run string, want string, more ...string) {
 		b.contains(what, b.must(code, append([]string{"sample", run, "--count", "3", "-o", "x.csv"}, more...)...).stderr, want)
 	}
 	fails("no class", exitUsage, "runs/drawn", `computed from the column "labels", which is not drawn and not given`)
 	fails("unknown class", exitUsage, "runs/drawn", `unknown class "hihg" of labels: did you mean "high"`, "--column", "labels=hihg")
+	fails("number of no class", exitUsage, "runs/drawn", `unknown class "2" of labels`, "--column", "labels=2")
+	fails("steps without a class", exitUsage, "runs/diffusion", `not given`, "--steps", "5")
+	fails("part of a class", exitUsage, "runs/plain", `got 0.5, want a number, of type`, "--column", "labels=0.5")
 	fails("unknown column", exitUsage, "runs/drawn", `unknown column "label": did you mean "labels"`, "--column", "label=high")
 	fails("twice", exitUsage, "runs/drawn", "each name once", "--column", "labels=high", "--column", "labels=low")
 	fails("no value", exitUsage, "runs/drawn", "want NAME=VALUE", "--column", "labels")

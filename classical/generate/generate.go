@@ -34,14 +34,15 @@ type Generator struct {
 func New(run *tessera.Run) *Generator { return &Generator{run: run} }
 
 // Given returns a generator of images whose columns have the given values, by the names of the columns: for models that compute images from
-// columns too, such as labels, and are a distribution themselves.
+// columns too, such as labels, and are a distribution themselves. For others Draw returns an error, and so do [Generator.DrawFromCodes] and
+// [Generator.DrawFromIndices]: [metrics.ErrGiven].
 func (g *Generator) Given(columns map[string][]float32) *Generator {
 	return &Generator{run: g.run, given: columns}
 }
 
 // sampled calls f with a capability of the model, for the given columns.
 func sampled[T any](g *Generator, f func(T) ([]float32, error)) ([]float32, error) {
-	if g.given == nil {
+	if len(g.given) == 0 {
 		return coder.Sampler(g.run.Coder, f)
 	}
 	return coder.Sampler(g.run.Coder, func(c metrics.Conditional) ([]float32, error) {
@@ -99,8 +100,8 @@ func (g *Generator) Draw(ctx context.Context, n int, seed uint64) ([]float32, er
 	if !errors.Is(err, metrics.ErrNoSampler) {
 		return images, err
 	}
-	if g.given != nil {
-		return nil, fmt.Errorf("run %s: no columns can be given: %w", g.run.Path, err)
+	if len(g.given) > 0 {
+		return nil, fmt.Errorf("run %s: %w: %w", g.run.Path, metrics.ErrGiven, err)
 	}
 	if other := g.run.Decodes(); other != nil {
 		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", g.run.Path, err, other)
@@ -116,14 +117,16 @@ func (g *Generator) Draw(ctx context.Context, n int, seed uint64) ([]float32, er
 // DrawInSteps is [Generator.Draw] for a model with a layer diffuse, with another number of steps and another eta, in [0,1]: 0 draws
 // images by DDIM, 1 by DDPM. 0 steps and a negative eta stand for the declared ones.
 func (g *Generator) DrawInSteps(ctx context.Context, n int, seed uint64, steps int, eta float64) ([]float32, error) {
+	stepwise := false
 	images, err := sampled(g, func(s metrics.Stepwise) ([]float32, error) {
+		stepwise = true
 		in, err := s.Stepped(steps, eta)
 		if err != nil {
 			return nil, err
 		}
 		return in.Draw(ctx, n, seed)
 	})
-	if errors.Is(err, metrics.ErrNoSampler) {
+	if errors.Is(err, metrics.ErrNoSampler) && !stepwise {
 		return nil, fmt.Errorf("run %s: %w", g.run.Path, metrics.ErrNoSteps)
 	}
 	return images, err
@@ -131,6 +134,9 @@ func (g *Generator) DrawInSteps(ctx context.Context, n int, seed uint64, steps i
 
 // drawDecoded decodes codes that are drawn from a distribution of codes, which fit returns.
 func (g *Generator) drawDecoded(ctx context.Context, n int, seed uint64, fit func() (metrics.Sampler, error)) ([]float32, error) {
+	if len(g.given) > 0 {
+		return nil, fmt.Errorf("run %s: %w: codes of fitted images are decoded", g.run.Path, metrics.ErrGiven)
+	}
 	if err := g.run.Decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", g.run.Path, metrics.ErrNoSampler, err)
 	}

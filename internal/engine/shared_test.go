@@ -176,7 +176,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 	own, added := len(others(t)), adding(shipped(t))
 	kinds := distinct(shipped(t))
 	if testing.Short() {
-		kinds = nil // the models of this test have all kinds of layers
+		kinds = nil // the shipped models take long
 	}
 	for i, spec := range append(others(t), kinds...) {
 		m := built(t, spec)

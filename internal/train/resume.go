@@ -75,6 +75,9 @@ func (o Options) edited(run string, spec *config.Model, from *stored) error {
 	return nil
 }
 
+// muchFaster is the growth of the learning rate that a longer schedule may cause without a warning.
+const muchFaster = 1.5
+
 // lengthen returns the model of a run with a new number of epochs, and the edited config.toml, which is written when the run
 // is ready to continue.
 func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored) (longer *config.Model, edited []folder.File, err error) {
@@ -97,10 +100,12 @@ func (o Options) lengthen(held *folder.Folder, spec *config.Model, from *stored)
 	if longer, err = spec.With(config.Passes(o.Epochs)); err != nil {
 		return nil, nil, err
 	}
-	at, s := float64(from.Epoch), spec.Optimizer.Schedule
-	if was, is := s.Schedule.Factor(at, float64(spec.Train.Epochs)), s.Schedule.Factor(at, float64(o.Epochs)); is > 1.5*was && o.Warn != nil {
-		o.Warn(fmt.Sprintf("the schedule %s is now that of %d epochs: after epoch %d the learning rate rises from %.3g to %.3g times its base",
-			s.Kind, o.Epochs, from.Epoch, was, is))
+	for _, p := range spec.AllPlayers() {
+		at, s := float64(from.Epoch), p.Optimizer.Schedule
+		if was, is := s.Schedule.Factor(at, float64(spec.Train.Epochs)), s.Schedule.Factor(at, float64(o.Epochs)); is > muchFaster*was && o.Warn != nil {
+			o.Warn(fmt.Sprintf("the schedule %s is now that of %d epochs: after epoch %d the learning rate rises from %.3g to %.3g times its base",
+				s.Kind, o.Epochs, from.Epoch, was, is))
+		}
 	}
 	return longer, []folder.File{{Name: folder.Config, Data: longer.Text()}}, nil
 }
