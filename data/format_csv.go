@@ -164,11 +164,12 @@ type textRows struct {
 	source *lineReader
 	sum    hash.Hash // of what was read
 	last   int       // line of the last row
+	width  int       // number of columns; 0 before the first row
 }
 
 func newTextRows(text *bufio.Reader, comma rune, sum hash.Hash) *textRows {
 	source := &lineReader{text: text}
-	r := &textRows{csv.NewReader(source), source, sum, 0}
+	r := &textRows{Reader: csv.NewReader(source), source: source, sum: sum}
 	r.Comma, r.ReuseRecord = comma, true
 	r.TrimLeadingSpace = comma != '\t' // else empty cells would be trimmed
 	return r
@@ -188,8 +189,27 @@ func (r *textRows) Read() ([]string, error) {
 		err = fmt.Errorf("a line after line %d: %w", r.last, err)
 	case err == nil:
 		r.last, _ = r.FieldPos(0)
+		return r.named(cells)
 	}
 	return cells, err
+}
+
+// named returns the cells of the columns up to the last one with a name: a separator at the end of every line gives a column without a name and values.
+func (r *textRows) named(cells []string) ([]string, error) {
+	is := func(cell string) bool { return strings.TrimSpace(cell) != "" }
+	width := len(cells)
+	for width > 0 && !is(cells[width-1]) {
+		width--
+	}
+	switch {
+	case r.width == 0 && width == 0, r.width == len(cells):
+		r.width = len(cells)
+	case r.width == 0:
+		r.width = width
+	case width > r.width:
+		return nil, fmt.Errorf("line %d has the value %.40q in column %d, which has no name in the first line: write one there", r.last, cells[width-1], width)
+	}
+	return cells[:r.width], nil
 }
 
 // mostLine is the number of bytes that a line may have, with the lines that its quotes join.

@@ -174,3 +174,20 @@ func TestAFileOfOneArrayIsReadByAnyName(t *testing.T) {
 		t.Errorf("got %v, %v", rows, err)
 	}
 }
+
+func TestASeparatorAtTheEndOfEveryLineIsNoColumn(t *testing.T) {
+	for text, problem := range map[string]string{
+		"a,b,y,\n1,2,0,\n3,5,1,\n":     "",
+		"a,b,y,,\n1,2,0,,\n3,5,1, ,\n": "",
+		"a,b,y,\n1,2,0,\n3,5,1,7\n":    `line 3 has the value "7" in column 4, which has no name in the first line`,
+		",a,y,\nm,2,0,\nn,5,1,\n":      "",
+	} {
+		set, err := loadedText(t, text)
+		switch {
+		case problem != "" && (err == nil || !strings.Contains(err.Error(), problem)):
+			t.Errorf("%q: got the error %v, want %q", text, err, problem)
+		case problem == "" && (err != nil || set.Train.Len() != 2 || (set.Train.SampleNames() != nil) != (text[0] == ',')):
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+}
