@@ -215,8 +215,8 @@ func byName(model *table.Node) {
 		d.Put("name", run.NewScalar("run"))
 	case file != nil && slices.ContainsFunc([]string{"absent", "row", "column", "value"}, func(key string) bool { return d.Child(key) != nil }): // keys of entries alone
 		d.Put("name", file.NewScalar("triples"))
-	case file != nil && text.NameFor(d.Keys) != "": // keys of texts alone
-		d.Put("name", file.NewScalar(text.NameFor(d.Keys)))
+	case (file != nil || d.Child("grammar") != nil) && text.NameFor(d.Keys) != "": // keys of texts alone
+		d.Put("name", d.NewScalar(text.NameFor(d.Keys)))
 	case file != nil:
 		if text, ok := file.Text(); ok {
 			if kind := cmp.Or(data.KindOf(text), data.KindOf("./"+text)); kind != "" { // photos may be a folder

@@ -2,6 +2,7 @@ package text
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -40,7 +41,7 @@ func (b *Bag) Check() error {
 	if b.Most <= 0 || b.Most > 1 {
 		return part.KeyErrorf("most", "got %v, want in (0,1]", b.Most)
 	}
-	return b.Scale.OfValues()
+	return errors.Join(b.Texts.Check(), b.Scale.OfValues())
 }
 
 func (b *Bag) FitsScale() bool { return b.Scale.Fitted() }

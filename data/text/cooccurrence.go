@@ -2,6 +2,7 @@ package text
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -39,7 +40,7 @@ func init() {
 		})
 }
 
-func (c *Cooccurrence) Check() error { return c.Scale.OfValues() }
+func (c *Cooccurrence) Check() error { return errors.Join(c.Texts.Check(), c.Scale.OfValues()) }
 
 func (c *Cooccurrence) FitsScale() bool { return c.Scale.Fitted() }
 

@@ -26,13 +26,19 @@ import (
 // Texts are the keys of all data sets of texts. `file` is a folder of .txt files, of which those below a folder of the first level have its name as
 // their class; one such file; a pattern, such as "*.txt"; or a table (.csv, Parquet) with a column of texts. Files are UTF-8, or UTF-16 with a
 // byte order mark, and may be gzipped. Hidden files and files with other endings are left out.
+//
+// `grammar` generates texts in the place of files: sentences about one of four meanings, their classes, such as "the famous sailors who know a cook
+// steer the old raft near this pier". A determiner agrees with its noun in number, and so does the verb, which other words, nouns of the other number
+// among them, separate from its subject; agents, verbs, objects and places are those of the meaning. Texts are independent of the run's seed, and a
+// larger set begins with the texts of a smaller one. A quarter as many test texts are drawn by themselves.
 type Texts struct {
-	File   string `toml:"file" required:"true" doc:"folder of .txt files, whose folders are classes, a .txt file, a pattern of names, or a table with a column of texts"`
-	Test   string `toml:"test" doc:"the same for test texts; without it the set has no test split"`
-	Text   string `toml:"text" doc:"column of a table with the texts; by default text"`
-	Labels string `toml:"labels" doc:"column of a table with the classes; by default labels, label or class, if there is one"`
-	Unit   string `toml:"unit" oneof:"file paragraph sentence line" optional:"true" doc:"what one text is: a file or a cell (the default), or a paragraph (between empty lines), a sentence or a line of it"`
-	Lower  bool   `toml:"lower" doc:"convert texts to lower case"`
+	File    string `toml:"file" required:"true" instead:"grammar" optional:"true" doc:"folder of .txt files, whose folders are classes, a .txt file, a pattern of names, or a table with a column of texts"`
+	Grammar int    `toml:"grammar" want:"in [0,10000000]" doc:"number of generated texts, in the place of files; 0 for none"`
+	Test    string `toml:"test" doc:"the same for test texts; without it the set has no test split"`
+	Text    string `toml:"text" doc:"column of a table with the texts; by default text"`
+	Labels  string `toml:"labels" doc:"column of a table with the classes; by default labels, label or class, if there is one"`
+	Unit    string `toml:"unit" oneof:"file paragraph sentence line" optional:"true" doc:"what one text is: a file or a cell (the default), or a paragraph (between empty lines), a sentence or a line of it"`
+	Lower   bool   `toml:"lower" doc:"convert texts to lower case"`
 
 	fitted *tokens.Tokenizer // of a model that reads further files; nil for a training
 }
@@ -45,9 +51,21 @@ const (
 	line      = "line"
 )
 
-func (*Texts) Origin() data.Origin { return data.OwnFiles }
+func (t *Texts) Origin() data.Origin {
+	if t.Grammar > 0 {
+		return data.Generated
+	}
+	return data.OwnFiles
+}
 
-func (t *Texts) HasTest() bool { return t.Test != "" }
+func (t *Texts) HasTest() bool { return t.Test != "" || t.Grammar > 0 }
+
+func (t *Texts) Check() error {
+	if t.Grammar > 0 && (t.File != "" || t.Test != "" || t.Text != "" || t.Labels != "" || t.Unit != "") {
+		return part.KeyErrorf("grammar", "generates texts and their classes: leave out file, test, text, labels and unit")
+	}
+	return nil
+}
 
 // isText reports whether the name of a file is one of a text.
 func isText(path string) bool {
@@ -66,7 +84,7 @@ func init() {
 
 // NameFor returns the name of the data set that has the keys of a declaration without a name: "" if none of these is a key of texts alone.
 func NameFor(keys []string) string {
-	for _, is := range []struct{ key, name string }{{"window", pairsName}, {"length", tokensName}, {"text", bagName}, {"unit", bagName}, {"lower", bagName}, {"least", bagName}, {"most", bagName}} {
+	for _, is := range []struct{ key, name string }{{"window", pairsName}, {"length", tokensName}, {"text", bagName}, {"grammar", bagName}, {"unit", bagName}, {"lower", bagName}, {"least", bagName}, {"most", bagName}} {
 		if slices.Contains(keys, is.key) {
 			return is.name
 		}
@@ -379,8 +397,14 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		return &set, nil
 	}
 	set := &data.Set{Name: name, HasTest: t.HasTest(), Tokens: t.fitted, Scale: scale}
-	make := func(path string) (*data.Images, error) {
-		c, err := t.read(ctx, path)
+	make := func(path, stream string, generated int) (*data.Images, error) {
+		var c content
+		var err error
+		if generated > 0 {
+			c, err = readGrammar(ctx, stream, generated)
+		} else {
+			c, err = t.read(ctx, path)
+		}
 		if err == nil && set.Tokens == nil {
 			set.Tokens, err = m.vocabulary(ctx, &c)
 		}
@@ -399,12 +423,14 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 			return nil, err
 		}
 		images, err := m.samples(ctx, &c, set.Tokens, labels)
-		set.Files, set.Notes = append(set.Files, c.file), append(set.Notes, c.notes...)
+		if set.Notes = append(set.Notes, c.notes...); generated == 0 {
+			set.Files = append(set.Files, c.file)
+		}
 		return images, err
 	}
 	var err error
-	if set.Train, err = make(t.File); err == nil && t.Test != "" {
-		set.Test, err = make(t.Test)
+	if set.Train, err = make(t.File, "grammar", t.Grammar); err == nil && set.HasTest {
+		set.Test, err = make(t.Test, "grammar test", (t.Grammar+3)/4)
 	}
 	if err != nil {
 		var known *data.Error

@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 
 	"tessera/data"
@@ -34,7 +35,9 @@ func init() {
 		func() data.Source { return &Sequences{Tokens: tokens.Pairs, Length: 128, Least: 1} })
 }
 
-func (s *Sequences) Check() error { return checkSize(s.Tokens, s.Vocabulary) }
+func (s *Sequences) Check() error {
+	return errors.Join(s.Texts.Check(), checkSize(s.Tokens, s.Vocabulary))
+}
 
 func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.Length}, true }
 
