@@ -70,6 +70,10 @@ type Request struct {
 	// views, and the hook of the teacher lends its parameters ([Model.Lent]).
 	Compared bool
 
+	// Step computes one token of a sequence from what the layers keep of the tokens before it; see [layers.Stepping] and [Coder.Step]. It is an error for
+	// a model with other layers between the images and the wanted value.
+	Step bool
+
 	Training bool         // layers run in training mode; always true with Loss
 	Prepared bool         // the caller prepares the images for the first layer: see Input.Preparation
 	Dtype    tensor.Dtype // precision; the zero value means tensor.Float32
@@ -105,6 +109,8 @@ type builder struct {
 	streams map[string]*gorgonia.Node // inputs of columns by name
 	values  map[value]*gorgonia.Node  // values computed so far
 	weights *gorgonia.Node            // input of the decoder layer that contains the atoms: the weights of the atoms; nil without atoms
+	place   *gorgonia.Node            // number of the token that is computed alone; nil in a program of whole sequences
+	kept    []*gorgonia.Node          // values of this token that are inputs for later ones
 }
 
 // value identifies a value of the model or of a teacher, computed for images or for views.
@@ -175,7 +181,15 @@ func (b *builder) build() error {
 			return err
 		}
 	}
-	return b.addTaps(terms)
+	if err := b.addTaps(terms); err != nil {
+		return err
+	}
+	for i, n := range b.kept {
+		if err := b.tap(fmt.Sprintf("kept.%d", i), n); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // addGiven adds the values that the caller provides. If the loss is differentiated with respect to them, they are added
@@ -242,6 +256,9 @@ func passOf(r losses.Reads) pass {
 // addStreams adds the inputs for images and labels that terms or values read.
 func (b *builder) addStreams(terms []int, needed []value) {
 	shape := append([]int{b.request.Batch}, b.model.Shape...)
+	if b.request.Step {
+		shape[1] = 1
+	}
 	from := func(stream string) bool {
 		return slices.ContainsFunc(needed, func(v value) bool { return v.stream == stream && b.encodes(v) })
 	}
@@ -250,6 +267,9 @@ func (b *builder) addStreams(terms []int, needed []value) {
 	named := func(i int) bool { return slices.Contains(b.model.Spec.Losses[i].Names(), losses.Images) } // also as a mask
 	if encoded || slices.ContainsFunc(terms, named) || b.reads(terms, func(r losses.Reads) bool { return r.Teacher && !r.Views }) {
 		b.streams[Images] = b.filled(losses.Images, Images, 0, shape...)
+	}
+	if b.request.Step {
+		b.place = b.input("place", nil, b.request.Batch, 1)
 	}
 	if attacked || encoded && b.request.Training && b.model.Spec.Distorted() {
 		b.streams[Target] = b.filled(losses.Images, Target, 0, shape...)
@@ -495,6 +515,9 @@ func (b *builder) layer(placed config.Placed, x *gorgonia.Node, p pass) (*gorgon
 			panic(fmt.Errorf("%s (%s): %w", placed.Path, placed.Kind, panics.Of(r)))
 		}
 	}()
+	if in := placed.In; b.request.Step && !(layers.Steps(placed.Layer, in) && in[0] == b.model.Shape[0] && slices.Equal(x.Shape()[1:], append([]int{1}, in[1:]...))) {
+		return nil, errors.New("its output for a token is not computed from the tokens up to it")
+	}
 	known := len(b.program.Graph.AllNodes())
 	s := &scope{builder: b, placed: placed, pass: p, shortened: !slices.Equal([]int(x.Shape()[1:]), placed.In)}
 	y, err := placed.Layer.Apply(s, x)
@@ -729,6 +752,15 @@ func (s *scope) Frozen(names ...string) bool {
 	return len(names) > 0 && !slices.ContainsFunc(names, func(name string) bool {
 		return !s.model.Spec.Frozen(s.owned(name))
 	})
+}
+
+func (s *scope) Place() *gorgonia.Node { return s.place }
+
+func (s *scope) Past(x *gorgonia.Node) *gorgonia.Node {
+	s.kept = append(s.kept, x)
+	shape := slices.Clone(x.Shape())
+	shape[1] = s.model.Shape[0] - 1
+	return s.input(fmt.Sprintf("past.%d", len(s.kept)-1), nil, shape...)
 }
 
 // owned returns the path of a parameter in the layer to which it belongs. This is another layer if the parameter is

@@ -374,8 +374,8 @@ func (c *Coder) program(want Request) (none compiledBatch, err error) {
 		return none, err
 	}
 	key := want.Want[0]
-	if len(want.Want) > 1 || len(want.Given) > 0 {
-		key = fmt.Sprint(want.Given, want.Want)
+	if len(want.Want) > 1 || len(want.Given) > 0 || want.Step {
+		key = fmt.Sprint(want.Given, want.Want, want.Step)
 	}
 	ready := c.ready[key]
 	if i := slices.IndexFunc(ready, func(b compiledBatch) bool { return b.size == want.Batch }); i >= 0 {

@@ -174,6 +174,13 @@ func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	query := sequence(c.Scale(mapped(rows, "query"), 1/math.Sqrt(float64(g.Features/g.Heads))), g.Tokens)
 	key, value := sequence(mapped(rowsOfOthers, "key"), others), sequence(mapped(rowsOfOthers, "value"), others)
+	if a.Causal && s.Place() != nil {
+		weights, mixed := a.step(s, &c, query, key, value)
+		if c.Err() == nil {
+			s.Publish("attention", weights)
+		}
+		return c.Reshape(mapped(c.Reshape(mixed, batch, g.Features), "output"), x.Shape()...), c.Err()
+	}
 	scores := c.Do("scores", func() (*gorgonia.Node, error) { return g.Scores(query, key) })
 	weights := c.Do("softmax", func() (*gorgonia.Node, error) {
 		if a.Causal {

@@ -217,6 +217,11 @@ type Scope interface {
 	Teacher() bool
 	// Frozen reports whether all parameters with these names are frozen. Without names it is false.
 	Frozen(names ...string) bool
+	// Place returns the numbers from 0, (batch, 1), of the tokens that the graph computes alone; nil in a graph of whole sequences. See [Stepping].
+	Place() *gorgonia.Node
+	// Past returns what x (batch, 1, features), a value of such a token, was for the tokens before it: (batch, tokens - 1, features), with any finite
+	// values where there is no such token.
+	Past(x *gorgonia.Node) *gorgonia.Node
 }
 
 // Shifting is implemented by layers that may add a learned bias to every unit or channel of their outputs.

@@ -59,6 +59,9 @@ func (waves) FillMatrix(values []float32, features int, _ *rand.Rand) {
 func (*Position) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	embedding := s.Parameter("embedding")
+	if place := s.Place(); place != nil {
+		return c.Add(x, c.Gather(embedding, place)), c.Err()
+	}
 	y := c.AddRow(c.Flatten(x), c.Reshape(embedding, embedding.Shape().TotalSize()))
 	return c.Reshape(y, x.Shape()...), c.Err()
 }

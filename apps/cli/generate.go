@@ -31,7 +31,8 @@ type generateCommand struct {
 func (f *generateCommand) Help() Help {
 	return Help{
 		Long: "Continue a text by a model with the loss next_token: each token is drawn from what the model predicts behind those before it, printed at once, and read again. The " +
-			"model sees as many of the last tokens as its samples have. Equal seeds give equal texts. The prompt is divided by the vocabulary of the run.",
+			"model sees the last tokens, at most as many as a sample has: when there are more, the older half is left out. If its layers are token-wise or have causal = true, " +
+			"keys and values of earlier tokens are kept and only the new token is computed. Equal seeds give equal texts. The prompt is divided by the vocabulary of the run.",
 		Examples: []string{"tessera generate runs/gpt --prompt Adam", "tessera generate runs/gpt --prompt And -n 200 --temperature 0.7 --top-k 20 --seed 2"},
 	}
 }

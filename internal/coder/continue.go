@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"tessera/graph"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/losses"
 	"tessera/metrics"
@@ -40,7 +42,7 @@ func (c *Coder) Language() *metrics.Language {
 }
 
 // Continue draws at most n tokens that continue a text, and passes each to do as soon as it is drawn. It ends at <end>, which is not passed. The model
-// sees the last tokens only, as many as a sample has. Equal seeds give equal texts.
+// sees the last tokens only, at most as many as a sample has: when there are more, the oldest half is left out. Equal seeds give equal texts.
 func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Sampling, do func(token int32) error) error {
 	if err := c.Ready(); err != nil {
 		return err
@@ -54,37 +56,80 @@ func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Samplin
 		return errors.New("generate: the prompt is empty: the model needs a token to begin with")
 	}
 	head, length := language.Value, c.Shape()[0]
-	list := slices.Clone(tokens)
+	next := c.next(head, t.Pad())
+	seen := slices.Clone(tokens[max(0, len(tokens)-length):])
 	for i := range n {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		seen := list[max(0, len(list)-length):]
-		sample := make([]float32, length)
-		for j := range sample {
-			if sample[j] = float32(t.Pad()); j < len(seen) {
-				sample[j] = float32(seen[j])
-			}
-		}
-		logits, err := c.ValueOf(head, map[string][]float32{losses.Images: sample})
+		row, err := next(seen)
 		if err != nil {
 			return err
 		}
-		k := len(logits) / length
-		row := logits[(len(seen)-1)*k : len(seen)*k]
-		row = row[:min(k, t.Size())] // a table may have more rows than there are tokens
+		row = row[:min(len(row), t.Size())] // a table may have more rows than there are tokens
 		token := how.draw(row, random.Stream(how.Seed, "generate", uint64(i)).Float64(), func(token int32) bool {
 			return int(token) < t.Texts() || token == t.End()
 		})
 		if token == t.End() {
 			return nil
 		}
-		list = append(list, token)
+		if seen = append(seen, token); len(seen) > length {
+			seen = slices.Clone(seen[len(seen)-(length+1)/2:])
+		}
 		if err := do(token); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// next returns a function for the logits behind the last of at most as many tokens as a sample has. If all layers of the model compute a token from
+// those up to it ([graph.Coder.Step]), only tokens that are not a continuation of the last call's are computed again; otherwise all are.
+func (c *Coder) next(head string, pad int32) func(tokens []int32) ([]float32, error) {
+	var last []int32
+	var stepper *graph.Stepper
+	_ = c.Do(func(m metrics.Coder) (err error) {
+		if of, ok := m.(*graph.Coder); ok {
+			stepper, err = of.Step(head)
+		}
+		return err
+	})
+	if stepper == nil {
+		return func(tokens []int32) ([]float32, error) { return c.whole(head, tokens, pad) }
+	}
+	return func(tokens []int32) (logits []float32, err error) {
+		from := len(last)
+		if len(tokens) <= from || !slices.Equal(tokens[:from], last) {
+			from = 0
+		}
+		err = c.Do(func(metrics.Coder) (err error) {
+			stepper.Truncate(from)
+			for _, token := range tokens[from:] {
+				if logits, err = stepper.Next(float32(token)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		last = append(last[:from], tokens[from:]...)
+		return logits, err
+	}
+}
+
+// whole returns the logits behind the last token, computed from the whole sample.
+func (c *Coder) whole(head string, tokens []int32, pad int32) ([]float32, error) {
+	sample := lists.Of(c.Shape()[0], func(i int) float32 {
+		if i < len(tokens) {
+			return float32(tokens[i])
+		}
+		return float32(pad)
+	})
+	logits, err := c.ValueOf(head, map[string][]float32{losses.Images: sample})
+	if err != nil {
+		return nil, err
+	}
+	k := len(logits) / len(sample)
+	return logits[(len(tokens)-1)*k:][:k], nil
 }
 
 // draw returns the token of a uniform number in [0,1), among those that may be drawn.
