@@ -13,23 +13,29 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/graph/tape"
 	"tessera/internal/engine"
+	"tessera/internal/engine/ir"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/parallel/team"
 )
 
-// In place of an optimizer, the name encode selects a benchmark that encodes images, and asDeclared the optimizer that the model declares.
+// In place of an optimizer, the name encode selects a benchmark that encodes images, asDeclared the optimizer that the model declares, and
+// onTape adam on Gorgonia's own machine.
 const (
 	encode     = "encode"
+	onTape     = "tape"
 	asDeclared = "declared"
 	encoded    = 10_000
 )
 
-// benchmarked lists the steps that bench compares with PyTorch: a model of models.toml, and an optimizer, encode or asDeclared.
+// benchmarked lists the steps that bench compares with other programs: a model of models.toml, and an optimizer, encode, asDeclared or onTape.
 var benchmarked = []struct{ model, optimizer string }{
 	{"shallow-nonneg-kl", "adadelta"},
 	{"shallow-nonneg-kl", "adam"},
+	{"shallow-nonneg-kl", onTape},
+	{"shallow-nonneg-kl", encode},
 	{"deep-dense", "adam"},
 	{"asym-nonneg-kl", "adam"},
 	{"asym-nonneg-kl", encode},
@@ -76,11 +82,14 @@ func BenchmarkStep(b *testing.B) {
 	for _, of := range benchmarked {
 		for _, threads := range []int{1, 2} {
 			b.Run(of.model+"/"+of.optimizer+"/threads="+string(rune('0'+threads)), func(b *testing.B) {
-				if of.optimizer == encode {
+				switch of.optimizer {
+				case encode:
 					benchmarkEncode(b, benchmarkedModel(b, of.model, "adam"), threads)
-					return
+				case onTape:
+					benchmarkStep(b, benchmarkedModel(b, of.model, "adam"), threads, nil, tape.Backend{})
+				default:
+					benchmarkStep(b, benchmarkedModel(b, of.model, of.optimizer), threads, nil, nil)
 				}
-				benchmarkStep(b, benchmarkedModel(b, of.model, of.optimizer), threads, nil)
 			})
 		}
 	}
@@ -104,16 +113,20 @@ func BenchmarkProcesses(b *testing.B) {
 	for _, model := range []string{"shallow-nonneg-kl", "simclr", "asym-nonneg-kl"} {
 		for _, threads := range []int{1, 2} {
 			b.Run(model+"/threads="+string(rune('0'+threads)), func(b *testing.B) {
-				benchmarkStep(b, benchmarkedModel(b, model, asDeclared), threads, group)
+				benchmarkStep(b, benchmarkedModel(b, model, asDeclared), threads, group, nil)
 			})
 		}
 	}
 }
 
-func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collective.Group) {
+// benchmarkStep times the steps of a training on a back end, nil for the engine.
+func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collective.Group, backend ir.Backend) {
 	team := team.New(threads)
 	defer team.Close()
-	o := Options{Backend: engine.Backend{Team: team, Group: group}, Team: team, Dirs: data.SearchDirs(""), Group: group}
+	if backend == nil {
+		backend = engine.Backend{Team: team, Group: group}
+	}
+	o := Options{Backend: backend, Team: team, Dirs: data.SearchDirs(""), Group: group}
 	s, splits, err := newSession(context.Background(), spec, o, nil)
 	if err != nil {
 		b.Fatal(err)

@@ -37,7 +37,7 @@ func BenchmarkTopK(b *testing.B) {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
 			spec := model(b, topK)
 			spec.Dataset.Source = vectors
-			benchmarkStep(b, spec, threads, nil)
+			benchmarkStep(b, spec, threads, nil, nil)
 		})
 	}
 }
@@ -48,7 +48,7 @@ func BenchmarkTable(b *testing.B) {
 		b.Run(optimizer, func(b *testing.B) {
 			spec := model(b, fmt.Sprintf(tables, 50_000, 100, 84, "optimizer = "+optimizer))
 			spec.Dataset.Source = words(b, 8400, 50_000)
-			benchmarkStep(b, spec, 2, nil)
+			benchmarkStep(b, spec, 2, nil, nil)
 		})
 	}
 }

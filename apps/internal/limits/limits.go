@@ -10,6 +10,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/hugepages"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -64,7 +65,7 @@ func Product(ctx context.Context, t *team.Team, m, n, k int, budget time.Duratio
 // Triad returns the bytes per second of a = b + s c on arrays in main memory, counted as the benchmark STREAM counts them: two arrays read
 // and one written. size is the number of float32 in an array.
 func Triad(ctx context.Context, t *team.Team, size int, budget time.Duration) (float64, error) {
-	a, b, c := make([]float32, size), make([]float32, size), make([]float32, size)
+	a, b, c := hugepages.Make[float32](size), hugepages.Make[float32](size), hugepages.Make[float32](size)
 	part := func(thread int) (from, to int) {
 		const line = 1024
 		return size / line * thread / t.Threads() * line, size / line * (thread + 1) / t.Threads() * line

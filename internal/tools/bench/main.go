@@ -1,10 +1,10 @@
 // Command bench compares the speed of Tessera with that of other programs, in alternating rounds, and prints the ratios of the
 // medians.
 //
-//	go -C tools run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER]
+//	go -C internal/tools run ./bench --data FOLDER [--only NAME] [--rounds 5] [--steps 469] [--threads 2] [--mpirun LAUNCHER]
 //
 // FOLDER contains fashion-mnist/. Every round runs, for each contest, the other program with its fastest settings
-// (bench/torch_steps.py for PyTorch, bench/sklearn_baselines.py for scikit-learn) and Tessera, which inherits TESSERA_BLAS and
+// (bench/torch_steps.py for PyTorch, bench/sklearn_baselines.py for scikit-learn, bench/gomlx, bench/onnx_encode.cjs) and Tessera, which inherits TESSERA_BLAS and
 // TESSERA_SIMD. Rounds alternate, so that a drift of the machine's speed affects all programs equally. With --mpirun the
 // contests compare a training by one process with several threads (peer) with a training by the same number of processes with
 // one thread each (ours). --mpirun may be repeated.
@@ -107,7 +107,7 @@ func (s settings) contests() []contest {
 	if len(s.launchers) > 0 {
 		return s.processContests(s.launchers)
 	}
-	return slices.Concat(s.stepContests(), s.baselineContests(), s.mixtureContests())
+	return slices.Concat(s.stepContests(), s.peerContests(), s.baselineContests(), s.mixtureContests())
 }
 
 // An entry contains the results of all rounds of one contest.
@@ -136,7 +136,7 @@ func write(w io.Writer, contests []contest, all []entry) error {
 	fmt.Fprintln(t, "contest\tpeer ms\tours ms\tratio\tpeer CPU ms\tours CPU ms\tratio\tpeer's score\tours")
 	for i, c := range contests {
 		p, o := median(all[i].peer), median(all[i].ours)
-		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.2f\t%s\t%s\t%s\t%s\t%s\n", c.name, p.ms, o.ms, o.ms/p.ms,
+		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.3g\t%s\t%s\t%s\t%s\t%s\n", c.name, p.ms, o.ms, o.ms/p.ms,
 			known("%.3f", p.cpu), known("%.3f", o.cpu), known("%.2f", o.cpu/p.cpu), known("%.6g", p.score), known("%.6g", o.score))
 	}
 	return t.Flush()
