@@ -24,6 +24,11 @@ const bagName = "text"
 // Words are those of Unicode Standard Annex 29 that have a letter or a digit, composed (NFC). The vocabulary is that of the training texts,
 // held-out ones included: words of at least `least` texts and of at most a share `most` of them, and of these the `vocabulary` most frequent. It is
 // kept in the run, with which further texts are counted; other words do not count.
+//
+// `grammar` generates texts in the place of files: sentences about one of four meanings, their classes, such as "the famous sailors who know a cook
+// steer the old raft near this pier". A determiner agrees with its noun in number, and so does the verb, which other words, nouns of the other number
+// among them, separate from its subject; agents, verbs, objects and places are those of the meaning. Texts are independent of the run's seed, and a
+// larger set begins with the texts of a smaller one. A quarter as many test texts are drawn by themselves.
 type Bag struct {
 	Texts
 	Least      int        `toml:"least" want:"> 0" doc:"smallest number of texts that a word is in"`

@@ -26,11 +26,6 @@ import (
 // Texts are the keys of all data sets of texts. `file` is a folder of .txt files, of which those below a folder of the first level have its name as
 // their class; one such file; a pattern, such as "*.txt"; or a table (.csv, Parquet) with a column of texts. Files are UTF-8, or UTF-16 with a
 // byte order mark, and may be gzipped. Hidden files and files with other endings are left out.
-//
-// `grammar` generates texts in the place of files: sentences about one of four meanings, their classes, such as "the famous sailors who know a cook
-// steer the old raft near this pier". A determiner agrees with its noun in number, and so does the verb, which other words, nouns of the other number
-// among them, separate from its subject; agents, verbs, objects and places are those of the meaning. Texts are independent of the run's seed, and a
-// larger set begins with the texts of a smaller one. A quarter as many test texts are drawn by themselves.
 type Texts struct {
 	File    string `toml:"file" required:"true" instead:"grammar" optional:"true" doc:"folder of .txt files, whose folders are classes, a .txt file, a pattern of names, or a table with a column of texts"`
 	Grammar int    `toml:"grammar" want:"in [0,10000000]" doc:"number of generated texts, in the place of files; 0 for none"`

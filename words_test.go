@@ -1,0 +1,112 @@
+package tessera_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"tessera"
+	"tessera/config"
+	"tessera/data/text"
+)
+
+// classesOfWords returns the words of the generated texts that have a meaning, by class.
+func classesOfWords() map[string][]string {
+	classes := map[string][]string{}
+	for _, w := range text.GrammarWords() {
+		if w.Meaning != "" {
+			class := fmt.Sprintf("%s of the %s, plural %v", w.Kind, w.Meaning, w.Plural)
+			classes[class] = append(classes[class], w.Text)
+		}
+	}
+	return classes
+}
+
+// shared returns the share of list that is in class.
+func shared(list, class []string) float64 {
+	n := 0
+	for _, word := range list {
+		if slices.Contains(class, word) {
+			n++
+		}
+	}
+	return float64(n) / float64(len(list))
+}
+
+// eachSeed trains a shipped model with three seeds.
+func eachSeed(t *testing.T, name string, check func(t *testing.T, run *tessera.Run)) {
+	for seed := range 3 {
+		t.Run(fmt.Sprint(name, " with seed ", seed+1), func(t *testing.T) {
+			t.Parallel()
+			set, err := config.ParseSet(fmt.Sprint("train.seed=", seed+1))
+			if err != nil {
+				t.Fatal(err)
+			}
+			m, err := tessera.Shipped().Model(name, set)
+			if err != nil {
+				t.Fatal(err)
+			}
+			run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer run.Close()
+			check(t, run)
+		})
+	}
+}
+
+// nearestOfClass returns the mean share of the nearest words of a word that have its class.
+func nearestOfClass(t *testing.T, run *tessera.Run) float64 {
+	sum, n := 0.0, 0
+	for _, class := range classesOfWords() {
+		for _, word := range class {
+			near, err := run.Neighbours([]string{word}, nil, len(class)-1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var list []string
+			for _, one := range near {
+				list = append(list, one.Token)
+			}
+			sum, n = sum+shared(list, class), n+1
+		}
+	}
+	return sum / float64(n)
+}
+
+// The largest words of a unit are a class, for nearly all of the 24 classes.
+func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
+	eachSeed(t, "ppmi-nmf", func(t *testing.T, run *tessera.Run) {
+		vectors, units, err := run.WordVectors()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names, found := run.Tokens().Names, 0
+		classes := classesOfWords()
+		for _, class := range classes {
+			for u := range units {
+				order := make([]int, len(names))
+				for i := range order {
+					order[i] = i
+				}
+				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(vectors[b*units+u], vectors[a*units+u]) })
+				var largest []string
+				for _, i := range order[:len(class)] {
+					largest = append(largest, names[i])
+				}
+				if shared(largest, class) == 1 {
+					found++
+					break
+				}
+			}
+		}
+		near := nearestOfClass(t, run)
+		t.Logf("%d of %d classes are the largest words of a unit; of the nearest words %.3f have the class", found, len(classes), near)
+		if found < len(classes)-2 || near < 0.99 {
+			t.Errorf("%d of %d classes are the largest words of a unit; of the nearest words %.3f have the class", found, len(classes), near)
+		}
+	})
+}
