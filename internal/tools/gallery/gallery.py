@@ -7,7 +7,6 @@ TESSERA is the program; FOLDER keeps the runs and gallery.json, so that an inter
 a picture of the run, what the model is, its first lines in models.toml, the command, its processor time and a page to go on. Needs Pillow, and
 TESSERA_DATA for the images of clothes and digits.
 """
-import base64
 import html
 import json
 import os
@@ -21,10 +20,11 @@ import sys
 from PIL import Image
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-WIDE, TALL, LINES = 300, 240, 12
+WIDE, TALL, LINES, COLUMNS = 300, 200, 10, 6
 CLOTHES = ["--epochs", "10", "--set", "dataset.limit=20000"]
 ADAM = ["--set", "optimizer.kind=adam"]
 SHORT = ["--epochs", "4", "--set", "dataset.limit=8000"]
+IMAGES = [0, 1, 31, 3, 4, 5, 6, 7, 8, 9, 18, 23]  # one of each class of clothes at least
 
 # model: arguments of train, number of atoms or kind of picture, page to go on
 CARDS = {
@@ -33,10 +33,14 @@ CARDS = {
         "bars-parts": ([], 16, "guide/first-model"),
         "parts-relative": (CLOTHES, 100, "guide/photos"),
         "parts-splitting": (CLOTHES, 100, "guide/photos"),
-        "parts-unrolled": (CLOTHES, 100, "guide/photos"),
-        "parts-deep": (CLOTHES, 100, "guide/photos"),
-        "parts": (CLOTHES, 100, "guide/photos"),
+        "parts-unrolled": (CLOTHES, 100, "reproduction/surpass"),
+        "parts-deep": (CLOTHES, 100, "reproduction/surpass"),
+        "parts": (CLOTHES, 100, "reproduction/surpass"),
         "parts-vae": (CLOTHES, 100, "reproduction/parts-vae"),
+        "parts-simclr": (SHORT, 100, "reproduction/joint-embeddings"),
+        "dsd-codes": (CLOTHES, 100, "reproduction/dsd-codes"),
+        "shallow-nonneg-kl": (CLOTHES + ADAM, 100, "reproduction/regularisers"),
+        "patches-sae": (["--set", "dataset.patches=20000"], 100, "reproduction/patches"),
     },
     "Auto-encoders": {
         "shallow-tied-plasticity": (CLOTHES, 100, "reproduction/mnist/README"),
@@ -45,23 +49,28 @@ CARDS = {
         "deep-symmetric": (CLOTHES, "reconstructions", "reproduction/capacity"),
         "conv-symmetric": (SHORT, "reconstructions", "models"),
         "unet": (SHORT, "reconstructions", "models"),
-        "masked-autoencoder": (SHORT, "attention", "models"),
         "vq-vae": (SHORT, "reconstructions", "reproduction/generative"),
+        "masked-autoencoder": (SHORT, "attention", "models"),
+        "contractive": (SHORT + ADAM, "reconstructions", "models"),
+        "ncae": (["--epochs", "60", "--set", "dataset.limit=2000"], 100, "reproduction/ncae"),
     },
     "Classical methods": {
         "nmf": (CLOTHES[2:], 100, "guide/how-many"),
         "sparse-nmf-hals": (CLOTHES[2:], 100, "reproduction/surpass"),
-        "nnsae": (CLOTHES[2:], 100, "reproduction/mnist/README"),
+        "nnsae": (["--set", "iterations=10"] + CLOTHES[2:], 100, "reproduction/mnist/README"),
         "pca": (CLOTHES[2:], 100, "equivalences"),
         "kmeans": (CLOTHES[2:], 100, "reproduction/prototypes"),
-        "orthogonal-nmf": ([], 17, "parts"),
-        "convex-nmf": ([], 16, "parts"),
-        "separable-nmf": ([], 16, "parts"),
-        "dictionary": ([], 20, "parts"),
-        "nmf-itakura-saito": ([], 16, "parts"),
+        "orthogonal-nmf": ([], 17, "reproduction/known-parts"),
+        "local-nmf": ([], 16, "reproduction/known-parts"),
+        "semi-nmf": ([], 16, "reproduction/known-parts"),
+        "convex-nmf": ([], 16, "reproduction/known-parts"),
+        "separable-nmf": ([], 16, "reproduction/known-parts"),
+        "dictionary": ([], 20, "reproduction/known-parts"),
+        "nmf-itakura-saito": ([], 16, "reproduction/known-parts"),
     },
     "Draw": {
         "vae": (CLOTHES, "sample", "guide/generate"),
+        "beta-vae": (CLOTHES, "sample", "guide/generate"),
         "conv-vae": (SHORT, "sample", "guide/generate"),
         "gan": (SHORT, "sample", "reproduction/generative"),
         "rbm": (SHORT, 100, "reproduction/deep-belief"),
@@ -69,10 +78,37 @@ CARDS = {
     },
     "Classify": {
         "classifier": (CLOTHES, "gradients", "guide/classify"),
+        "semi-supervised": (CLOTHES, "gradients", "guide/classify"),
         "classifier-robust": (SHORT, "gradients", "robustness"),
         "vit-classifier": (SHORT, "attention", "guide/classify"),
     },
 }
+LEGENDS = {
+    "atoms": "The picture shows atoms.",
+    "sample": "The picture shows samples that the model drew.",
+    "reconstructions": "The picture shows images and, below each, its reconstruction.",
+    "gradients": "The picture shows images and, below each, the gradient of the cross entropy: red raises it, blue lowers it.",
+    "attention": "The picture shows images and, below each, where three heads of the last layer attend.",
+}
+
+
+def blocks(picture):
+    """The pictures of a figure without its captions: the ranges of rows that are not mostly white."""
+    image = Image.open(picture).convert("RGB")
+    dark = image.convert("L").point(lambda v: 255 * (v < 240))
+    drawn = dark.resize((1, image.height), Image.BOX).tobytes()
+    edges = [y for y in range(1, image.height) if (drawn[y - 1] > 128) != (drawn[y] > 128)]
+    left, _, right, _ = dark.crop((0, edges[0], image.width, edges[1])).getbbox()
+    return [image.crop((left, top, right, bottom)) for top, bottom in zip(edges[::2], edges[1::2])]
+
+
+def stacked(rows):
+    image = Image.new("RGB", (rows[0].width, sum(row.height for row in rows)))
+    top = 0
+    for row in rows:
+        image.paste(row, (0, top))
+        top += row.height
+    return image
 
 
 def train(name, arguments, picture):
@@ -81,16 +117,27 @@ def train(name, arguments, picture):
     subprocess.run([TESSERA, "train", name, *arguments, "--quiet", "--force", "--out", run], check=True, capture_output=True)
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     drawn = run.with_suffix(".png")
-    if isinstance(picture, int):  # atoms: all of few, else 20 of so many, evenly spaced
-        chosen = [] if picture <= 40 else ["--atoms", ",".join(str(i * picture // 20) for i in range(20))]
-        subprocess.run([TESSERA, "figure", "atoms", run, *chosen, "--out", drawn], check=True, capture_output=True)
-    elif picture == "sample":
+
+    def figure(kind, option="", numbers=()):
+        chosen = [option, ",".join(map(str, numbers))] if option else []
+        subprocess.run([TESSERA, "figure", kind, run, *chosen, "--out", drawn], check=True, capture_output=True)
+        return blocks(drawn)
+
+    if picture == "sample":
         subprocess.run([TESSERA, "sample", run, "--count", "24", "--out", drawn], check=True, capture_output=True)
-    else:
-        subprocess.run([TESSERA, "figure", picture, run, "--out", drawn], check=True, capture_output=True)
-    image = Image.open(drawn).convert("RGB")
+        rows = blocks(drawn)
+    elif picture == "attention":  # the images and three heads
+        rows = figure(picture, "--images", IMAGES[:COLUMNS])[:4]
+    elif isinstance(picture, str):
+        rows = [row for i in (0, COLUMNS) for row in figure(picture, "--images", IMAGES[i:i + COLUMNS])]
+    elif picture <= 40:
+        rows = figure("atoms")
+    else:  # 24 atoms, evenly spaced
+        numbers = [i * picture // (4 * COLUMNS) for i in range(4 * COLUMNS)]
+        rows = [row for i in range(0, len(numbers), COLUMNS) for row in figure("atoms", "--atoms", numbers[i:i + COLUMNS])]
+    image = stacked(rows)
     image.thumbnail((WIDE, TALL), Image.LANCZOS)
-    image.quantize(64).save(ROOT / "docs/gallery" / (name + ".png"), optimize=True)
+    image.quantize(32).save(ROOT / "docs/gallery" / (name + ".png"), optimize=True)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
@@ -112,32 +159,45 @@ def seconds(value):
     return f"{value:.1f} s" if value < 10 else f"{value:.0f} s" if value < 120 else f"{value / 60:.0f} min"
 
 
+STYLE = """
+:root{color-scheme:light dark}
+body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:1320px;padding:0 1rem;color:#222;background:#fff}
+nav a{margin-right:1rem}
+main{display:grid;grid-template-columns:repeat(auto-fill,minmax(min(300px,100%),1fr));gap:1.2rem}
+article{border:1px solid #ddd;border-radius:6px;padding:.8rem;display:flex;flex-direction:column;min-width:0}
+figure{margin:0;height:200px;display:flex;align-items:center;justify-content:center;background:#000;border-radius:3px}
+img{max-width:100%;max-height:200px}
+h3{margin:.6rem 0 .2rem;font-size:1rem}
+p{margin:.2rem 0}
+pre{background:#f5f5f5;padding:.5rem;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:.4rem 0}
+article>pre{margin-top:auto}
+small{color:#666}
+@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}article{border-color:#444}pre{background:#222}small{color:#999}a{color:#8bf}}
+"""
+
+
 def pages(timed):
-    md = ["# Gallery", "", "Shipped models after short trainings: the picture, the declaration, the command and its processor time. `tessera list` has all, "
-          "[gallery.html](gallery.html) the same on one page.", ""]
+    intro = "shipped models after short trainings: a picture of the run, the first lines of the declaration, the command and its processor time"
+    md = ["# Gallery", ""]
     page = ["<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Tessera: gallery</title>",
-            "<style>body{font:15px/1.45 system-ui,sans-serif;margin:1.5rem auto;max-width:1320px;padding:0 1rem;color:#222;background:#fff}"
-            "main{display:grid;grid-template-columns:repeat(auto-fill,minmax(300px,1fr));gap:1.2rem}article{border:1px solid #ddd;border-radius:6px;padding:.8rem;"
-            "display:flex;flex-direction:column;min-width:0}img{max-width:100%;max-height:200px;object-fit:contain;align-self:center}"
-            "h3{margin:.6rem 0 .2rem;font-size:1rem}p{margin:.2rem 0}pre{background:#f5f5f5;padding:.5rem;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:.4rem 0}"
-            "small{color:#666}@media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}article{border-color:#444}pre{background:#222}"
-            "small{color:#999}a{color:#8bf}}</style>",
-            "<h1>Gallery</h1><p>Shipped models after short trainings. <code>tessera list</code> has all of them.</p>"]
-    for title, cards in CARDS.items():
-        shown = [name for name in cards if name in timed]
-        if not shown:
-            continue
+            f"<style>{STYLE}</style>"]
+    sections = {title: [name for name in cards if name in timed] for title, cards in CARDS.items()}
+    count = sum(map(len, sections.values()))
+    md += [f"{count} {intro}. `tessera list models` has all models, [gallery.html](gallery.html) the cards side by side.", ""]
+    page += [f"<h1>Gallery</h1><p>{count} {intro}. <code>tessera list models</code> has all models.</p>",
+             "<nav>" + " ".join(f"<a href=\"#{title.split()[0].lower()}\">{title}</a>" for title in sections) + "</nav>"]
+    for title, shown in sections.items():
         md += [f"## {title}", ""]
-        page.append(f"<h2>{title}</h2><main>")
+        page.append(f"<h2 id=\"{title.split()[0].lower()}\">{title}</h2><main>")
         for name in shown:
-            arguments, _, link = cards[name]
-            command = " ".join(["tessera train", name, *arguments])
-            picture = ROOT / "docs/gallery" / (name + ".png")
-            md += [f"### {name}", "", f"![{about(name)}](gallery/{name}.png)", "", f"{about(name)}. [More]({link}.md).", "", "```toml", *declaration(name), "```", "",
-                   "```sh", command, f"```", "", f"{seconds(timed[name])} of processor time.", ""]
-            data = base64.b64encode(picture.read_bytes()).decode()
-            page.append(f"<article><img alt=\"{html.escape(about(name))}\" src=\"data:image/png;base64,{data}\"><h3>{name}</h3><p>{html.escape(about(name))}. "
-                        f"<a href=\"{link}.md\">More</a></p><details><summary>declaration</summary><pre>{html.escape(chr(10).join(declaration(name)))}</pre></details>"
+            arguments, picture, link = CARDS[title][name]
+            command, text, lines = " ".join(["tessera train", name, *arguments]), about(name), declaration(name)
+            legend = LEGENDS.get(picture, LEGENDS["atoms"])
+            md += [f"### {name}", "", f"![{text}](gallery/{name}.png)", "", f"{text}. {legend} [More]({link}.md).", "", "```toml", *lines, "```", "",
+                   "```sh", command, "```", "", f"{seconds(timed[name])} of processor time.", ""]
+            page.append(f"<article><figure><img alt=\"{html.escape(legend)}\" src=\"gallery/{name}.png\"></figure><h3>{name}</h3>"
+                        f"<p>{html.escape(text)}. <a href=\"{link}.md\">More</a></p><p><small>{html.escape(legend)}</small></p>"
+                        f"<details><summary>declaration</summary><pre>{html.escape(chr(10).join(lines))}</pre></details>"
                         f"<pre>{html.escape(command)}</pre><small>{seconds(timed[name])} of processor time</small></article>")
         page.append("</main>")
     (ROOT / "docs/gallery.md").write_text("\n".join(md).rstrip() + "\n")
