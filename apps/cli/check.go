@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/numeral"
+	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 )
 
@@ -110,12 +111,12 @@ func soundText(models, sweeps int) string {
 	return text + ", no errors"
 }
 
-// examine reads the data files and builds the graphs of the models that a file declares. It holds one model at a time.
+// examine reads the data files and builds the graphs of the models that a file declares.
 func (f *checkCommand) examine(cmd *Call, models *config.File) error {
 	dirs := data.SearchDirs(f.Data)
 	files := dataFiles{cmd: cmd, dirs: dirs, seen: map[string]bool{}, options: train.Options{Load: loadOnce(dirs)}}
-	var wrong error
-	built := 0
+	var built []*config.Model
+	layers := 0
 	for _, name := range models.Names() {
 		if models.FileOf(name) == tessera.ShippedName {
 			continue
@@ -127,8 +128,9 @@ func (f *checkCommand) examine(cmd *Call, models *config.File) error {
 		if err := files.examine(m); err != nil {
 			return err
 		}
-		if wrong == nil && files.causes == nil {
-			wrong = build(m, dirs, &built)
+		if n := len(m.Encoder) + len(m.Decoder); n > 0 && layers+n <= mostBuilt { // a method has no graph
+			layers += n
+			built = append(built, m)
 		}
 	}
 	if err := files.show(); err != nil {
@@ -137,7 +139,7 @@ func (f *checkCommand) examine(cmd *Call, models *config.File) error {
 	if files.causes != nil {
 		return &files.unreadable
 	}
-	return wrong
+	return build(built, dirs)
 }
 
 // dataFiles collects what was read of the data files of models, and their notes and errors.
@@ -326,22 +328,19 @@ func columnText(c data.Column) string {
 // mostBuilt is the maximum number of layers of the models whose graphs check builds: a file may declare thousands of models.
 const mostBuilt = 1000
 
-// build returns the error of building the graph of a model whose images have a known shape. built is the number of layers that
-// were built before.
-func build(m *config.Model, dirs data.Dirs, built *int) error {
-	n := len(m.Encoder) + len(m.Decoder)
-	if n == 0 || *built+n > mostBuilt { // a method has no graph
-		return nil
-	}
-	shape, ok := m.Dataset.Source.Shape(dirs)
-	if !ok {
-		return nil
-	}
-	*built += n
-	if err := graph.Check(m, shape); err != nil {
-		return m.Located(err)
-	}
-	return nil
+// build returns the first error of building the graphs of models whose samples have a known shape.
+func build(models []*config.Model, dirs data.Dirs) error {
+	wrong := make([]error, len(models))
+	team.For(len(models), 1, func(from, to int) {
+		for i, m := range models[from:to] {
+			if shape, ok := m.Dataset.Source.Shape(dirs); ok {
+				if err := graph.Check(m, shape); err != nil {
+					wrong[from+i] = m.Located(err)
+				}
+			}
+		}
+	})
+	return cmp.Or(wrong...)
 }
 
 // loadOnce returns a loader that loads a data set, its test samples too, only once for consecutive models that use it.

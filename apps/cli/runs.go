@@ -6,10 +6,8 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"tessera/apps/show"
@@ -17,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/internal/numeral"
+	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 )
@@ -76,16 +75,11 @@ func runFolders(dir string) (runs []string) {
 // statuses reads the runs, several at a time.
 func statuses(paths []string) []listedRun {
 	runs := make([]listedRun, len(paths))
-	var wait sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		wait.Go(func() {
-			for i := w; i < len(paths); i += workers {
-				runs[i].Status = train.StatusOf(paths[i])
-			}
-		})
-	}
-	wait.Wait()
+	team.For(len(paths), 1, func(from, to int) {
+		for i := from; i < to; i++ {
+			runs[i].Status = train.StatusOf(paths[i])
+		}
+	})
 	return runs
 }
 

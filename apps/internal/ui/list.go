@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"tessera/apps/show/page"
 	"tessera/internal/numeral"
+	"tessera/internal/parallel/team"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -58,16 +58,11 @@ func (l *lister) rows() []row {
 	defer l.mu.Unlock()
 	places := l.places()
 	all := make([]status, len(places))
-	var wait sync.WaitGroup
-	workers := runtime.GOMAXPROCS(0)
-	for w := range workers {
-		wait.Go(func() {
-			for i := w; i < len(places); i += workers {
-				all[i] = l.status(places[i])
-			}
-		})
-	}
-	wait.Wait()
+	team.For(len(places), 1, func(from, to int) {
+		for i := from; i < to; i++ {
+			all[i] = l.status(places[i])
+		}
+	})
 	clear(l.known)
 	var rows []row
 	for i, p := range places {
