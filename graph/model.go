@@ -29,11 +29,23 @@ type Model struct {
 // New returns the model of spec for images of the given shape. Each parameter is initialised from a separate random
 // stream, determined by the seed of spec and the path of the parameter.
 func New(spec *config.Model, shape []int) (*Model, error) {
-	return newModel(spec, shape, func(p config.ParameterPath) []float32 {
-		w := hugepages.Make[float32](volume.Of(p.Shape))
-		p.Fill(w, random.Stream(spec.Train.Seed, p.Path, 0))
-		return w
-	})
+	m, err := Empty(spec, shape)
+	if err != nil {
+		return nil, err
+	}
+	own := m.Parameters
+	for _, p := range m.Layout.Parameters() {
+		if p.Of == "" {
+			p.Fill(own[0].Data, random.Stream(spec.Train.Seed, p.Path, 0))
+			own = own[1:]
+		}
+	}
+	return m, nil
+}
+
+// Empty returns the model of spec with parameters of zeros, for a caller that reads their values.
+func Empty(spec *config.Model, shape []int) (*Model, error) {
+	return newModel(spec, shape, func(p config.ParameterPath) []float32 { return hugepages.Make[float32](volume.Of(p.Shape)) })
 }
 
 // newModel returns the model of spec with the parameters that its layers own.

@@ -129,7 +129,7 @@ func summarise(ctx context.Context, m *config.Model, dirs data.Dirs) (s *summary
 		}
 		return s, s.addBaseline()
 	}
-	built, err := graph.New(m, shape)
+	built, err := graph.Empty(m, shape)
 	if err != nil {
 		return nil, err
 	}

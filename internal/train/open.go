@@ -220,7 +220,7 @@ func openNetwork(spec *config.Model, shape []int, path string, f *checkpoint.Fil
 	if f.Metadata[contentsKey] == "state" {
 		return shownBy(spec, path, f)
 	}
-	m, err := graph.New(spec, shape)
+	m, err := graph.Empty(spec, shape)
 	if err != nil {
 		return nil, checkpoint.Mismatchf(path, "does not match its model: %v", err)
 	}
