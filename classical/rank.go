@@ -50,9 +50,13 @@ func BiCrossValidate(ctx context.Context, method Method, images Images, componen
 	if err := v.check(folds); err != nil {
 		return nil, err
 	}
-	v.x = load(images)
-	if err := acceptValues(v.x, p, true, false); err != nil {
-		return nil, err
+	if of, ok := images.(SparseImages); ok && of.Zeros() {
+		v.entries = sparseOf(of).images
+	} else {
+		v.x = load(images)
+		if err := acceptValues(v.x, p, true, false); err != nil {
+			return nil, err
+		}
 	}
 	rows, columns := deal(n, folds, seed, "rank/images"), deal(p, folds, seed, "rank/pixels")
 	blocks := make([][]float64, len(components)) // mean squared error, per number of components and block
@@ -108,6 +112,7 @@ type validation struct {
 	seed       uint64
 	n, p       int
 	x          []float32
+	entries    SparseImages // in place of x
 }
 
 func (v *validation) check(folds int) error {
@@ -142,28 +147,26 @@ func deal(n, folds int, seed uint64, stream string) []int {
 
 // block returns the summed squared errors of one held-out block for each number of components, and its size.
 func (v *validation) block(ctx context.Context, rows, columns []int, row, column int) (errs []float64, size int, err error) {
-	cut := func(held, heldPixels bool) []float32 {
-		var values []float32
-		for i := range v.n {
-			for j := range v.p {
-				if (rows[i] == row) == held && (columns[j] == column) == heldPixels {
-					values = append(values, v.x[i*v.p+j])
-				}
+	of := func(fold []int, of int, held bool) (list []int) {
+		for i, f := range fold {
+			if (f == of) == held {
+				list = append(list, i)
 			}
 		}
-		return values
+		return list
 	}
-	a, b, c, d := cut(true, true), cut(true, false), cut(false, true), cut(false, false)
-	pixels := v.p - count(columns, column)
+	heldRows, fittedRows, heldPixels, fittedPixels := of(rows, row, true), of(rows, row, false), of(columns, column, true), of(columns, column, false)
+	a, b, c := v.cut(heldRows, heldPixels), v.cut(heldRows, fittedPixels), v.cut(fittedRows, heldPixels)
+	d := v.fitted(fittedRows, fittedPixels)
 	errs = make([]float64, len(v.components))
 	predict := v.predictNMF
 	if _, ok := v.method.(*PCA); ok {
-		if predict, err = v.predictPCA(ctx, d, pixels); err != nil {
+		if predict, err = v.predictPCA(ctx, d); err != nil {
 			return nil, 0, err
 		}
 	}
 	for i, k := range v.components {
-		predicted, err := predict(ctx, b, c, d, k, pixels)
+		predicted, err := predict(ctx, b, c, d, k)
 		if err != nil {
 			return nil, 0, err
 		}
@@ -175,21 +178,91 @@ func (v *validation) block(ctx context.Context, rows, columns []int, row, column
 	return errs, len(a), nil
 }
 
-func count(values []int, value int) (times int) {
-	for _, v := range values {
-		if v == value {
-			times++
+// cut returns the values of some rows and columns.
+func (v *validation) cut(rows, columns []int) []float32 {
+	values, row := make([]float32, 0, len(rows)*len(columns)), make([]float32, v.p)
+	for _, i := range rows {
+		if v.entries != nil {
+			v.entries.Batch(row, []int{i})
+		} else {
+			row = v.x[i*v.p : (i+1)*v.p]
+		}
+		for _, j := range columns {
+			values = append(values, row[j])
 		}
 	}
-	return times
+	return values
+}
+
+// fitted returns some rows and columns as images, sparse ones of sparse images.
+func (v *validation) fitted(rows, columns []int) Images {
+	if v.entries == nil {
+		return Matrix{v.cut(rows, columns), len(columns)}
+	}
+	place := make([]int32, v.p) // of a column, counted from 1
+	for j, column := range columns {
+		place[column] = int32(j) + 1
+	}
+	part := &sparseBlock{width: len(columns), columns: make([][]int32, len(rows)), values: make([][]float32, len(rows))}
+	for k, i := range rows {
+		at, values := v.entries.Entries(i)
+		for e, j := range at {
+			if place[j] > 0 {
+				part.columns[k], part.values[k] = append(part.columns[k], place[j]-1), append(part.values[k], values[e])
+			}
+		}
+	}
+	return part
+}
+
+// sparseBlock is a block of sparse images.
+type sparseBlock struct {
+	width   int
+	columns [][]int32
+	values  [][]float32
+}
+
+func (b *sparseBlock) Len() int                           { return len(b.values) }
+func (b *sparseBlock) Pixels() int                        { return b.width }
+func (b *sparseBlock) Zeros() bool                        { return true }
+func (b *sparseBlock) Entries(i int) ([]int32, []float32) { return b.columns[i], b.values[i] }
+
+func (b *sparseBlock) Batch(dst []float32, indices []int) {
+	clear(dst[:len(indices)*b.width])
+	for k, i := range indices {
+		for e, j := range b.columns[i] {
+			dst[k*b.width+int(j)] = b.values[i][e]
+		}
+	}
+}
+
+// encodeAll returns the codes of all images. Of sparse ones it holds the values of a part at a time.
+func encodeAll(m Model, images Images) (codes []float32, err error) {
+	const most = 1 << 24 // values of a part
+	if x, ok := images.(Matrix); ok {
+		return m.Encode(x.values)
+	}
+	n, p := images.Len(), images.Pixels()
+	rows := max(1, most/p)
+	for from := 0; from < n; from += rows {
+		to := min(n, from+rows)
+		x := make([]float32, (to-from)*p)
+		images.Batch(x, span(nil, from, to))
+		part, err := m.Encode(x)
+		if err != nil {
+			return nil, err
+		}
+		codes = append(codes, part...)
+	}
+	return codes, nil
 }
 
 // predictor predicts A with k components.
-type predictor func(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error)
+type predictor func(ctx context.Context, b, c []float32, d Images, k int) ([]float32, error)
 
 // predictNMF factorises the block D, with k components.
-func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixels int) ([]float32, error) {
-	m, err := fitTo(ctx, v.method, k, v.seed, Matrix{d, pixels})
+func (v *validation) predictNMF(ctx context.Context, b, c []float32, d Images, k int) ([]float32, error) {
+	m, err := fitTo(ctx, v.method, k, v.seed, d)
 	if err != nil {
 		return nil, err
 	}
@@ -197,29 +270,29 @@ func (v *validation) predictNMF(ctx context.Context, b, c, d []float32, k, pixel
 	if err != nil {
 		return nil, err
 	}
-	codes, err := m.Encode(d)
+	codes, err := encodeAll(m, d)
 	if err != nil {
 		return nil, err
 	}
-	fitted := len(d) / pixels
+	fitted := d.Len()
 	held := len(c) / fitted // pixels
 	byPixel := encodeSquared(transpose(c, fitted, held), transpose(codes, fitted, k), k, fitted, encodePrecision)
 	return decode(left, transpose(byPixel, held, k), nil, k, held)
 }
 
 // predictPCA fits D once, for the largest number of components: the first components are those of a smaller number.
-func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (predictor, error) {
+func (v *validation) predictPCA(ctx context.Context, d Images) (predictor, error) {
 	most := slices.Max(v.components)
-	model, err := fitTo(ctx, &PCA{}, most, v.seed, Matrix{d, pixels})
+	model, err := fitTo(ctx, &PCA{}, most, v.seed, d)
 	if err != nil {
 		return nil, err
 	}
-	scores, err := model.Encode(d)
+	scores, err := encodeAll(model, d)
 	if err != nil {
 		return nil, err
 	}
-	fitted := len(d) / pixels
-	return func(_ context.Context, b, c, _ []float32, k, _ int) ([]float32, error) {
+	fitted := d.Len()
+	return func(_ context.Context, b, c []float32, _ Images, k int) ([]float32, error) {
 		left, err := model.Encode(b)
 		if err != nil {
 			return nil, err
@@ -229,9 +302,11 @@ func (v *validation) predictPCA(ctx context.Context, d []float32, pixels int) (p
 		loadings := make([]float32, most*held)
 		multiply(true, false, most, held, fitted, scores, fit.SubtractRow(c, mean), loadings)
 		byAtom := transpose(scores, fitted, most)
+		var largest float64
 		for j := range most { // the scores of different components are orthogonal
 			row := loadings[j*held : (j+1)*held]
-			if squares := vectors.Dot(byAtom[j*fitted:(j+1)*fitted], byAtom[j*fitted:(j+1)*fitted]); squares > 0 && j < k {
+			squares := vectors.Dot(byAtom[j*fitted:(j+1)*fitted], byAtom[j*fitted:(j+1)*fitted])
+			if largest = max(largest, squares); squares > 1e-12*largest && j < k { // the scores beyond the rank of D are rounding
 				kernel.Float32().DivScalar(row, row, float32(squares))
 			} else {
 				clear(row)

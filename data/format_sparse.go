@@ -1,13 +1,33 @@
 package data
 
 import (
+	"archive/zip"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 func init() {
 	RegisterFormat(Format{Dataset: "triples", Sort: EntryFiles, Is: begins(zipMagic), Open: openSparse})
+	RegisterKind(func(path string, exists, isDir bool) string {
+		if exists && !isDir && strings.HasSuffix(strings.ToLower(path), ".npz") && isSparse(path) {
+			return "triples"
+		}
+		return ""
+	})
+}
+
+// isSparse reports whether an .npz file has the arrays of a sparse matrix.
+func isSparse(path string) bool {
+	archive, err := zip.OpenReader(path)
+	if err != nil {
+		return false
+	}
+	defer archive.Close()
+	return !slices.ContainsFunc([]string{"format.npy", "shape.npy", "data.npy"}, func(name string) bool {
+		return !slices.ContainsFunc(archive.File, func(f *zip.File) bool { return f.Name == name })
+	})
 }
 
 // sparseNPZ is a file written by scipy.sparse.save_npz, with the arrays format, shape and data with row and col (COO) or

@@ -176,7 +176,7 @@ func (a *axis) compact(what, empty string) error {
 				others++
 			}
 		}
-		return fmt.Errorf(`%s %d has no entry, nor have %d others: nothing can be learned about them; leave them out, or write empty = "drop" in the dataset table`, what, first, others)
+		return fmt.Errorf(`%s %d has no entry, nor have %d others: nothing can be learned about them; leave them out, or write empty = "drop" in the dataset table, or absent = "zero" if entries that are not stored are 0`, what, first, others)
 	}
 	a.index, a.n = make([]int32, len(a.counts)), 0
 	counts := a.counts[:0]

@@ -42,6 +42,9 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 		if shape, ok := s.Shape(nil); !ok || !reflect.DeepEqual(shape, []int{5}) {
 			t.Errorf("%s: shape %v, %v", layout, shape, ok)
 		}
+		if kind := KindOf(s.File); kind != "triples" {
+			t.Errorf("%s: read as %s", layout, kind)
+		}
 		m := loadTriples(t, s)
 		columns, values := entriesOf(m)
 		if !reflect.DeepEqual(columns, wantColumns) || !reflect.DeepEqual(values, wantValues) {
