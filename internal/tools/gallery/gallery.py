@@ -23,6 +23,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[3]
 WIDE, TALL, LINES, COLUMNS = 300, 200, 10, 6
 CLOTHES = ["--epochs", "10", "--set", "dataset.limit=20000"]
 ADAM = ["--set", "optimizer.kind=adam"]
+FEW = ["--set", "dataset.limit=5000"]  # with the whole schedule
 SHORT = ["--epochs", "4", "--set", "dataset.limit=8000"]
 IMAGES = [0, 1, 31, 3, 4, 5, 6, 7, 8, 9, 18, 23]  # one of each class of clothes at least
 
@@ -31,19 +32,19 @@ CARDS = {
     "Parts": {
         "swimmer-parts": ([], 20, "guide/first-model"),
         "bars-parts": ([], 16, "guide/first-model"),
-        "parts-relative": (CLOTHES, 100, "guide/photos"),
-        "parts-splitting": (CLOTHES, 100, "guide/photos"),
+        "parts-relative": (FEW, 100, "guide/photos"),
+        "parts-splitting": (FEW, 100, "guide/photos"),
         "parts-unrolled": (CLOTHES, 100, "reproduction/surpass"),
         "parts-deep": (CLOTHES, 100, "reproduction/surpass"),
         "parts": (CLOTHES, 100, "reproduction/surpass"),
         "parts-vae": (CLOTHES, 100, "reproduction/parts-vae"),
         "parts-simclr": (SHORT, 100, "reproduction/joint-embeddings"),
         "dsd-codes": (CLOTHES, 100, "reproduction/dsd-codes"),
-        "shallow-nonneg-kl": (CLOTHES + ADAM, 100, "reproduction/regularisers"),
         "patches-sae": (["--set", "dataset.patches=20000"], 100, "reproduction/patches"),
     },
     "Auto-encoders": {
-        "shallow-tied-plasticity": (CLOTHES, 100, "reproduction/mnist/README"),
+        "shallow": (CLOTHES + ADAM, "reconstructions", "reproduction/table1/README"),
+        "shallow-tied-plasticity": (["--epochs", "40"] + CLOTHES[2:], 100, "reproduction/mnist/README"),
         "shallow-adversarial": (CLOTHES + ADAM, "reconstructions", "robustness"),
         "denoising": (CLOTHES + ADAM, "reconstructions", "models"),
         "deep-symmetric": (CLOTHES, "reconstructions", "reproduction/capacity"),
@@ -52,7 +53,7 @@ CARDS = {
         "vq-vae": (SHORT, "reconstructions", "reproduction/generative"),
         "masked-autoencoder": (SHORT, "attention", "models"),
         "contractive": (SHORT + ADAM, "reconstructions", "models"),
-        "ncae": (["--epochs", "60", "--set", "dataset.limit=2000"], 100, "reproduction/ncae"),
+        "linear": (CLOTHES, "reconstructions", "equivalences"),
     },
     "Classical methods": {
         "nmf": (CLOTHES[2:], 100, "guide/how-many"),
