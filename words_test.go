@@ -110,3 +110,31 @@ func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
 		}
 	})
 }
+
+// Words of one class are nearest to each other, and the plural is a direction: a plural, less its singular, with another singular gives a plural
+// of the meaning of that one. GloVe reads only pairs that occur: objects and places of different meanings are near each other.
+func TestVectorsOfWordsKnowClassesAndAnalogies(t *testing.T) {
+	for _, name := range []string{"skip-gram", "cbow", "glove"} {
+		eachSeed(t, name, func(t *testing.T, run *tessera.Run) {
+			near, right, asked := nearestOfClass(t, run), 0, 0
+			classes := classesOfWords()
+			meanings := []string{"farm", "kitchen", "school", "sea"}
+			for i, meaning := range meanings {
+				one := func(meaning string, plural bool) string { return classes[fmt.Sprintf("agent of the %s, plural %v", meaning, plural)][0] }
+				for _, other := range append(meanings[:i:i], meanings[i+1:]...) {
+					list, err := run.Neighbours([]string{one(meaning, true), one(other, false)}, []string{one(meaning, false)}, 1)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if asked++; slices.Contains(classes[fmt.Sprintf("agent of the %s, plural true", other)], list[0].Token) {
+						right++
+					}
+				}
+			}
+			t.Logf("of the nearest words %.3f have the class, %d of %d analogies are right", near, right, asked)
+			if name == "glove" && near < 0.75 || name != "glove" && (near < 0.98 || right < asked) {
+				t.Errorf("of the nearest words %.3f have the class, %d of %d analogies are right", near, right, asked)
+			}
+		})
+	}
+}

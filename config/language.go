@@ -276,7 +276,7 @@ var lacks = map[string]string{
 	// layers
 	"causal": causalNote, "causalattention": causalNote, "gpt": causalNote, "nextword": causalNote, "causalselfattention": causalNote, "decoderonly": causalNote,
 	"bert":  "a masked auto-encoder of tokens has the layers mask_patches and mask_tokens: `tessera check --fill masked-autoencoder` prints one of images",
-	"glove": wordsNote, "word2vec": wordsNote, "skipgram": wordsNote, "fasttext": wordsNote, "tokenembedding": wordsNote,
+	"word2vec": wordsNote, "skipgram": wordsNote, "fasttext": wordsNote, "tokenembedding": wordsNote,
 	"clip": "CLIP compares two heads of a model by the loss contrastive (with), one for each column",
 	"lstm": "", "gru": "", "rnn": "", "conv3d": "", "separableconv2d": "",
 	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
@@ -299,7 +299,7 @@ var lacks = map[string]string{
 const causalNote = "a model of language has a transformer with causal = true, the loss next_token and the data set tokens"
 
 // wordsNote is the advice for embeddings of words.
-const wordsNote = "vectors of words: a factorisation of the data set cooccurrence with scale = \"ppmi\", or a layer embedding"
+const wordsNote = "vectors of words: `tessera check --fill skip-gram` prints a model of the data set contexts with the loss negative_sampling; so do cbow, glove and ppmi-nmf"
 
 // rbmNote is the advice for machines that are declared as auto-encoders.
 const rbmNote = "a restricted Boltzmann machine is an auto-encoder with the layer rbm: `tessera check --fill rbm` and `tessera check --fill deep-belief` print some"

@@ -108,6 +108,18 @@ func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {
 			t.Errorf("sample %v is drawn %d times for sample 2, want about 1000, and 0 for itself", sample, n)
 		}
 	}
+	several, err := lines(t, 5).WithDrawn(3, Drawn{"negative", &DrawOther{Of: "images", Count: 4000}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row, counts = make([]float32, 8000), map[float32]int{}
+	several.DrawInto(row, "negative", []int{2}, r)
+	for i := 0; i < len(row); i += 2 {
+		counts[row[i]/2]++
+	}
+	if c, _ := several.Column("negative"); !slices.Equal(c.Shape, []int{4000, 2}) || counts[2] > 0 || counts[0] < 900 || counts[4] < 900 {
+		t.Errorf("4000 at once: got the shape %v and the samples %v", c.Shape, counts)
+	}
 	alone, err := lines(t, 1).WithDrawn(3, Drawn{"negative", &DrawOther{Of: "images"}})
 	if err != nil || !slices.Equal(drawnOf(alone, "negative", 0), []float32{0, 1}) {
 		t.Errorf("a sample alone has the negative %v", drawnOf(alone, "negative", 0))

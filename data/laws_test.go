@@ -40,6 +40,7 @@ var files = map[string]func(t *testing.T, dir string) map[string]any{
 	"text":         texts,
 	"cooccurrence": texts,
 	"tokens":       texts,
+	"contexts":     texts,
 	"safetensors": func(t *testing.T, dir string) map[string]any {
 		return map[string]any{"file": "testdata/tensors.safetensors", "tensor": "acts", "columns": data.ColumnNames{"group": {"ids"}}}
 	},

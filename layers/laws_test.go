@@ -65,6 +65,7 @@ var settings = map[string][]map[string]any{
 
 	"sinusoidal": {{"units": 6, "scale": 3.0}},
 	"condition":  {{"by": "vector"}},
+	"dot":        {{"with": "vector"}, {"with": "vector", "plus": []string{"two"}}},
 	"diffuse":    {{"noise": "other image", "level": "number"}, {"noise": "other image", "level": "number", "schedule": "linear"}},
 
 	"vq": {{"entries": 3}, {"entries": 5, "decay": 0.5, "revive": 0.0}, {"entries": 40, "revive": 0.5}},
@@ -74,7 +75,7 @@ var settings = map[string][]map[string]any{
 }
 
 // received contains the shapes of the values that layers read by name.
-var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}, "six": {6}}
+var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}, "two": {2}, "six": {6}}
 
 func init() {
 	for _, a := range layers.ActivationName("").Choices() {

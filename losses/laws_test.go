@@ -22,6 +22,8 @@ var settings = map[string][]map[string]any{
 	"separation":              {{}, {"score": "values"}, {"groups": 3, "classes": 3}, {"measure": "hsic"}},
 	"relevance":               {{}, {"bend": 1.0}},
 	"asymmetric_decay":        {{}, {"alpha": 0.5}, {"norm": "l1"}, {"norm": "l1", "alpha": 0.5}, {"alpha": 2.0}, {"norm": "smooth"}, {"norm": "smooth", "kappa": 1.5}, {"norm": "smooth", "alpha1": 2.0, "alpha2": 0.0}},
+	"glove":                   {{}, {"x_max": 0.5}, {"alpha": 0.0}},
+	"negative_sampling":       {{}, {"negatives": 0.5}},
 	"dino":                    {{}, {"temperature": 1.0, "teacher_temperature": 0.5}},
 	"kl":                      {{}, {"target": 0.01}, {"target": 0.9}, {"target": 0.99}},
 	"gaussian_kl":             {{}, {"free_bits": 0.4}},

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 
+	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/tokens"
 )
@@ -21,6 +22,9 @@ const pairsName = "cooccurrence"
 // with f(d) = 1, or 1/d with weights = "harmonic" (GloVe). The matrix is symmetric. Distances count words that are not in the vocabulary too. Words
 // are those of the data set text; the vocabulary has words that occur at least `least` times, and of these the `vocabulary` most frequent.
 //
+// With entries = true, a sample is a pair of words with x_ij > 0 instead: the number i, of shape (1), with the columns `context`, the number j, and
+// `count`, x_ij; for the loss glove.
+//
 // With scale = "ppmi", a factorisation such as `nmf` gives vectors of words with interpretable values.
 //
 // Source: B. Murphy, P. Talukdar, T. Mitchell, Learning effective and interpretable semantic models using non-negative sparse embedding, COLING 2012.
@@ -30,6 +34,7 @@ type Cooccurrence struct {
 	Weights    string     `toml:"weights" oneof:"flat harmonic" doc:"what a pair at distance d counts: 1 (flat) or 1/d (harmonic)"`
 	Least      int        `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word"`
 	Vocabulary int        `toml:"vocabulary" want:"in [1,1000000]" doc:"largest number of words, the most frequent ones"`
+	Entries    bool       `toml:"entries" doc:"a sample is a pair of words with its count"`
 	Scale      data.Scale `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the counts are scaled, such as \"ppmi\": a scaling (tessera list scalings), a number as factor, or several scalings in order; by default they are not scaled"`
 }
 
@@ -40,7 +45,12 @@ func init() {
 		})
 }
 
-func (c *Cooccurrence) Check() error { return errors.Join(c.Texts.Check(), c.Scale.OfValues()) }
+func (c *Cooccurrence) Check() error {
+	if c.Entries && len(c.Scale) > 0 {
+		return part.KeyErrorf("scale", "is given with entries = true, whose samples are numbers of words: leave it out")
+	}
+	return errors.Join(c.Texts.Check(), c.Scale.OfValues())
+}
 
 func (c *Cooccurrence) FitsScale() bool { return c.Scale.Fitted() }
 
@@ -49,7 +59,19 @@ func (*Cooccurrence) Unlabelled() bool { return true }
 func (*Cooccurrence) Unvalidated() bool { return true }
 
 // Shape implements [data.Source]: the number of words is known after the texts are read.
-func (c *Cooccurrence) Shape(data.Dirs) ([]int, bool) { return shapeOf(c) }
+func (c *Cooccurrence) Shape(data.Dirs) ([]int, bool) {
+	if c.Entries {
+		return []int{1}, true
+	}
+	return shapeOf(c)
+}
+
+func (c *Cooccurrence) DescribeColumns(data.Dirs) []data.Column {
+	if !c.Entries {
+		return nil
+	}
+	return []data.Column{{Name: "context", Shape: []int{1}, Type: data.Whole}, {Name: "count", Type: data.Float32}}
+}
 
 func (c *Cooccurrence) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
 	return c.load(ctx, pairsName, c, c.Scale)
@@ -116,5 +138,18 @@ func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Token
 	if alone > 0 {
 		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.file.Path, alone, t.Texts()))
 	}
-	return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
+	if !c.Entries {
+		return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
+	}
+	words := make([]float32, 0, len(columns))
+	for i := range near {
+		for range columns[starts[i]:starts[i+1]] {
+			words = append(words, float32(i))
+		}
+	}
+	images, err := data.NewFloats([]int{1}, words, nil)
+	if err != nil {
+		return nil, err
+	}
+	return images.WithColumns(data.WholeColumn("context", []int{1}, columns), data.FloatColumn("count", nil, values))
 }

@@ -11,7 +11,7 @@ import (
 )
 
 func TestGeneratedTextsObeyTheLaws(t *testing.T) {
-	for _, name := range []string{"text", "cooccurrence", "tokens"} {
+	for _, name := range []string{"text", "cooccurrence", "tokens", "contexts"} {
 		t.Run(name, func(t *testing.T) {
 			laws.Check(t, laws.Source, func() data.Source {
 				e, _ := data.Registry.Lookup(name)

@@ -79,7 +79,7 @@ func init() {
 
 // NameFor returns the name of the data set that has the keys of a declaration without a name: "" if none of these is a key of texts alone.
 func NameFor(keys []string) string {
-	for _, is := range []struct{ key, name string }{{"window", pairsName}, {"length", tokensName}, {"text", bagName}, {"grammar", bagName}, {"unit", bagName}, {"lower", bagName}, {"least", bagName}, {"most", bagName}} {
+	for _, is := range []struct{ key, name string }{{"window", pairsName}, {"length", tokensName}, {"context", contextsName}, {"text", bagName}, {"unit", bagName}, {"lower", bagName}, {"least", bagName}, {"most", bagName}} {
 		if slices.Contains(keys, is.key) {
 			return is.name
 		}

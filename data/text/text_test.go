@@ -264,7 +264,7 @@ func TestPathsOfTextsAreRecognised(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", path, got, want)
 		}
 	}
-	for key, want := range map[string]string{"window": "cooccurrence", "length": "tokens", "unit": "text", "scale": ""} {
+	for key, want := range map[string]string{"window": "cooccurrence", "length": "tokens", "context": "contexts", "grammar": "", "unit": "text", "scale": ""} {
 		if got := text.NameFor([]string{"file", key}); got != want {
 			t.Errorf("%s: got %q, want %q", key, got, want)
 		}

@@ -260,6 +260,26 @@ loss    = [{ kind = "next_token", on = "next", against = "tokens", length = "len
 head.y    = false
 head.next = { from = "encoder.2", layers = [{ kind = "token_dense", units = 7 }] }
 
+[model.skip-gram]
+extends = "regression"
+encoder = [{ kind = "embedding", from = "length", vocabulary = 7, units = 6 }, { kind = "flatten" }]
+loss    = [{ kind = "negative_sampling", near = "target" }]
+head.y  = false
+head.score = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, units = 6 }, { kind = "dot", with = "code" }] }
+
+[model.cbow]
+extends    = "skip-gram"
+encoder    = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 6 }, { kind = "take_token", mean = true, mask = "there" }]
+loss       = [{ kind = "negative_sampling", negatives = 3.0 }]
+head.there = { from = "length", layers = [{ kind = "first_tokens", tokens = 4 }] }
+head.score.from = ["length", "tokens"]
+
+[model.glove]
+extends = "skip-gram"
+loss    = [{ kind = "glove", against = "tokens", x_max = 4.0, alpha = 0.5 }]
+head.bias = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, units = 1 }, { kind = "flatten" }] }
+head.score.layers = [{ kind = "embedding", vocabulary = 7, units = 6 }, { kind = "dot", with = "code", plus = ["bias"] }]
+
 [model.gan]
 dataset        = { name = "npy", images = "none.npy" }
 encoder        = [{ kind = "dense", units = 4, activation = "tanh" }]

@@ -963,6 +963,32 @@ def language():
     return train("language", {"tokens": 4200, "length": 4300}, p, terms)
 
 
+def words(name):
+    """Vectors of words: a word that predicts two of its four, the mean of those that are there, and log counts."""
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 6), 0.5)
+    if name == "glove":
+        p.add("head.bias.0.weight", (VOCABULARY, 1), 0.5)
+    p.add("head.score.0.weight", (VOCABULARY, 6), 0.5)
+
+    def terms(streams, _):
+        of, word = tokens(streams["tokens"]), lengths(streams["length"])
+        first, second = (lambda index: F.embedding(index, p["encoder.0.weight"])), (lambda index: F.embedding(index, p["head.score.0.weight"]))
+        if name == "glove":
+            z = torch.einsum("bij,bj->bi", second(of), first(word)) + F.embedding(of, p["head.bias.0.weight"])[:, :, 0]
+            errors = torch.clamp(of / 4, max=1) ** 0.5 * (z - torch.log(of.clamp(min=1).double())) ** 2
+            return {"glove": torch.where(of > 0, errors, 0.0).mean()}
+        if name == "skip-gram":
+            z, near = torch.einsum("bij,bj->bi", second(of), first(word)), column(streams["target"], 2)
+            drawn = -F.logsigmoid(-z[:, 2:]).mean(1) * 5
+            return {"negative_sampling": ((near * -F.logsigmoid(z[:, :2])).sum() + (near.sum(1) * drawn).sum()) / near.sum()}
+        mean = torch.stack([first(row[:n]).mean(0) for row, n in zip(of, word)])
+        z = torch.einsum("bij,bj->bi", second(torch.cat([word[:, None], of], 1)), mean)
+        return {"negative_sampling": (-F.logsigmoid(z[:, 0]) - F.logsigmoid(-z[:, 1:]).mean(1) * 3).mean()}
+
+    return train(name, {"tokens": 4300, "length": 4400, **({"target": 4500} if name == "skip-gram" else {})}, p, terms)
+
+
 def gan():
     """A forger makes images of drawn noise, and a judge tells them from those of the data."""
     p = Parameters()
@@ -998,7 +1024,7 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), gan(), vq(), free_bits(), rectified(), unet(),
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), words("skip-gram"), words("cbow"), words("glove"), gan(), vq(), free_bits(), rectified(), unet(),
                boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
                dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

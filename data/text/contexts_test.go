@@ -1,0 +1,130 @@
+package text_test
+
+import (
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/data/text"
+)
+
+// contexts returns a data set of lines with the defaults.
+func contexts(file string, change func(*text.Contexts)) *text.Contexts {
+	e, _ := data.Registry.Lookup("contexts")
+	c := e.New().(*text.Contexts)
+	c.File, c.Unit, c.Least, c.Subsample = file, "line", 1, 0
+	change(c)
+	return c
+}
+
+// column returns all values of a column.
+func column(images *data.Images, name string) []float32 {
+	c, _ := images.Column(name)
+	all := make([]int, images.Len())
+	for i := range all {
+		all[i] = i
+	}
+	values := make([]float32, images.Len()*c.Size())
+	images.Gather(values, name, all)
+	return values
+}
+
+// Every word has those around it, and the sum of the weights of a pair of words is that of the counts with the weights 1, 1 - 1/window, ...
+func TestContextsAreTheWordsAround(t *testing.T) {
+	lines := []string{"a b c a d rare b", "b a. a, c! d d", "c"}
+	dir := folder(t, map[string]string{"x.txt": strings.Join(lines, "\n")})
+	for size := 1; size < 6; size++ {
+		set := load(t, contexts(filepath.Join(dir, "x.txt"), func(c *text.Contexts) { c.Context, c.Least = size, 2 }))
+		got, want := map[[2]string]float64{}, map[[2]string]float64{}
+		words, around, near := set.Train.Float32(), column(set.Train, "context"), column(set.Train, "near")
+		for i, word := range words {
+			for k, weight := range near[2*size*i:][:2*size] {
+				got[[2]string{set.Tokens.Name(int32(word)), set.Tokens.Name(int32(around[2*size*i+k]))}] += float64(weight)
+			}
+		}
+		for _, line := range lines[:2] {
+			list := strings.Fields(strings.NewReplacer(".", "", ",", "", "!", "", "rare", "").Replace(line))
+			for i, a := range list {
+				for k, b := range list {
+					if d := max(i-k, k-i); d > 0 && d <= size {
+						want[[2]string{a, b}] += 1 - float64(d-1)/float64(size)
+					}
+				}
+			}
+		}
+		for pair, weight := range want {
+			if math.Abs(got[pair]-weight) > 1e-6 {
+				t.Errorf("context %d: %v: got %v, want %v", size, pair, got[pair], weight)
+			}
+		}
+		for pair, weight := range got {
+			if weight > 0 && want[pair] == 0 {
+				t.Errorf("context %d: %v has the weight %v, want none", size, pair, weight)
+			}
+		}
+		if len(words) != 12 {
+			t.Errorf("got %d words, want the 12 of the vocabulary that have a neighbour", len(words))
+		}
+	}
+}
+
+// Shares of kept occurrences and of drawn words are those of the formulas.
+func TestFrequentWordsAreLeftOutAndDrawnByTheirPower(t *testing.T) {
+	counts := map[string]float64{"a": 80000, "b": 15000, "c": 5000}
+	var list []string
+	for word, n := range counts {
+		list = append(list, slices.Repeat([]string{word}, int(n))...)
+	}
+	dir := folder(t, map[string]string{"x.txt": strings.Join(list, " ")})
+	for _, power := range []float64{0.75, 0, 1} {
+		set := load(t, contexts(dir, func(c *text.Contexts) { c.Unit, c.Subsample, c.Power = "", 0.1, power }))
+		all, drawn, sum := map[string]float64{}, map[string]float64{}, 0.0
+		for _, word := range set.Train.Float32() {
+			all[set.Tokens.Name(int32(word))]++
+		}
+		const some = 20000 // the order is random
+		for _, word := range column(set.Train, "noise")[:some] {
+			drawn[set.Tokens.Name(int32(word))]++
+		}
+		for _, n := range counts {
+			sum += math.Pow(n, power)
+		}
+		for word, n := range counts {
+			if got, want := drawn[word]/some, math.Pow(n, power)/sum; math.Abs(got-want) > 0.02 {
+				t.Errorf("power %v: %s is %.3f of the drawn words, want %.3f", power, word, got, want)
+			}
+		}
+		for word, n := range counts {
+			f := n / 100000 / 0.1
+			if got, want := all[word]/n, min(1, math.Sqrt(1/f)+1/f); math.Abs(got-want) > 0.02 {
+				t.Errorf("%.3f of %s are kept, want %.3f", got, word, want)
+			}
+		}
+	}
+}
+
+// The samples of entries = true are the entries of the matrix.
+func TestEntriesAreThoseOfTheMatrix(t *testing.T) {
+	e, _ := data.Registry.Lookup("cooccurrence")
+	of := func(entries bool) *data.Set {
+		s := e.New().(*text.Cooccurrence)
+		s.Grammar, s.Entries, s.Weights = 300, entries, "harmonic"
+		return load(t, s)
+	}
+	matrix, entries := of(false), of(true)
+	n, x := len(matrix.Train.ValueNames()), matrix.Train.Float32()
+	words, around, counts := entries.Train.Float32(), column(entries.Train, "context"), column(entries.Train, "count")
+	for i, word := range words {
+		at := int(word)*n + int(around[i])
+		if counts[i] <= 0 || x[at] != counts[i] {
+			t.Fatalf("entry %d: got %v, want %v", i, counts[i], x[at])
+		}
+		x[at] = 0
+	}
+	if slices.Max(x) > 0 {
+		t.Error("an entry has no sample")
+	}
+}
