@@ -120,7 +120,9 @@ func TestVectorsOfWordsKnowClassesAndAnalogies(t *testing.T) {
 			classes := classesOfWords()
 			meanings := []string{"farm", "kitchen", "school", "sea"}
 			for i, meaning := range meanings {
-				one := func(meaning string, plural bool) string { return classes[fmt.Sprintf("agent of the %s, plural %v", meaning, plural)][0] }
+				one := func(meaning string, plural bool) string {
+					return classes[fmt.Sprintf("agent of the %s, plural %v", meaning, plural)][0]
+				}
 				for _, other := range append(meanings[:i:i], meanings[i+1:]...) {
 					list, err := run.Neighbours([]string{one(meaning, true), one(other, false)}, []string{one(meaning, false)}, 1)
 					if err != nil {

@@ -275,7 +275,7 @@ var lacks = map[string]string{
 	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
 	"causal": causalNote, "causalattention": causalNote, "gpt": causalNote, "nextword": causalNote, "causalselfattention": causalNote, "decoderonly": causalNote,
-	"bert":  "a masked auto-encoder of tokens has the layers mask_patches and mask_tokens: `tessera check --fill masked-autoencoder` prints one of images",
+	"bert":     "a masked auto-encoder of tokens has the layers mask_patches and mask_tokens: `tessera check --fill masked-autoencoder` prints one of images",
 	"word2vec": wordsNote, "skipgram": wordsNote, "fasttext": wordsNote, "tokenembedding": wordsNote,
 	"clip": "CLIP compares two heads of a model by the loss contrastive (with), one for each column",
 	"lstm": "", "gru": "", "rnn": "", "conv3d": "", "separableconv2d": "",
