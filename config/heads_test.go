@@ -94,3 +94,16 @@ func TestManyGoroutinesAskForLayoutsOfOneModel(t *testing.T) {
 	}
 	wait.Wait()
 }
+
+func TestALayerDoesNotReadLabelsThatThereAreNot(t *testing.T) {
+	err := load(t, `[model.m]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 4 }]
+decoder = []
+head.of = { from = "labels", layers = [{ kind = "embedding", vocabulary = 4, units = 4 }, { kind = "flatten" }] }
+loss    = [{ kind = "contrastive", on = "code", with = "of" }]
+`).Check()
+	if want := `models.toml:5:20: model "m": head.of: from: reads labels, but bars has none`; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}

@@ -315,6 +315,12 @@ func (w *walk) begin(s *placing) {
 
 // next places the next layer of a stack.
 func (w *walk) next(s *placing, in []int) {
+	if slices.Contains(w.needs(s), losses.Labels) {
+		if hint := w.unlabelled(); hint != "" {
+			part, kind := w.reading(s)
+			w.report(part, kind, "from", fmt.Sprintf("from: reads labels, but %s has none", w.model.Dataset.Name), hint)
+		}
+	}
 	i := len(s.placed)
 	l := s.list[i]
 	s.placed = append(s.placed, Placed{Path: layerPath(s.path, i), Name: l.Name, Kind: l.Kind, Layer: copyOf(l.Layer), In: in, origin: w.model.origin,

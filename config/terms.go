@@ -379,17 +379,24 @@ func (w *walk) teachers(name string, valid []string) string {
 	return fmt.Sprintf("declare it: [model.%s.hook.%s] with kind = %q", table.KeyText(w.model.Name), table.KeyText(name), DefaultTeacher)
 }
 
+// unlabelled returns what helps if the data set is known to have no labels, and else "".
+func (w *walk) unlabelled() string {
+	source := w.model.Dataset.Source
+	switch {
+	case source == nil || w.model.origin.Doubt("dataset") != nil || !data.IsUnlabelled(source):
+		return ""
+	case data.IsOwn(source):
+		return "name the labels in the dataset table (key labels)"
+	}
+	return "choose a data set with labels, such as fashion-mnist"
+}
+
 // labels checks that the data set has labels, and that the value has one unit for each class.
 func (w *walk) labels(part string, l Loss, size int) {
-	source := w.model.Dataset.Source
-	if source == nil || w.model.origin.Doubt("dataset") != nil {
+	if w.model.Dataset.Source == nil || w.model.origin.Doubt("dataset") != nil {
 		return
 	}
-	if data.IsUnlabelled(source) {
-		hint := "choose a data set with labels, such as fashion-mnist"
-		if data.IsOwn(source) {
-			hint = "name the labels in the dataset table (key labels)"
-		}
+	if hint := w.unlabelled(); hint != "" {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s needs labels, but %s has none", l.Kind, w.model.Dataset.Name), hint)
 		return
 	}
