@@ -38,7 +38,7 @@ func TestTheCommandsOfREADMEWork(t *testing.T) {
 // commands are run, and what they show is compared with what is printed.
 func TestTheGuideIsWhatItsCommandsPrint(t *testing.T) {
 	t.Parallel()
-	walks := [][]string{{"first-model"}, {"photos"}, {"table", "how-many"}, {"topics"}, {"words"}, {"dictionaries"}, {"classify"}, {"complete"}, {"recommend"}, {"generate"}, {"service"}, {"many-machines"}}
+	walks := [][]string{{"first-model"}, {"photos"}, {"table", "how-many"}, {"topics"}, {"words"}, {"language"}, {"dictionaries"}, {"classify"}, {"complete"}, {"recommend"}, {"generate"}, {"service"}, {"many-machines"}}
 	pages, err := filepath.Glob("../../docs/guide/*.md")
 	if err != nil || len(pages) != len(slices.Concat(walks...)) {
 		t.Errorf("%d pages in docs/guide, %d are followed: %v", len(pages), len(slices.Concat(walks...)), err)
