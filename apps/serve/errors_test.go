@@ -107,7 +107,7 @@ func TestTheDocumentDescribesEveryPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newServer(t, Options{})
-	if len(document.Paths) != 15 {
+	if len(document.Paths) != 19 {
 		t.Errorf("%d paths", len(document.Paths))
 	}
 	for path, item := range document.Paths {

@@ -30,7 +30,7 @@ import (
 type Model struct {
 	Name   string       // name in URLs: letters, digits and ._-; "" for the last element of the path of Run or Folder
 	Folder string       // folder of a run; the server reads the run again when its files change
-	Run    *tessera.Run // an open run, in place of Folder; the caller may close it when New has returned
+	Run    *tessera.Run // an open run, in place of Folder; the caller may close it when New has returned, but a closed one continues no texts
 }
 
 var validName = regexp.MustCompile(`^[A-Za-z0-9._-]{1,128}$`)
@@ -184,7 +184,11 @@ func (o *Options) open(path, kind string, stats *modelStats, left ...string) (*l
 		if l, err = o.compile(run, version, stats); err == nil {
 			l.leaveOut(run, left)
 		}
-		err = errors.Join(err, run.Close())
+		if err == nil && l.language != nil {
+			l.run = run
+		} else {
+			err = errors.Join(err, run.Close())
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -206,7 +210,8 @@ type loaded struct {
 	widest   int               // number of values per sample of the largest input
 	outputs  []*output         // outputs of a request that names none
 	derived  []*output         // the outputs label and probability of each head of classes
-	run      *tessera.Run      // open run of a model that makes images; nil for others
+	run      *tessera.Run      // open run of a model that makes images or continues texts, which close closes; nil for others
+	language *continuation     // continues texts; nil for other models
 	text     textReader        // makes samples of texts; nil for other samples
 	shift    *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
 	missing  map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
@@ -312,7 +317,7 @@ type output struct {
 func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
 	low, high := run.Range()
 	l := &loaded{version: version, shape: run.Shape(), pictures: low >= -overshoot && high <= 1+overshoot}
-	l.pixels = volume.Of(l.shape)
+	l.pixels, l.language = volume.Of(l.shape), continues(run)
 	l.shift, _ = run.Scaling().Split()
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)

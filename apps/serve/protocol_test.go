@@ -13,8 +13,8 @@ func TestServerAndModelDescribeThemselves(t *testing.T) {
 	s := newServer(t, Options{})
 	version := s.models[0].current.version
 	for path, want := range map[string]string{
-		"/v2":                                  `{"extensions":["binary_tensor_data"],"models":"/v2/models","name":"tessera","openapi":"/openapi.json","version":"`,
-		"/v2/":                                 `{"extensions":["binary_tensor_data"],"models":"/v2/models","name":"tessera","openapi":"/openapi.json","version":"`,
+		"/v2":                                  `{"extensions":["binary_tensor_data","generate"],"models":"/v2/models","name":"tessera","openapi":"/openapi.json","version":"`,
+		"/v2/":                                 `{"extensions":["binary_tensor_data","generate"],"models":"/v2/models","name":"tessera","openapi":"/openapi.json","version":"`,
 		"/":                                    `"models":"/v2/models"`,
 		"/v2/models":                           `{"models":[{"name":"small","version":"` + version + `"}]}`,
 		"/v2/health/live":                      `{"live":true}`,

@@ -40,6 +40,8 @@ func (s *Server) routes() http.Handler {
 		handle(http.MethodGet, at+"/ready", s.describe(func(m *model, _ *loaded) any { return map[string]any{"name": m.name, "ready": true} }))
 		handle(http.MethodPost, at+"/infer", s.answer(s.infer))
 		handle(http.MethodPost, at+"/image", s.answer(s.picture))
+		handle(http.MethodPost, at+"/generate", s.generate(false))
+		handle(http.MethodPost, at+"/generate_stream", s.generate(true))
 	}
 	handle(http.MethodGet, "/metrics", promhttp.HandlerFor(s.stats.registry, promhttp.HandlerOpts{}).ServeHTTP)
 	handle(http.MethodGet, "/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
@@ -142,7 +144,7 @@ func only(method string, h http.HandlerFunc) http.Handler {
 
 // metadata responds with a description of the server.
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
-	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data"},
+	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data", "generate"},
 		"models": s.options.Path + "/v2/models", "openapi": s.options.Path + "/openapi.json"})
 }
 
