@@ -187,7 +187,7 @@ func TestAClientWrittenFromTheSpecification(t *testing.T) {
 		Name, Version string
 		Extensions    []string
 	}
-	if c.get("/v2", &about); about.Name == "" || about.Version == "" || fmt.Sprint(about.Extensions) != "[binary_tensor_data]" {
+	if c.get("/v2", &about); about.Name == "" || about.Version == "" || fmt.Sprint(about.Extensions) != "[binary_tensor_data generate]" {
 		t.Errorf("got %+v", about)
 	}
 	var m modelMetadata
