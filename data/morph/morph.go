@@ -308,6 +308,10 @@ func (g grid) dilate(dst, src []int32, widths []int, row, wide []int32) {
 		copy(dst, src)
 		return
 	}
+	if radius == 1 {
+		g.dilateCross(dst, src)
+		return
+	}
 	for i := range dst {
 		dst[i] = outside
 	}
@@ -347,4 +351,38 @@ func widen(dst, src []int32, step int) {
 		raise(dst[:len(src)-step], src[step:])
 		raise(dst[step:], src[:len(src)-step])
 	}
+}
+
+// dilateCross is dilate for radius 1, the study's element, in one pass: less than half of the time.
+func (g grid) dilateCross(dst, src []int32) {
+	stride := g.width * g.channels
+	for y := range g.height {
+		mid := src[y*stride : (y+1)*stride]
+		up, down := mid, mid
+		if y > 0 {
+			up = src[(y-1)*stride : y*stride]
+		}
+		if y < g.height-1 {
+			down = src[(y+1)*stride : (y+2)*stride]
+		}
+		crossRow(dst[y*stride:(y+1)*stride], up, mid, down, g.channels)
+	}
+}
+
+// crossRow writes the maximum over the cross for one row; left and right neighbours are step values away.
+func crossRow(dst, up, mid, down []int32, step int) {
+	n := len(dst)
+	up, mid, down = up[:n], mid[:n], down[:n]
+	if step == 1 { // three neighbouring values stay in registers
+		left, centre := mid[0], mid[0]
+		for i, right := range mid[1:] {
+			dst[i] = max(max(up[i], down[i]), max(left, right), centre)
+			left, centre = centre, right
+		}
+		dst[n-1] = max(max(up[n-1], down[n-1]), left, centre)
+		return
+	}
+	widen(dst, mid, step)
+	raise(dst, up)
+	raise(dst, down)
 }
