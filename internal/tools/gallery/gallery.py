@@ -39,7 +39,7 @@ CARDS = {
         "parts": (CLOTHES, 100, "reproduction/surpass"),
         "parts-vae": (CLOTHES, 100, "reproduction/parts-vae"),
         "parts-simclr": (SHORT, 100, "reproduction/joint-embeddings"),
-        "dsd-codes": (CLOTHES, 100, "reproduction/dsd-codes"),
+        "dsd-codes": (CLOTHES + ["--set", "hook.sparse_phase.from=4", "--set", "hook.sparse_phase.until=8"], 100, "reproduction/dsd-codes"),
         "patches-sae": (["--set", "dataset.patches=20000"], 100, "reproduction/patches"),
     },
     "Auto-encoders": {
@@ -51,7 +51,6 @@ CARDS = {
         "conv-symmetric": (SHORT, "reconstructions", "models"),
         "unet": (SHORT, "reconstructions", "models"),
         "vq-vae": (SHORT, "reconstructions", "reproduction/generative"),
-        "masked-autoencoder": (SHORT, "attention", "models"),
         "contractive": (SHORT + ADAM, "reconstructions", "models"),
         "linear": (CLOTHES, "reconstructions", "equivalences"),
     },
@@ -72,10 +71,10 @@ CARDS = {
     "Draw": {
         "vae": (CLOTHES, "sample", "guide/generate"),
         "beta-vae": (CLOTHES, "sample", "guide/generate"),
-        "conv-vae": (SHORT, "sample", "guide/generate"),
-        "gan": (SHORT, "sample", "reproduction/generative"),
-        "rbm": (SHORT, 100, "reproduction/deep-belief"),
-        "rbm-sparse": (SHORT, 100, "reproduction/deep-belief"),
+        "conv-vae": (CLOTHES, "sample", "guide/generate"),
+        "gan": (CLOTHES, "sample", "reproduction/generative"),
+        "rbm": (["--set", "dataset.limit=10000"], 100, "reproduction/deep-belief"),
+        "rbm-sparse": (["--set", "dataset.limit=10000"], 100, "reproduction/deep-belief"),
     },
     "Classify": {
         "classifier": (CLOTHES, "gradients", "guide/classify"),
@@ -172,6 +171,7 @@ h3{margin:.6rem 0 .2rem;font-size:1rem}
 p{margin:.2rem 0}
 pre{background:#f5f5f5;padding:.5rem;font-size:12px;white-space:pre-wrap;overflow-wrap:anywhere;margin:.4rem 0}
 article>pre{margin-top:auto}
+pre span{white-space:nowrap}
 small{color:#666}
 @media(prefers-color-scheme:dark){body{background:#161616;color:#ddd}article{border-color:#444}pre{background:#222}small{color:#999}a{color:#8bf}}
 """
@@ -194,12 +194,13 @@ def pages(timed):
             arguments, picture, link = CARDS[title][name]
             command, text, lines = " ".join(["tessera train", name, *arguments]), about(name), declaration(name)
             legend = LEGENDS.get(picture, LEGENDS["atoms"])
+            shown_command = re.sub(r"(--\S+ \S+)", r"<span>\1</span>", html.escape(command))  # options do not break at their hyphens
             md += [f"### {name}", "", f"![{text}](gallery/{name}.png)", "", f"{text}. {legend} [More]({link}.md).", "", "```toml", *lines, "```", "",
                    "```sh", command, "```", "", f"{seconds(timed[name])} of processor time.", ""]
             page.append(f"<article><figure><img alt=\"{html.escape(legend)}\" src=\"gallery/{name}.png\"></figure><h3>{name}</h3>"
                         f"<p>{html.escape(text)}. <a href=\"{link}.md\">More</a></p><p><small>{html.escape(legend)}</small></p>"
                         f"<details><summary>declaration</summary><pre>{html.escape(chr(10).join(lines))}</pre></details>"
-                        f"<pre>{html.escape(command)}</pre><small>{seconds(timed[name])} of processor time</small></article>")
+                        f"<pre>{shown_command}</pre><small>{seconds(timed[name])} of processor time</small></article>")
         page.append("</main>")
     (ROOT / "docs/gallery.md").write_text("\n".join(md).rstrip() + "\n")
     (ROOT / "docs/gallery.html").write_text("\n".join(page) + "\n")
