@@ -56,9 +56,9 @@ func (d Drawing) Sample() int { return d.sample }
 // Samples returns the number of samples.
 func (d Drawing) Samples() int { return d.set().Len() }
 
-// Values sets dst to the values of a column for a sample of the set.
-func (d Drawing) Values(dst []float32, column string, sample int) {
-	d.set().Gather(dst, column, []int{sample})
+// Values sets dst to the values of a column for samples of the set.
+func (d Drawing) Values(dst []float32, column string, samples ...int) {
+	d.set().Gather(dst, column, samples)
 }
 
 // Shaped contains the keys of drawn columns whose values can have any shape.

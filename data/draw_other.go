@@ -38,16 +38,14 @@ func (o *DrawOther) Column(other func(string) (Column, bool)) (Column, error) {
 }
 
 func (o *DrawOther) Draw(dst []float32, s Drawing, r *rand.Rand) {
-	each := len(dst) / max(1, o.Count)
-	for from := 0; from < len(dst); from += each {
-		i := s.Sample()
-		if n := s.Samples(); n > 1 {
-			if k := r.IntN(n - 1); k < i {
-				i = k
-			} else {
-				i = k + 1
+	others, n := make([]int, max(1, o.Count)), s.Samples()
+	for i := range others {
+		others[i] = s.Sample()
+		if n > 1 {
+			if others[i] = r.IntN(n - 1); others[i] >= s.Sample() {
+				others[i]++
 			}
 		}
-		s.Values(dst[from:from+each], o.Of, i)
 	}
+	s.Values(dst, o.Of, others...)
 }
