@@ -66,7 +66,7 @@ var (
 	ErrClosed     = coder.ErrClosed      // a run or an encoder was closed
 	ErrNoClasses  = coder.ErrNoClasses   // no head of the model predicts classes
 	ErrNoOutput   = coder.ErrNoOutput    // the model does not reconstruct images
-	ErrNoWords    = coder.ErrNoWords     // the model was not fitted to texts
+	ErrNoWords    = train.ErrNoWords     // the model was not fitted to texts
 	ErrNoLanguage = coder.ErrNoLanguage  // the model does not predict the next token
 	ErrNoMatrix   = coder.ErrNoMatrix    // the model does not predict entries of a matrix
 	ErrNoSampler  = metrics.ErrNoSampler // no images can be drawn from the model

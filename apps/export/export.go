@@ -188,11 +188,3 @@ func (r *Run) samples() []checkpoint.Tensor {
 	})
 	return append(list, r.calibrations()...)
 }
-
-// Atoms returns the atoms of the run, nil if it has none.
-func (r *Run) Atoms() *metrics.Atoms {
-	if r.Baseline != nil {
-		return r.Baseline.Atoms()
-	}
-	return r.Model.Atoms()
-}

@@ -1,17 +1,10 @@
 package coder
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
-
-	"tessera/config"
-	"tessera/metrics"
 )
-
-// ErrNoWords is the error for a model that was not fitted to texts.
-var ErrNoWords = errors.New("its samples are no texts: want a model of the data sets text, cooccurrence or tokens")
 
 // Neighbour is a token with its similarity to a query.
 type Neighbour struct {
@@ -19,38 +12,15 @@ type Neighbour struct {
 	Similarity float64 // cosine
 }
 
-// WordVectors returns a vector of a number of values for every token of texts, in the order of the vocabulary: the table of the first layer
-// `embedding`, or else the values of the word in all atoms.
+// WordVectors returns the vectors of words of [train.Trained.WordVectors].
 func (c *Coder) WordVectors() (vectors []float32, width int, err error) {
 	if err := c.Ready(); err != nil {
 		return nil, 0, err
 	}
-	if c.Tokens() == nil {
-		return nil, 0, fmt.Errorf("%s: %w", c.path, ErrNoWords)
+	if vectors, width, err = c.trained.WordVectors(); err != nil {
+		err = fmt.Errorf("%s: %w", c.path, err)
 	}
-	n := c.Tokens().Texts()
-	if m := c.trained.Model; m != nil {
-		at := slices.IndexFunc(m.Layout.Encoder, func(l config.Placed) bool { return l.Kind == "embedding" })
-		for _, p := range m.Parameters {
-			if at >= 0 && p.Path == m.Layout.Encoder[at].Path+".weight" && p.Shape[0] >= n {
-				return p.Data[:n*p.Shape[1]], p.Shape[1], nil
-			}
-		}
-	}
-	var a *metrics.Atoms
-	if err := c.Do(func(inner metrics.Coder) error { a = inner.Atoms(); return nil }); err != nil {
-		return nil, 0, err
-	}
-	if a == nil || a.Pixels() != n {
-		return nil, 0, fmt.Errorf("%s: it has no vectors of words: neither a layer embedding nor atoms with a value for every word", c.path)
-	}
-	vectors = make([]float32, n*a.Count)
-	for j := range a.Count {
-		for i, v := range a.Values[j*n : (j+1)*n] {
-			vectors[i*a.Count+j] = v
-		}
-	}
-	return vectors, a.Count, nil
+	return vectors, width, err
 }
 
 // Neighbours returns the n tokens whose vectors have the largest cosine with the sum of the unit vectors of plus, without those of minus. None of

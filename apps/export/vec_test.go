@@ -1,0 +1,44 @@
+package export_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tessera/apps/export"
+)
+
+// Every word has the line of its vector, from which float32 numbers are read exactly, for tables and for atoms.
+func TestVecHoldsTheVectorsOfWords(t *testing.T) {
+	for _, model := range []string{"skip-gram", "ppmi-nmf"} {
+		r := trained(t, model, "dataset.grammar=500")
+		lines := strings.Split(strings.TrimSuffix(string(written(t, r, "vec", "")), "\n"), "\n")
+		vectors, width, err := r.WordVectors()
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := r.Tokens.Names
+		if want := fmt.Sprint(len(names), " ", width); len(lines) != len(names)+1 || lines[0] != want {
+			t.Fatalf("%s: got %d lines and the first %q, want %q", model, len(lines), lines[0], want)
+		}
+		for i, line := range lines[1:] {
+			cells := strings.Split(line, " ")
+			var values []float32
+			for _, cell := range cells[1:] {
+				v, err := strconv.ParseFloat(cell, 32)
+				if err != nil {
+					t.Fatal(err)
+				}
+				values = append(values, float32(v))
+			}
+			if cells[0] != names[i] || !slices.Equal(values, vectors[i*width:(i+1)*width]) {
+				t.Errorf("%s: got %q, want the vector of %q, %v", model, line, names[i], vectors[i*width:(i+1)*width])
+			}
+		}
+	}
+	if err := export.Write(&strings.Builder{}, trained(t, "swimmer-parts", "train.epochs=1"), "vec", ""); err == nil || !strings.Contains(err.Error(), "its samples are no texts") {
+		t.Errorf("a model of images: got %v", err)
+	}
+}
