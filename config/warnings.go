@@ -12,6 +12,7 @@ import (
 	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
+	"tessera/optim"
 )
 
 // Warnings returns one line for each setting of a model that is valid, but probably not intended.
@@ -42,6 +43,10 @@ func (m *Model) Warnings() (list []string) {
 			m.Name, m.Train.Epochs, strings.Join(late, ", ")))
 	}
 	list = append(list, m.uselessSeparations()...)
+	if rate, usual := m.LearningRates(); usual > 0 && rate >= tooLarge*usual {
+		list = append(list, fmt.Sprintf("model %q: optimizer.learning_rate is %g, and the default of %s is %g: with such steps a training diverges, or all its units die; lower it",
+			m.Name, rate, m.Optimizer.Kind, usual))
+	}
 	if _, ok := m.Heads["input"]; ok {
 		list = append(list, fmt.Sprintf("model %q: head.input cannot be exported to ONNX, where the images are the input; give the head another name", m.Name))
 	}
@@ -57,6 +62,22 @@ func (m *Model) Warnings() (list []string) {
 		list = append(list, fmt.Sprintf("model %q: %s.bias has no effect: the next layer, batch_norm, subtracts the mean; set bias = false", m.Name, at))
 	}
 	return list
+}
+
+// tooLarge is a multiple of the default learning rate of an optimizer beyond which hardly any training converges.
+const tooLarge = 1000
+
+// LearningRates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
+func (m *Model) LearningRates() (rate, usual float64) {
+	if rule, ok := m.Optimizer.Optimizer.(optim.Rule); ok {
+		rate = rule.LearningRate()
+	}
+	if e, ok := optim.Registry.Lookup(m.Optimizer.Kind); ok {
+		if rule, ok := e.New().(optim.Rule); ok {
+			usual = rule.LearningRate()
+		}
+	}
+	return rate, usual
 }
 
 // lateWeights lists the terms whose last weight no step has: "mse after epoch 60". A weight that jumps exactly at the end of the

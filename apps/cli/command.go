@@ -210,7 +210,11 @@ func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error 
 	case len(args) == 0:
 		return fmt.Errorf("%s: got %s, want no argument", pathOf(cmd), table.Quoted(all))
 	}
-	return fmt.Errorf("%s: got %s, want one %s", pathOf(cmd), table.Quoted(all), noun(args[len(args)-1]))
+	hint := ""
+	if set := cmd.Flag("set"); set != nil && set.Changed && !strings.Contains(set.Value.String(), "=") {
+		hint = "; a setting is one word, as in --set train.epochs=3"
+	}
+	return fmt.Errorf("%s: got %s, want one %s%s", pathOf(cmd), table.Quoted(all), noun(args[len(args)-1]), hint)
 }
 
 func missingFlag(cmd *cobra.Command, flags []table.Field) error {

@@ -49,6 +49,7 @@ bad.toml:10:9: model "first": train: batch: got 0, want an integer > 0
 func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	b.contains("a setting of two words", b.must(exitUsage, "train", "small", "--set", "train.epochs", "3").stderr, "as in --set train.epochs=3")
 	r := b.must(exitConfig, "train", "small", "--set", "loss.1.wieght=3")
 	want := `--set loss.1.wieght: model "small": loss[1] (kl): unknown key "wieght"
     loss.1.wieght=3

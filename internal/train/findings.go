@@ -10,7 +10,6 @@ import (
 	"tessera/internal/volume"
 	"tessera/layers"
 	"tessera/metrics"
-	"tessera/optim"
 )
 
 // Finding is a weakness of a trained model that its measured values show.
@@ -81,7 +80,7 @@ func allDead(m *config.Model, units int) Finding {
 		return f
 	}
 	f.Remedy = `train again with activation = "leaky_relu" in the last layer of the encoder, or with smaller weights of the terms that make codes sparse`
-	if rate, usual := rates(m); rate > usual {
+	if rate, usual := m.LearningRates(); rate > usual {
 		f.Remedy = fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g; then train again", rate, m.Optimizer.Kind, usual)
 	}
 	return f
@@ -111,7 +110,7 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 	mse, _ := r.Number("mse")
 	kept, known := r.Number("explained_variance")
 	worse := known && kept < 0 // than the mean of the samples
-	rate, usual := rates(m)
+	rate, usual := m.LearningRates()
 	switch n := r.CountFitted(); {
 	case usual > 0 && rate > farAbove*usual:
 		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g", rate, m.Optimizer.Kind, usual)
@@ -131,19 +130,6 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 		relu = `, set activation = "relu" in the last layer of the encoder`
 	}
 	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
-}
-
-// rates returns the learning rate of a model and the default of its optimizer; 0 for an optimizer without one.
-func rates(m *config.Model) (rate, usual float64) {
-	if rule, ok := m.Optimizer.Optimizer.(optim.Rule); ok {
-		rate = rule.LearningRate()
-	}
-	if e, ok := optim.Registry.Lookup(m.Optimizer.Kind); ok {
-		if rule, ok := e.New().(optim.Rule); ok {
-			usual = rule.LearningRate()
-		}
-	}
-	return rate, usual
 }
 
 // rose reports whether the loss of a run was larger in its last epoch than in its first.
