@@ -84,6 +84,9 @@ func (m *Model) Targets(l *Layout) (list []metrics.Target) {
 // tokens; nil if there is none.
 func (m *Model) Language() (nearest *metrics.Language) {
 	for _, term := range m.Losses {
+		if masked, ok := term.Loss.(*losses.MaskedToken); ok && term.Reads().Against == losses.Images && nearest == nil {
+			nearest = &metrics.Language{Value: term.On, Length: masked.Length, Hidden: masked.Hidden}
+		}
 		next, ok := term.Loss.(*losses.NextToken)
 		if ok && term.Reads().Against == losses.Images && (nearest == nil || next.Shift < nearest.Shift) {
 			nearest = &metrics.Language{Value: term.On, Shift: next.Shift, Length: next.Length}

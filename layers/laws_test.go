@@ -60,6 +60,7 @@ var settings = map[string][]map[string]any{
 	"take_token":   {{}, {"token": 1}, {"mean": true}, {"mean": true, "mask": "mask"}},
 	"mask_patches": {{}, {"ratio": 0.3}, {"ratio": 0.0}},
 	"mask_tokens":  {{"mask": "mask"}},
+	"replace":      {{"mask": "mask of six", "by": 3}, {"mask": "mask of six", "by": 2, "random": 0.0, "keep": 0.0}},
 	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
 	"position":     {{}, {"values": "sinusoidal"}},
 
@@ -75,7 +76,7 @@ var settings = map[string][]map[string]any{
 }
 
 // received contains the shapes of the values that layers read by name.
-var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "vector": {3}, "other image": {6}, "number": {1}, "two": {2}, "six": {6}}
+var received = map[string][]int{"other": {3, 5}, "mask": {2}, "mask of other": {3}, "mask of five": {5}, "mask of six": {6}, "vector": {3}, "other image": {6}, "number": {1}, "two": {2}, "six": {6}}
 
 func init() {
 	for _, a := range layers.ActivationName("").Choices() {

@@ -22,7 +22,8 @@ var ofClasses = []string{"accuracy", "nll"}
 
 func (*CrossEntropy) Measures() []string { return ofClasses }
 
-func (*NextToken) Measures() []string { return []string{"perplexity", "bits_per_byte"} }
+func (*NextToken) Measures() []string   { return []string{"perplexity", "bits_per_byte"} }
+func (*MaskedToken) Measures() []string { return []string{"perplexity", "bits_per_byte"} }
 
 // Regression is implemented by terms that compare numbers: of a value that they compare with a column, the error is measured.
 type Regression interface {

@@ -41,37 +41,50 @@ func (l *NextToken) Reads() Reads {
 }
 
 // CheckAgainst implements [AgainstChecker]: the logits of each token.
-func (l *NextToken) CheckAgainst(on, against int) error {
+func (l *NextToken) CheckAgainst(on, against int) error { return logitsOfTokens(on, against, l.Shift) }
+
+func (l *NextToken) Build(v Values) (*gorgonia.Node, error) {
+	return tokensNearLogits(&ops.Chain{}, v, l.Shift, l.Length, nil)
+}
+
+// logitsOfTokens returns an error unless `on` has logits for each token of `against`.
+func logitsOfTokens(on, against, shift int) error {
 	switch {
-	case against <= l.Shift:
-		return fmt.Errorf("a sample has %d tokens: want more than shift = %d", against, l.Shift)
+	case against <= shift:
+		return fmt.Errorf("a sample has %d tokens: want more than shift = %d", against, shift)
 	case on%against != 0 || on < 2*against:
 		return fmt.Errorf("on has %d values for %d tokens, want a number of logits for each token: tokens x vocabulary", on, against)
 	}
 	return nil
 }
 
-func (l *NextToken) Build(v Values) (*gorgonia.Node, error) {
-	var c ops.Chain
+// tokensNearLogits returns the mean of -log softmax of the logits of a token at the token `shift` places later, over the tokens before the length of a
+// sample ("" for all) of which counted, (batch, tokens), is 1 (nil for all).
+func tokensNearLogits(c *ops.Chain, v Values, shift int, length string, counted *gorgonia.Node) (*gorgonia.Node, error) {
 	z, x := c.Do("on", v.On), c.Do("against", v.Against)
 	if c.Err() != nil {
 		return nil, c.Err()
 	}
 	batch, n := x.Shape()[0], x.Shape()[1]
-	if err := l.CheckAgainst(z.Shape()[1], n); err != nil {
+	if err := logitsOfTokens(z.Shape()[1], n, shift); err != nil {
 		return nil, err
 	}
-	k, m := z.Shape()[1]/n, n-l.Shift
-	some := func(x *gorgonia.Node, from, count int) *gorgonia.Node {
-		return c.Do("tokens", func() (*gorgonia.Node, error) { return ops.Columns(x, from, count) })
-	}
-	logs := c.LogSoftmax(c.Reshape(some(z, 0, m*k), batch*m, k))
-	want := c.Do("one hot", func() (*gorgonia.Node, error) { return ops.OneHot(c.Reshape(some(x, l.Shift, m), batch*m), k) })
+	k, m := z.Shape()[1]/n, n-shift
+	logs := c.LogSoftmax(c.Reshape(c.Columns(z, 0, m*k), batch*m, k))
+	want := c.OneHot(c.Reshape(c.Columns(x, shift, m), batch*m), k)
 	own := c.Reshape(c.Sum(c.Mul(want, logs), 1), batch, m)
-	if l.Length == "" {
+	if length != "" {
+		lengths := c.Do("length", func() (*gorgonia.Node, error) { return v.Value(length) })
+		first := c.Do("first", func() (*gorgonia.Node, error) { return ops.FirstPlaces(lengths, n) })
+		if counted == nil {
+			counted = first
+		} else {
+			counted = c.Mul(counted, first)
+		}
+	}
+	if counted == nil {
 		return c.Neg(c.Mean(own)), c.Err()
 	}
-	lengths := c.Do("length", func() (*gorgonia.Node, error) { return v.Value(l.Length) })
-	counted := some(c.Do("first", func() (*gorgonia.Node, error) { return ops.FirstPlaces(lengths, n) }), l.Shift, m)
+	counted = c.Columns(counted, shift, m)
 	return c.Neg(c.Div(c.Sum(c.Mul(own, counted)), c.Clip(c.Sum(counted), 1, 1e30))), c.Err()
 }

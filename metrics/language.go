@@ -13,6 +13,7 @@ type Language struct {
 	Value  string // the logits of each token, tokens x vocabulary
 	Shift  int    // how many places later the predicted token is
 	Length string // column with the number of tokens of a sample, without padding; "" if all count
+	Hidden string // column that is 1 for the only tokens that are predicted; "" if all are
 	Text   bool   // the tokens give the text back, byte by byte
 
 	// Bytes returns the number of bytes of a token, 0 for one that no text contains; nil if the vocabulary is unknown.
@@ -45,7 +46,7 @@ func languageOf(c Coder) *Language {
 func init() {
 	register("language", "how well the next tokens of a text are predicted", Description{
 		Measures: []Measure{
-			{Name: "perplexity", Better: Lower, Doc: "exponential of the mean negative log-likelihood of the predicted tokens, exp(mean of -log p): a uniform distribution over K tokens has the perplexity K. For models with the loss `next_token`; padding does not count"},
+			{Name: "perplexity", Better: Lower, Doc: "exponential of the mean negative log-likelihood of the predicted tokens, exp(mean of -log p): a uniform distribution over K tokens has the perplexity K. For models with the loss `next_token`, or `masked_token` (of the hidden tokens); padding does not count"},
 			{Name: "bits_per_byte", Unit: "bits", Better: Lower, Doc: "sum of -log2 p of the predicted tokens, divided by their number of bytes (Gao et al. 2020): comparable between vocabularies. For bytes and byte-pair encoding, which reproduce the text exactly; not measured during training"},
 		},
 		Reads: ReadsImages | ReadsTokens, ScaleFree: true, Partial: true,
@@ -67,12 +68,19 @@ func init() {
 				if classes < 2 || len(z) != classes*len(b.Images) || l.Length != "" && len(lengths) != n {
 					return fmt.Errorf("metrics: language: got %d logits and %d lengths of %d samples of %d tokens", len(z), len(lengths), n, length)
 				}
+				hidden := b.Columns[l.Hidden]
+				if l.Hidden != "" && len(hidden) != len(b.Images) {
+					return fmt.Errorf("metrics: language: got %d numbers of the column %q, want %d", len(hidden), l.Hidden, len(b.Images))
+				}
 				for i := range n {
 					end := length
 					if l.Length != "" {
 						end = min(end, int(lengths[i]))
 					}
 					for t := i * length; t+l.Shift < i*length+end; t++ {
+						if hidden != nil && hidden[t+l.Shift] != 1 {
+							continue
+						}
 						token := int(b.Images[t+l.Shift])
 						if token < 0 || token >= classes {
 							return fmt.Errorf("metrics: language: got the token %d, want one below %d", token, classes)

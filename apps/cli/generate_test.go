@@ -23,6 +23,15 @@ train     = { epochs = 15, batch = 16 }
 extends   = "abc"
 head.next = { layers = [{ kind = "dense", units = 26 }] }
 
+[model.blanks]
+extends       = "abc"
+encoder       = [{ kind = "replace", mask = "hidden", by = 6 }, { kind = "embedding", vocabulary = 7, units = 16 }, { kind = "position" }, { kind = "transformer", heads = 2 }]
+column.hidden = { kind = "bernoulli", like = "images", probability = 0.2 }
+head.next     = false
+head.token    = { from = "encoder.3", layers = [{ kind = "token_dense", units = 6 }] }
+loss          = [{ kind = "masked_token", hidden = "hidden", length = "length" }]
+train.epochs  = 40
+
 [model.counts]
 kind       = "nmf"
 components = 1
@@ -48,6 +57,15 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	}
 	b.contains("an unknown token", b.must(0, "generate", "runs/abc", "--prompt", "ax", "-n", "1").stderr, "1 of 2 tokens of the prompt")
 	b.contains("no prompt", b.must(exitUsage, "generate", "runs/abc", "--prompt", "").stderr, "the prompt is empty")
+	b.must(0, "train", "blanks", "--quiet")
+	b.contains("what is measured of hidden tokens", b.must(0, "eval", "runs/blanks").stdout, "perplexity    1")
+	b.write("one.txt", "abc<mask>bc<mask>bc")
+	filled := b.must(0, "predict", "runs/blanks", "--in", "one.txt").stdout
+	b.contains("blanks", filled, "name,place,word,probability,next words\none,4,a,0.", "\none,7,a,0.")
+	b.contains("all tokens", b.must(0, "predict", "runs/blanks", "--in", "one.txt", "--probabilities").stdout, "next words,a,b,c,<pad>,<end>,<unknown>\n")
+	b.write("none.txt", "abc")
+	b.contains("no blank", b.must(exitData, "predict", "runs/blanks", "--in", "none.txt").stderr, "no text has a <mask>")
+	b.contains("it continues nothing", b.must(exitUsage, "generate", "runs/blanks", "--prompt", "a").stderr, "it continues no texts")
 	b.must(0, "train", "counts", "--quiet")
 	other := b.must(exitUsage, "generate", "runs/counts", "--prompt", "a")
 	b.contains("another model", other.stderr, "it continues no texts")

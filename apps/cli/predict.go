@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/csv"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"tessera"
 	"tessera/data"
 	"tessera/internal/atomicfile"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/metrics"
 )
@@ -39,7 +41,8 @@ func (f *predictCommand) Help() Help {
 			"Of a head that a loss compares with a column of numbers, predict these numbers: their columns have the names of the targets in the file of the training.\n\n" +
 			"Of a matrix_factorisation, predict the entries of a matrix: the input is a .csv file with a line for each pair of a row and a column, whose columns are found " +
 			"as those of the data set (row, column, value) or are the first two. If it has the true values too, their root mean squared error is told. Rows that were not fitted are " +
-			"predicted from entries of them in a file like that of the training (--given), without fitting the model again.",
+			"predicted from entries of them in a file like that of the training (--given), without fitting the model again.\n\n" +
+			"Of a model with the loss masked_token, predict words: wherever a text has <mask>, the most likely word, and the next ones with their probabilities.",
 		Examples: []string{"tessera predict runs/flowers --in new.csv", "tessera predict runs/photos --in photos -o classes.csv --probabilities",
 			"tessera predict runs/ratings --in pairs.csv --given new-users.csv"},
 	}
@@ -60,6 +63,9 @@ func (f *predictCommand) Do(cmd *Call) error {
 	defer r.Close()
 	if r.PredictsEntries() {
 		return f.entries(cmd, r)
+	}
+	if r.FillsBlanks() {
+		return f.blanks(cmd, r)
 	}
 	if f.Given != "" {
 		return usagef("--given: %s: %w", run, tessera.ErrNoMatrix)
@@ -180,6 +186,51 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 		_ = w.Write([]string{"row", "column", "prediction"}) // the error is kept
 		for i, v := range values {
 			_ = w.Write([]string{pairs.Rows[i], pairs.Columns[i], strconv.FormatFloat(v, 'g', -1, 32)})
+		}
+		w.Flush()
+		return w.Error()
+	})
+}
+
+// blanks predicts the words at the places of <mask> in texts.
+func (f *predictCommand) blanks(cmd *Call, r *tessera.Run) error {
+	if f.Head != "" || f.Given != "" {
+		return usagef("--head, --given: %s predicts words of texts, not classes or entries of a matrix", r.Path)
+	}
+	rows, err := readSamples(cmd, r, f.In)
+	if err != nil {
+		return err
+	}
+	p, blanks, err := r.FillBlanks(cmd.Context(), rows.Images)
+	if err != nil {
+		return err
+	}
+	if len(blanks) == 0 {
+		return &data.Error{Path: f.In, Problem: "no text has a <mask>: there is no word to predict", Hint: "write <mask> in the place of a word"}
+	}
+	const shown = 5 // words
+	return f.write(cmd, func(out io.Writer) error {
+		w := csv.NewWriter(out)
+		head := []string{"name", "place", "word", "probability", "next words"}
+		if f.All {
+			head = append(head, p.Classes...)
+		}
+		_ = w.Write(head) // the error is kept
+		for i, blank := range blanks {
+			row := p.Probabilities[i*len(p.Classes):][:len(p.Classes)]
+			order := lists.Range(0, len(row))
+			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+			var next []string
+			for _, k := range order[1:min(shown, len(order))] {
+				next = append(next, fmt.Sprintf("%s %.2g", p.Classes[k], row[k]))
+			}
+			line := []string{nameOf(rows.Names, blank.Sample), strconv.Itoa(blank.Place), p.Classes[order[0]], probability(row[order[0]]), strings.Join(next, ", ")}
+			for _, v := range row {
+				if f.All {
+					line = append(line, probability(v))
+				}
+			}
+			_ = w.Write(line)
 		}
 		w.Flush()
 		return w.Error()

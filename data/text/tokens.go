@@ -20,7 +20,8 @@ const tokensName = "tokens"
 //
 // Tokens are bytes, characters, words (punctuation included; Unicode Standard Annex 29) or those of a byte-pair encoding, which is fitted to the training
 // texts and encodes any text exactly. `vocabulary` is the largest number of tokens, <pad>, <end> and, for words and characters, <unknown>
-// included: the key vocabulary of `embedding`. The vocabulary is kept in the run.
+// included: the key vocabulary of `embedding`. The vocabulary is kept in the run. In texts for a trained model, <mask> is a word to predict: one
+// token, behind all others.
 type Sequences struct {
 	Texts
 	Tokens     string `toml:"tokens" oneof:"words characters bytes bpe" doc:"what a token is"`
@@ -103,9 +104,13 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 		}
 	}
 	step := cmp.Or(s.Step, s.Length)
+	encode := t.Encode
+	if s.fitted != nil { // texts for a model
+		encode = t.EncodeBlanks
+	}
 	i := 0
 	err := c.each(ctx)(func(text string) {
-		list := append(t.Encode(text), t.End())
+		list := append(encode(text), t.End())
 		add(list, i)
 		for from := step; s.Unit == "" && from-step+s.Length < len(list); from += step {
 			add(list[min(from, len(list)-s.Length):], i)

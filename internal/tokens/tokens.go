@@ -164,6 +164,20 @@ func (t *Tokenizer) Encode(text string) (list []int32) {
 	return list
 }
 
+// Blank stands for a word that is left out, in a text of which a model predicts it.
+const Blank = "<mask>"
+
+// EncodeBlanks is [Tokenizer.Encode] of a text with blanks, whose token is Size(), behind all others.
+func (t *Tokenizer) EncodeBlanks(text string) (list []int32) {
+	for i, part := range strings.Split(text, Blank) {
+		if i > 0 {
+			list = append(list, int32(t.Size()))
+		}
+		list = append(list, t.Encode(part)...)
+	}
+	return list
+}
+
 // Decode returns the text of tokens, up to the first <end>, without <pad>. Words are joined by spaces, but for punctuation. The text of bytes and
 // of byte-pair encoding is exactly what was encoded.
 func (t *Tokenizer) Decode(list []int32) string {

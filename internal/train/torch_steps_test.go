@@ -280,6 +280,18 @@ loss    = [{ kind = "glove", against = "tokens", x_max = 4.0, alpha = 0.5 }]
 head.bias = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, units = 1 }, { kind = "flatten" }] }
 head.score.layers = [{ kind = "embedding", vocabulary = 7, units = 6 }, { kind = "dot", with = "code", plus = ["bias"] }]
 
+[model.blanks]
+extends = "language"
+encoder = [
+  { kind = "replace", from = "tokens", mask = "hidden", by = 7 }, { kind = "embedding", vocabulary = 8, units = 6 }, { kind = "position" },
+  { kind = "transformer", heads = 2, ratio = 2, mask = "there" },
+]
+loss    = [{ kind = "masked_token", on = "token", against = "tokens", hidden = "hidden", length = "length" }]
+column.hidden = { kind = "bernoulli", shape = [4] }
+head.there = { from = "length", layers = [{ kind = "first_tokens", tokens = 4 }] }
+head.next  = false
+head.token = { from = "encoder.3", layers = [{ kind = "token_dense", units = 7 }] }
+
 [model.gan]
 dataset        = { name = "npy", images = "none.npy" }
 encoder        = [{ kind = "dense", units = 4, activation = "tanh" }]
@@ -590,8 +602,13 @@ func (m torchModel) input(f torchFixture, in graph.Input, step int) []float64 {
 		return smallest(values, 9, 6)
 	}
 	for i, u := range values {
+		if m.Name == "blanks" && name == "encoder.0.noise" { // what stands in the place of a hidden token, -1 for itself
+			if values[i] = 7; u < 0.5 {
+				values[i] = max(-1, math.Floor((u-0.25)*28))
+			}
+		}
 		switch name {
-		case "seen", "tags":
+		case "seen", "tags", "hidden":
 			values[i] = 0
 			if u < 0.5 {
 				values[i] = 1

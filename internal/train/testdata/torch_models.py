@@ -963,6 +963,25 @@ def language():
     return train("language", {"tokens": 4200, "length": 4300}, p, terms)
 
 
+def blanks():
+    """A bidirectional model of language: hidden tokens are replaced by a token of their own, by a random one or by themselves, and predicted."""
+    p = Parameters()
+    p.add("encoder.1.weight", (VOCABULARY + 1, 6), 0.5)
+    p.add("encoder.2.embedding", (TOKENS, 6), 0.3)
+    add_block(p, "encoder.3", 6, 12)
+    p.dense("head.token.0", 6, VOCABULARY)
+
+    def terms(streams, _):
+        words, there = tokens(streams["tokens"]), torch.arange(TOKENS) < lengths(streams["length"])[:, None]
+        hidden, u = column(streams["hidden"], TOKENS) < 0.5, column(streams["encoder.0.noise"], TOKENS)
+        other = torch.where(u < 0.25, words, torch.where(u < 0.5, ((u - 0.25) * 28).long(), VOCABULARY))
+        x = F.embedding(torch.where(hidden, other, words), p["encoder.1.weight"]) + p["encoder.2.embedding"]
+        logits = p.apply("head.token.0", block(p, "encoder.3", x, 2, there=there))
+        return {"masked_token": F.cross_entropy(logits[hidden & there], words[hidden & there])}
+
+    return train("blanks", {"tokens": 4800, "length": 4900, "hidden": 5000, "encoder.0.noise": 5100}, p, terms)
+
+
 def words(name):
     """Vectors of words: a word that predicts two of its four, the mean of those that are there, and log counts."""
     p = Parameters()
@@ -1024,7 +1043,7 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), words("skip-gram"), words("cbow"), words("glove"), gan(), vq(), free_bits(), rectified(), unet(),
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), blanks(), words("skip-gram"), words("cbow"), words("glove"), gan(), vq(), free_bits(), rectified(), unet(),
                boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
                dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
