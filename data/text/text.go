@@ -57,7 +57,7 @@ func (t *Texts) HasTest() bool { return t.Test != "" || t.Grammar > 0 }
 
 func (t *Texts) Check() error {
 	if t.Grammar > 0 && (t.File != "" || t.Test != "" || t.Text != "" || t.Labels != "" || t.Unit != "") {
-		return part.KeyErrorf("grammar", "generates texts and their classes: leave out file, test, text, labels and unit")
+		return part.KeyErrorf("grammar", "generates texts and their classes: leave out file, test, text, labels and unit, or write grammar = 0")
 	}
 	return nil
 }
