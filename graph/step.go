@@ -19,7 +19,7 @@ type Stepper struct {
 }
 
 // Step returns a stepper for a value whose first axis is that of the tokens, as many as a sample has. It is an error if a layer on the way to it is not
-// [tessera/layers.Stepping], or if it is computed from more than the samples. It ends with the coder; only one is used at a time.
+// [tessera/layers.Stepping], or if it is computed from more than the samples. It ends with the coder. Several share a program: only one computes at a time.
 func (c *Coder) Step(value string) (*Stepper, error) {
 	if err := c.lacks(); err != nil {
 		return nil, err
@@ -35,18 +35,13 @@ func (c *Coder) Step(value string) (*Stepper, error) {
 	for _, in := range p.of.Inputs[2:] { // behind the token and its place
 		s.past = append(s.past, make([]float32, volume.Of(in.Shape)))
 	}
-	for i, values := range append([][]float32{s.token, s.place}, s.past...) {
-		if err := p.runner.Bind(i, values); err != nil {
-			return nil, err
-		}
-	}
 	return s, nil
 }
 
 // Truncate forgets all but the first n tokens.
 func (s *Stepper) Truncate(n int) { s.n = min(s.n, n) }
 
-// Next returns the value for the next token, valid until the next call.
+// Next returns the value for the next token, valid until the next call of any stepper of the coder.
 func (s *Stepper) Next(token float32) ([]float32, error) {
 	if s.n == s.coder.model.Shape[0] {
 		return nil, fmt.Errorf("a sequence has at most %d tokens", s.n)
@@ -54,6 +49,11 @@ func (s *Stepper) Next(token float32) ([]float32, error) {
 	s.token[0], s.place[0] = token, float32(s.n)
 	for _, w := range s.coder.requirements(Request{Want: []string{s.value}}) {
 		if err := w.Check(s.token); err != nil {
+			return nil, err
+		}
+	}
+	for i, values := range append([][]float32{s.token, s.place}, s.past...) {
+		if err := s.of.runner.Bind(i, values); err != nil {
 			return nil, err
 		}
 	}

@@ -15,18 +15,18 @@ import (
 	"tessera/internal/coder"
 )
 
-// continuation continues texts by a model of language. Texts are continued one after the other, because they share one compiled program.
+// continuation continues texts by a model of language, some at a time: each keeps what its tokens are computed from.
 type continuation struct {
 	run  *tessera.Run
 	turn chan struct{}
 }
 
-// continues returns what continues texts by a run, nil if it is no model of language.
-func continues(run *tessera.Run) *continuation {
+// continues returns what continues n texts at a time by a run, nil if it is no model of language.
+func continues(run *tessera.Run, n int) *continuation {
 	if l := run.Language(); run.Tokens() == nil || l == nil || l.Shift != 1 {
 		return nil
 	}
-	return &continuation{run, make(chan struct{}, 1)}
+	return &continuation{run, make(chan struct{}, n)}
 }
 
 // generateRequest is a request of Triton's generate extension.

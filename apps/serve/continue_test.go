@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"tessera"
@@ -33,7 +34,7 @@ train     = { epochs = 3, batch = 8 }
 
 func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 	folder := talker(t)
-	s, err := New([]Model{{Folder: folder}}, Options{Workers: 1})
+	s, err := New([]Model{{Folder: folder}}, Options{Workers: 3})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,6 +67,18 @@ func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 			t.Errorf("status %d: got %q (%v), want %q", a.status, a.body, err, wanted)
 		}
 	}
+	var group sync.WaitGroup
+	for range 4 { // texts that are continued at the same time do not disturb each other
+		group.Go(func() {
+			a := send(s, "POST", "/v2/models/talker/generate", []byte(asked))
+			got := map[string]string{}
+			if err := json.Unmarshal(a.body, &got); err != nil || got["text_output"] != wanted {
+				t.Errorf("beside others: got %s (%v), want %q", a.body, err, wanted)
+			}
+			send(s, "POST", "/v2/models/talker/generate", []byte(`{"text_input":"bee bee","parameters":{"max_tokens":20}}`))
+		})
+	}
+	group.Wait()
 	a := send(s, "POST", "/v2/models/talker/generate_stream", []byte(asked))
 	pieces, joined := 0, ""
 	for event := range strings.SplitSeq(strings.TrimSpace(string(a.body)), "\n\n") {

@@ -317,7 +317,7 @@ type output struct {
 func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
 	low, high := run.Range()
 	l := &loaded{version: version, shape: run.Shape(), pictures: low >= -overshoot && high <= 1+overshoot}
-	l.pixels, l.language = volume.Of(l.shape), continues(run)
+	l.pixels, l.language = volume.Of(l.shape), continues(run, o.Workers)
 	l.shift, _ = run.Scaling().Split()
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)

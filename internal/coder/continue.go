@@ -109,6 +109,7 @@ func (c *Coder) next(head string, pad int32) func(tokens []int32) ([]float32, er
 					return err
 				}
 			}
+			logits = slices.Clone(logits) // which another text may overwrite
 			return nil
 		})
 		last = append(last[:from], tokens[from:]...)
