@@ -3,6 +3,7 @@ package layers
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"gorgonia.org/gorgonia"
 	"tessera/config/part"
@@ -32,20 +33,25 @@ var _ Reader = (*Attention)(nil)
 //
 // With causal = true a token attends to itself and the tokens before it only, as in a model of language that predicts the next token from those
 // before. Padding after the last token then needs no mask.
+//
+// With position = "rotary" the queries and the keys of token p are turned: of the d features of a head, feature i < d/2 and feature i + d/2 are the
+// coordinates of a point that is turned by the angle p / 10000^(2i/d). Scores then depend on the distance of two tokens, and no layer [Position] is needed. Su
+// et al., RoFormer: Enhanced transformer with rotary position embedding, 2021. State: cosines and sines, (tokens, features), constant.
 type Attention struct {
-	Heads  int    `toml:"heads" want:"> 0" doc:"number of attention heads"`
-	Bias   bool   `toml:"bias" doc:"learn biases of queries, values and outputs"`
-	Keys   string `toml:"keys" doc:"name of the value whose tokens give keys and values; empty: the input itself"`
-	Mask   string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
-	Causal bool   `toml:"causal" optional:"true" doc:"a token attends to itself and the tokens before it only"`
-	Init   Init   `toml:"init" doc:"initial values of the weights"`
+	Heads    int    `toml:"heads" want:"> 0" doc:"number of attention heads"`
+	Bias     bool   `toml:"bias" doc:"learn biases of queries, values and outputs"`
+	Keys     string `toml:"keys" doc:"name of the value whose tokens give keys and values; empty: the input itself"`
+	Mask     string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
+	Causal   bool   `toml:"causal" optional:"true" doc:"a token attends to itself and the tokens before it only"`
+	Position string `toml:"position" oneof:"none rotary" doc:"rotary: queries and keys are turned by the place of their token, so that weights read distances"`
+	Init     Init   `toml:"init" doc:"initial values of the weights"`
 
 	other, mask []int // shapes of the values that keys and mask name
 }
 
 func init() {
 	Registry.Register("attention", "multi-head self-attention over tokens", func() Layer {
-		return &Attention{Heads: 4, Init: &GlorotUniform{}}
+		return &Attention{Heads: 4, Position: "none", Init: &GlorotUniform{}}
 	})
 }
 
@@ -75,6 +81,9 @@ func (a *Attention) Check() error {
 	if a.Causal && (a.Keys != "" || a.Mask != "") {
 		return part.KeyErrorf("causal", "reads the tokens of the input before a token: leave out keys and mask")
 	}
+	if a.Position == rotary && a.Keys != "" {
+		return part.KeyErrorf("position", "got %q with keys: tokens of another value have no distance to those of the input", a.Position)
+	}
 	return nil
 }
 
@@ -86,6 +95,9 @@ func (a *Attention) geometry(in, other []int) (ops.Attention, error) {
 	tokens, features := tokensOf(in)
 	if a.Heads < 1 || features%a.Heads != 0 {
 		return ops.Attention{}, part.KeyErrorf("heads", "%d do not divide the %d features of a token", a.Heads, features)
+	}
+	if a.Position == rotary && features/a.Heads%2 != 0 {
+		return ops.Attention{}, part.KeyErrorf("position", "got %q and %d features of a head (%d of a token, heads = %d), want an even number", a.Position, features/a.Heads, features, a.Heads)
 	}
 	g := ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}
 	if a.Keys == "" {
@@ -120,6 +132,11 @@ func (a *Attention) Parameters(in []int) []Parameter {
 		list = append(list, Parameter{Name: name, Shape: []int{from, n}, Init: a.Init, FanIn: from, FanOut: n})
 		if a.Bias && name != "key" {
 			list = append(list, Parameter{Name: name + "_bias", Shape: []int{n}, Init: &Zeros{}, FanIn: n, FanOut: n})
+		}
+	}
+	if a.Position == rotary {
+		for _, name := range []string{"cosines", "sines"} {
+			list = append(list, Parameter{Name: name, Shape: slices.Clone(in), Init: turns{max(2, n/max(1, a.Heads)), name == "cosines"}, FanIn: n, FanOut: n, State: true})
 		}
 	}
 	return list
@@ -174,6 +191,9 @@ func (a *Attention) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	query := sequence(c.Scale(mapped(rows, "query"), 1/math.Sqrt(float64(g.Features/g.Heads))), g.Tokens)
 	key, value := sequence(mapped(rowsOfOthers, "key"), others), sequence(mapped(rowsOfOthers, "value"), others)
+	if a.Position == rotary {
+		query, key = turned(s, &c, query, a.Heads), turned(s, &c, key, a.Heads)
+	}
 	if a.Causal && s.Place() != nil {
 		weights, mixed := a.step(s, &c, query, key, value)
 		if c.Err() == nil {

@@ -7,6 +7,7 @@ func init() {
 		{"units": 4}, {"units": 1, "bias": false, "init": &layers.HeNormal{}}, {"units": 2, "activation": layers.ActivationName("softmax")},
 	}
 	settings["attention"] = []map[string]any{
+		{"heads": 1, "position": "rotary"}, {"heads": 1, "causal": true, "position": "rotary"},
 		{"heads": 1}, {"heads": 3, "bias": true, "init": &layers.HeNormal{}}, {"heads": 2, "bias": true}, {"heads": 1, "bias": true},
 		{"heads": 1, "keys": "other"}, {"heads": 2, "bias": true, "keys": "other"},
 		{"heads": 1, "mask": "mask"}, {"heads": 2, "bias": true, "keys": "other", "mask": "mask of other"},

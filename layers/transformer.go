@@ -27,7 +27,8 @@ var (
 // Attention has biases. Xiong et al., On layer normalization in the transformer architecture, 2020.
 //
 // The keys mask and keys_mask name values with one number for each token, 1 for the tokens that give keys and values. mask
-// applies to the tokens of the input, keys_mask to those of the value that keys names (see [FirstTokens]). causal = true is that of [Attention].
+// applies to the tokens of the input, keys_mask to those of the value that keys names (see [FirstTokens]). causal = true and
+// position = "rotary" are those of [Attention].
 type Transformer struct {
 	Heads      int            `toml:"heads" want:"> 0" doc:"number of attention heads"`
 	Ratio      float64        `toml:"ratio" want:"> 0" doc:"hidden units of a token for each of its features"`
@@ -38,6 +39,7 @@ type Transformer struct {
 	Mask       string         `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens to attend to and 0 for others; empty: all"`
 	KeysMask   string         `toml:"keys_mask" optional:"true" doc:"the same for the tokens that keys names"`
 	Causal     bool           `toml:"causal" optional:"true" doc:"a token attends to itself and the tokens before it only"`
+	Position   string         `toml:"position" oneof:"none rotary" doc:"rotary: queries and keys of the self-attention are turned by the place of their token"`
 	Init       Init           `toml:"init" doc:"initial values of the weights"`
 
 	other, mask, keysMask []int // shapes of the values that keys, mask and keys_mask name
@@ -45,7 +47,7 @@ type Transformer struct {
 
 func init() {
 	Registry.Register("transformer", "a pre-norm block of a transformer: attention and two dense layers for every token", func() Layer {
-		return &Transformer{Heads: 4, Ratio: 4, Activation: "gelu", Epsilon: 1e-5, Init: &GlorotUniform{}}
+		return &Transformer{Heads: 4, Ratio: 4, Activation: "gelu", Epsilon: 1e-5, Position: "none", Init: &GlorotUniform{}}
 	})
 }
 
@@ -62,7 +64,7 @@ type branch []member
 func (t *Transformer) branches(in []int) []branch {
 	_, features := tokensOf(in)
 	norm := func(name string) member { return member{name, &LayerNorm{Epsilon: t.Epsilon}} }
-	list := []branch{{norm("norm1"), {"attention", &Attention{Heads: t.Heads, Bias: true, Mask: t.Mask, Causal: t.Causal, Init: t.Init, mask: t.mask}}}}
+	list := []branch{{norm("norm1"), {"attention", &Attention{Heads: t.Heads, Bias: true, Mask: t.Mask, Causal: t.Causal, Position: t.Position, Init: t.Init, mask: t.mask}}}}
 	if t.Keys != "" {
 		list = append(list, branch{norm("norm_cross"), {"cross", &Attention{Heads: t.Heads, Bias: true, Keys: t.Keys, Mask: t.KeysMask, Init: t.Init, other: t.other, mask: t.keysMask}}})
 	}

@@ -280,6 +280,12 @@ loss    = [{ kind = "glove", against = "tokens", x_max = 4.0, alpha = 0.5 }]
 head.bias = { from = "tokens", layers = [{ kind = "embedding", vocabulary = 7, units = 1 }, { kind = "flatten" }] }
 head.score.layers = [{ kind = "embedding", vocabulary = 7, units = 6 }, { kind = "dot", with = "code", plus = ["bias"] }]
 
+[model.turned]
+extends = "language"
+encoder = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 8 }, { kind = "attention", heads = 2, causal = true, position = "rotary" }]
+loss    = [{ kind = "next_token", on = "next", against = "tokens" }]
+head.next = { from = "encoder.1", layers = [{ kind = "token_dense", units = 7 }] }
+
 [model.blanks]
 extends = "language"
 encoder = [

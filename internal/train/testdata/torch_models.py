@@ -945,6 +945,36 @@ def lengths_of_text():
     return train("lengths", {"images": 3500, "tokens": 3600, "length": 3700, "target": 3800}, p, terms)
 
 
+def rotary(x, heads):
+    """x (batch, tokens, features) with the features i and i + d/2 of every head turned by the place of the token, divided by 10000^(2i/d)."""
+    batch, n, features = x.shape
+    d = features // heads
+    z = x.reshape(batch, n, heads, d)
+    z = torch.complex(z[..., : d // 2], z[..., d // 2 :])
+    angles = torch.arange(n, dtype=torch.float64)[:, None] / 10000 ** (2 * torch.arange(d // 2, dtype=torch.float64) / d)
+    z = z * torch.polar(torch.ones_like(angles), angles)[:, None]
+    return torch.cat([z.real, z.imag], -1).reshape(batch, n, features)
+
+
+def turned():
+    """Causal attention of two heads whose queries and keys are turned by their places."""
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 8), 0.5)
+    add_attention(p, "encoder.1", 8, 8, False)
+    p.dense("head.next.0", 8, VOCABULARY)
+
+    def terms(streams, _):
+        words = tokens(streams["tokens"])
+        x = F.embedding(words, p["encoder.0.weight"])
+        heads = lambda y: y.reshape(-1, TOKENS, 2, 4).transpose(1, 2)
+        q, k = (heads(rotary(x @ p["encoder.1." + name], 2)) for name in ("query", "key"))
+        scores = (q @ k.transpose(2, 3) / 2).masked_fill(torch.ones(TOKENS, TOKENS).triu(1) > 0, -torch.inf)
+        y = (scores.softmax(-1) @ heads(x @ p["encoder.1.value"])).transpose(1, 2).reshape(-1, TOKENS, 8) @ p["encoder.1.output"]
+        return {"next_token": F.cross_entropy(p.apply("head.next.0", y)[:, :-1].flatten(0, 1), words[:, 1:].flatten())}
+
+    return train("turned", {"tokens": 5200}, p, terms)
+
+
 def language():
     """A model of language: the token behind each of those that are there, from it and those before it."""
     p = Parameters()
@@ -1043,7 +1073,7 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), blanks(), words("skip-gram"), words("cbow"), words("glove"), gan(), vq(), free_bits(), rectified(), unet(),
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), turned(), blanks(), words("skip-gram"), words("cbow"), words("glove"), gan(), vq(), free_bits(), rectified(), unet(),
                boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
                dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
