@@ -54,6 +54,7 @@ func kindsBench(t *testing.T, swept string) *bench {
 		table = table[:at] + row[strings.Index(row, ","):]
 	}
 	b.write("holes.csv", regexp.MustCompile(`(?m)^(p5\d,(?:[^,]*,){4})[^,]*`).ReplaceAllString(table, "$1"))
+	b.write("words.txt", "The sailors steer the raft near a pier.")
 	b.write("images.npy", npyText("|u1", "(2, 32, 32)", make([]byte, 2*32*32)))
 	b.write("models.toml", strings.ReplaceAll(kinds, "SWEPT", swept))
 	return b
@@ -92,7 +93,7 @@ func (b *bench) answer(into any) func(r *http.Response, err error) {
 // noOutput has the models of testdata/kinds.toml whose codes cannot be decoded, with a part of the reason.
 var noOutput = map[string]string{
 	"regression": "no decoder", "multi-label": "no decoder", "two-classes": "no decoder", "two-encoders": "no decoder", "embedding": "no decoder",
-	"masked-text": "no decoder", "drawn": "no decoder", "gan": "no decoder", "dino": "no decoder", "independent": "no decoder", "two-views": "no decoder",
+	"masked-text": "no decoder", "drawn": "no decoder", "gan": "no decoder", "dino": "no decoder", "vectors": "no decoder", "independent": "no decoder", "two-views": "no decoder",
 	"skip": "reads encoder.0", "masked-images": "reads encoder.4",
 }
 
@@ -192,6 +193,8 @@ func TestEveryKindOfModelIsUsedEverywhere(t *testing.T) {
 				samples = "images.npy"
 			} else if name == "missing" {
 				samples = "holes.csv"
+			} else if name == "vectors" {
+				samples = "words.txt"
 			}
 			for _, value := range b.served(run, name) {
 				b.must(0, "encode", run, "--in", samples, "--value", value, "-o", "codes.csv")

@@ -21,7 +21,7 @@ const contextsName = "contexts"
 // The weights are the probabilities with which word2vec, which draws the size of each window, has a pair. Words are those of the data set text;
 // the vocabulary has those of at least `least` occurrences, and of these the `vocabulary` most frequent. Other words are left out before distances are
 // counted, and so are occurrences of frequent words: one of a word with the share f of all is kept with the probability min(1, sqrt(t/f) + t/f),
-// with t = `subsample`. The choice depends on the texts alone.
+// with t = `subsample`. The choice depends on the texts alone. Of further texts, which a trained model reads, every word of the vocabulary is a sample.
 //
 // The column noise is a table, in random order, in which the number of places of a word with n occurrences is in proportion to n^power: words of
 // other samples, { kind = "other", of = "noise" }, are drawn by these frequencies.
@@ -98,11 +98,11 @@ func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer
 		var list []int32
 		for _, token := range all[ends[i]:ends[i+1]] {
 			share := counts[token] / float64(len(all)) / c.Subsample
-			if c.Subsample == 0 || r.Float64() < math.Sqrt(1/share)+1/share {
+			if c.fitted != nil || c.Subsample == 0 || r.Float64() < math.Sqrt(1/share)+1/share {
 				list = append(list, token)
 			}
 		}
-		if len(list) < 2 {
+		if len(list) < 2 && c.fitted == nil {
 			continue // no pair
 		}
 		for k, token := range list {
@@ -118,7 +118,10 @@ func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer
 			}
 		}
 	}
-	if len(words) == 0 {
+	switch {
+	case len(words) == 0 && c.fitted != nil:
+		return nil, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("has no word of the vocabulary (%d)", t.Texts())}
+	case len(words) == 0:
 		return nil, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("no text has two words of the vocabulary (%d)", t.Texts()), Hint: "lower the key least, or raise subsample"}
 	}
 	images, err := data.NewFloats([]int{1}, words, nil)

@@ -128,3 +128,28 @@ func TestEntriesAreThoseOfTheMatrix(t *testing.T) {
 		t.Error("an entry has no sample")
 	}
 }
+
+func TestEveryWordOfAFurtherTextIsASample(t *testing.T) {
+	dir := folder(t, map[string]string{"new.txt": "The sailors steer; the the unseen pier", "one.txt": "pier", "other.txt": "unseen"})
+	c := contexts("", func(c *text.Contexts) { c.Grammar, c.Unit, c.Subsample = 500, "", 1e-4 })
+	set := load(t, c)
+	for file, want := range map[string]string{"new.txt": "the sailors steer the the pier", "one.txt": "pier", "other.txt": ""} {
+		rows, err := data.ReadRows(background, filepath.Join(dir, file), set.Shape, data.WithVocabulary(c, set.Tokens))
+		if want == "" {
+			if err == nil || !strings.Contains(err.Error(), "has no word of the vocabulary") {
+				t.Errorf("%s: got %v", file, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, word := range rows.Float32() {
+			got = append(got, set.Tokens.Name(int32(word)))
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: got %q, want %q", file, got, want)
+		}
+	}
+}
