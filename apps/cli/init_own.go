@@ -250,7 +250,7 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &foundData{Path: path, Name: modelName(path), Units: 20, Rate: 0.001, template: ownModels} // where many values are above 0, larger steps leave dead units
+	own := &foundData{Path: path, Name: modelName(path), Units: unitsFor(20, s.Count), Rate: 0.001, template: ownModels} // where many values are above 0, larger steps leave dead units
 	const scaled, most = 32, 64
 	size := s.Size
 	if size == (data.Size{}) || max(size.Height, size.Width) > most {
@@ -271,6 +271,10 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	own.Dataset = fmt.Sprintf("{ name = \"images\", file = %s, size = [%d, %d]%s }", table.StringText(path), size.Height, size.Width, channels)
 	return own, nil
 }
+
+// unitsFor returns a number of units, at most the given one, for which n samples are enough: with fewer than five fitted samples for a unit, atoms tend to
+// be whole samples.
+func unitsFor(most, n int) int { return max(min(2, n), min(most, n/6)) }
 
 // arrayOf guesses the keys of an array, of shards of one, or of a sparse matrix, whose entries are counts or other numbers >= 0.
 func arrayOf(ctx context.Context, path string) (*foundData, error) {
@@ -308,7 +312,7 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		low, high := set.Train.Range()
 		pixels := set.Train.Pixels()
 		own.say("%s of shape %s, values from %s to %s", numeral.Of(set.Train.Len(), "sample"), numeral.Shape(set.Shape), numeral.Float(float64(low)), numeral.Float(float64(high)))
-		own.Units = min(max(2, min(10, pixels/4)), pixels, set.Train.Len())
+		own.Units = min(unitsFor(max(2, min(10, pixels/4)), set.Train.Len()), pixels)
 		switch {
 		case sparse:
 			own.template, own.Kind = ownTriples, "\"nmf\"\nsolver     = \"mu\"\nloss       = \"kl\""
@@ -420,7 +424,7 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		text += ", scale = \"minmax\""
 		own.say("values from %s to %s are scaled to [0,1] (scale)", numeral.Float(low), numeral.Float(high))
 	}
-	own.Dataset, own.Units = text+" }", min(max(2, min(10, len(values)/4)), len(values), s.Rows)
+	own.Dataset, own.Units = text+" }", min(unitsFor(max(2, min(10, len(values)/4)), s.Rows), len(values))
 	own.say("values: %s of numbers", numeral.Of(len(values), "column"))
 	return own, nil
 }
