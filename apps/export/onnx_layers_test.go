@@ -42,6 +42,7 @@ var settings = map[string][]string{
 	"gaussian":           {`units = 5`},
 	"rectified_gaussian": {`units = 5`},
 	"embedding":          {`units = 3, vocabulary = 7`},
+	"replace":            {`mask = "images", by = 7`},
 	"dense":              {`units = 5`, `units = 5, activation = "tanh"`},
 	"token_dense":        {`units = 3, activation = "softplus"`},
 	"max_plus":           {`units = 9`},
@@ -67,6 +68,7 @@ var settings = map[string][]string{
 	"rbm":               {`units = 5`, `units = 5, chains = 3`, `units = 5, visible = "gaussian", deviation = 0.5`},
 	"sinusoidal":        {`units = 4, scale = 3`},
 	"condition":         {`by = "encoder.0", from = "images"`},
+	"dot":               {`with = "encoder.0", from = "images"`},
 	"diffuse":           {`level = "encoder.0", noise = "images", from = "images"`, `level = "encoder.0", noise = "images", from = "images", schedule = "linear"`},
 }
 
@@ -119,7 +121,7 @@ func oneLayer(t *testing.T, kind, settings string) *export.Run {
 		encoder, decoder = `{ kind = "dense", units = 5 }`, layer
 	case "class_token", "take_token", "unpatch", "conv1d":
 		encoder = `{ kind = "patches", size = 2 }, ` + layer
-	case "condition": // it adds a vector to the channels of the images
+	case "condition", "dot": // they combine a vector with the channels of the images
 		encoder = `{ kind = "dense", units = 4 }, ` + layer
 	case "diffuse": // it reads a level
 		encoder = `{ kind = "dense", units = 1 }, ` + layer
