@@ -193,9 +193,13 @@ func (r *Run) draw(ctx context.Context, opened *tessera.Run, sample *evaluation.
 	if err != nil {
 		return err
 	}
-	for _, make := range []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.units(&r.data) }, func() ([]doc.Block, error) { return v.samples(r) },
+	parts := []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.units(&r.data) }, func() ([]doc.Block, error) { return v.samples(r) },
 		func() ([]doc.Block, error) { return v.codes(), nil }, func() ([]doc.Block, error) { return v.mixture(r.Path) }, v.attention,
-		func() ([]doc.Block, error) { return v.sections(ctx) }, v.heads} {
+		func() ([]doc.Block, error) { return v.sections(ctx) }, v.heads}
+	if numbered(ctx, opened) {
+		parts = []func() ([]doc.Block, error){func() ([]doc.Block, error) { return v.sections(ctx) }, v.heads}
+	}
+	for _, make := range parts {
 		blocks, err := make()
 		if err != nil {
 			return err
