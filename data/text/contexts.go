@@ -59,8 +59,17 @@ func (c *Contexts) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Se
 	return c.load(ctx, contextsName, c, nil)
 }
 
+// ReadFile implements [data.FileReader]. A sample has the name of its word.
 func (c *Contexts) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
-	return c.rows(ctx, c, path)
+	rows, err := c.rows(ctx, c, path)
+	if err != nil {
+		return nil, err
+	}
+	rows.Names = nil
+	for _, word := range rows.Float32() {
+		rows.Names = append(rows.Names, c.fitted.Name(int32(word)))
+	}
+	return rows, nil
 }
 
 func (c *Contexts) Fitted(t *tokens.Tokenizer) data.Source {

@@ -148,8 +148,8 @@ func TestEveryWordOfAFurtherTextIsASample(t *testing.T) {
 		for _, word := range rows.Float32() {
 			got = append(got, set.Tokens.Name(int32(word)))
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("%s: got %q, want %q", file, got, want)
+		if strings.Join(got, " ") != want || !slices.Equal(got, rows.Names) {
+			t.Errorf("%s: got %q with the names %q, want %q", file, got, rows.Names, want)
 		}
 	}
 }
