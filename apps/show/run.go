@@ -278,6 +278,10 @@ func KindOf(m *config.Model, units int) string {
 		kind = "players with opposed objectives"
 	case has(m.Encoder, "diffuse"):
 		kind = "diffusion model"
+	case m.Language() != nil && m.Language().Shift == 0:
+		kind = "masked model of language"
+	case m.Language() != nil:
+		kind = "model of language"
 	case len(m.Decoder) > 0 && has(m.Encoder, "gaussian"):
 		kind = "variational auto-encoder"
 	case len(m.Decoder) > 0:
