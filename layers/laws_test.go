@@ -60,6 +60,8 @@ var settings = map[string][]map[string]any{
 	"take_token":   {{}, {"token": 1}, {"mean": true}, {"mean": true, "mask": "mask"}},
 	"mask_patches": {{}, {"ratio": 0.3}, {"ratio": 0.0}},
 	"mask_tokens":  {{"mask": "mask"}},
+	"add":          {{"value": "six"}},
+	"slice":        {{"count": 1}, {"first": 1, "count": 1}},
 	"replace":      {{"mask": "mask of six", "by": 3}, {"mask": "mask of six", "by": 2, "random": 0.0, "keep": 0.0}},
 	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
 	"position":     {{}, {"values": "sinusoidal"}},
