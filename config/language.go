@@ -106,14 +106,29 @@ func withDefaults(n *table.Node) *table.Node {
 // merging returns the [table.Merger] for models and changes; see [inherits]. It adds a note for each selection of images that a data
 // set does not inherit.
 func merging(notes *[]string) *table.Merger {
-	return &table.Merger{Selector: selector, Keeps: func(name, key string, base, over *table.Node) bool {
+	return &table.Merger{Selector: selector, Adapt: otherFile, Keeps: func(name, key string, base, over *table.Node) bool {
 		if name == "dataset" && selectsOther(key, base, over) {
 			name, _ := over.Child("name").Text()
 			*notes = append(*notes, fmt.Sprintf("dataset.%s = %s is not inherited by the data set %q: give dataset.%s to set it", key, base.Child(key), name, key))
 			return false
 		}
-		return inherits(name, key, base, over)
+		return inherits(name, key, base, over) && !(name == "dataset" && (key == "grammar" && over.Child("file") != nil || key == "file" && over.Child("grammar") != nil))
 	}}
+}
+
+// otherFile leaves the name out that was found by the file of a data set, if the data set in its place reads such files too: a model of sequences of
+// tokens stays one with another text.
+func otherFile(name string, base, over *table.Node) *table.Node {
+	file, found := over.Child("file"), over.Child("name")
+	if name != "dataset" || file == nil || found == nil || found.Key != file.Key || !base.IsTable() { // the name is declared
+		return over
+	}
+	was, _ := base.Child("name").Text()
+	is, _ := found.Text()
+	if text.Reads(was) && text.Reads(is) || was == "triples" && slices.Contains([]string{"csv", "npz"}, is) {
+		return over.Only(func(key string) bool { return key != "name" })
+	}
+	return over
 }
 
 // selectsOther reports whether a key of the data set base selects its test images although over replaces it by another data set, or by

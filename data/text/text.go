@@ -87,6 +87,11 @@ func NameFor(keys []string) string {
 	return ""
 }
 
+// Reads reports whether a data set of this name reads texts.
+func Reads(name string) bool {
+	return slices.Contains([]string{bagName, pairsName, tokensName, contextsName}, name)
+}
+
 // hasPictures reports whether a folder, or a folder in it, has a picture.
 func hasPictures(path string) bool {
 	for _, below := range []string{"*", "*/*"} {

@@ -88,6 +88,8 @@ type Merger struct {
 	// Keeps reports whether a key of base remains when over is merged into base. nil keeps all keys if over has the
 	// same selector or none, and else no keys.
 	Keeps func(table, key string, base, over *Node) bool
+	// Adapt returns over as it is merged into base; nil merges it as it is.
+	Adapt func(table string, base, over *Node) *Node
 	// SameLevel means that base and over are both --set arguments of one command, so that no kind is inherited.
 	SameLevel bool
 	Found     []Diagnostic
@@ -117,6 +119,9 @@ func (m *Merger) Merge(key string, base, over *Node) *Node {
 	}
 	_, named := base.Text()
 	base = base.Named(m.selector(key))
+	if m.Adapt != nil {
+		over = m.Adapt(key, base, over)
+	}
 	switch {
 	case base.IsArray() && len(base.Items) > 0 && (over.path || base.namesAll(over.Keys)):
 		return m.elements(key, base, over)

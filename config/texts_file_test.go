@@ -1,0 +1,30 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A child of a model of sequences, and --set, name another text alone: it stays a model of sequences.
+func TestAnotherTextKeepsTheKindOfADataSetOfTexts(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "mine.txt")
+	if err := os.WriteFile(path, []byte("a b c\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	const base = `[model.m]
+dataset   = { grammar = 50, length = 4, tokens = "bytes", validation = 0 }
+encoder   = [{ kind = "embedding", vocabulary = 260, units = 4 }]
+decoder   = []
+head.next = { from = "encoder.0", layers = [{ kind = "token_dense", units = 260 }] }
+loss      = [{ kind = "next_token", on = "next" }]
+`
+	child := base + "[model.child]\nextends = \"m\"\ndataset = { file = \"" + path + "\" }\n"
+	for name, set := range map[string]string{"m": "dataset.file=" + path, "child": "dataset.length=5"} {
+		m := model(t, load(t, child), name, set)
+		if text := string(m.Text()); m.Dataset.Name != "tokens" || !strings.Contains(text, path) || strings.Contains(text, "grammar = 50") {
+			t.Errorf("%s with %s has the data set %s:\n%s", name, set, m.Dataset.Name, text)
+		}
+	}
+}
