@@ -11,7 +11,7 @@ import (
 
 var _ Reader = (*Replace)(nil)
 
-// Replace puts the number `by` in the places that a mask selects: y = by where the mask is 1, x elsewhere. x are whole numbers from 0 to `by`, such as
+// Replace puts the number `by` in the places that a mask selects: y = by where the mask is at least 0.5, x elsewhere. x are whole numbers from 0 to `by`, such as
 // tokens, and the mask has one number for each, such as a column that is drawn (`bernoulli`). A head that predicts the replaced tokens, with the loss
 // [tessera/losses.MaskedToken], makes a bidirectional model of language. In training, each selected place has with the probability `random` a number
 // drawn evenly from 0 to by - 1 instead, and with the probability `keep` its own, so that the model cannot trust the tokens that it sees. The layer has
@@ -42,7 +42,7 @@ func (*Replace) Parameters([]int) []Parameter { return nil }
 
 func (l *Replace) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
-	mask := c.Reshape(s.Value(l.Mask), x.Shape()...)
+	mask := c.From(1, c.Lt(c.Reshape(s.Value(l.Mask), x.Shape()...), 0.5)) // a part of a number is no token
 	change := c.Shift(c.Neg(x), float64(l.By))
 	if s.Training() && l.Noisy() {
 		other := s.Noise(replacements{l.By, l.Random, l.Keep}, x.Shape()...) // -1 stands for x itself

@@ -10,7 +10,7 @@ func TestNamesAreExplained(t *testing.T) {
 	got := b.must(0, "list", "nt_xent", "mse")
 	b.contains("list", got.stdout, "nt_xent", "temperature")
 	b.contains("list", got.stderr, "the models and sweeps of the file are left out, because it has errors")
-	b.contains("list of an unknown part", b.must(2, "list", "glove", "-f", "shipped").stderr, `unknown "glove"`, "a layer embedding")
+	b.contains("list of an unknown part", b.must(2, "list", "word2vec", "-f", "shipped").stderr, `unknown "word2vec"`, "skip-gram")
 	b.must(3, "list", "models")
 	b.write("models.toml", "[model.named]\nencoder = [{ kind = \"dense\", units = 2, name = \"trunk\" }]\n")
 	b.contains("summary", b.must(0, "summary", "named").stdout, "encoder.0 (trunk)")

@@ -190,6 +190,16 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 				for _, c := range named.Columns(value) {
 					if columns[c.Name] == nil && c.Name != losses.Images { // a drawn column
 						columns[c.Name] = uniform(uint64(len(columns)), batch*c.Size())
+						for _, w := range r.Trained.Spec.Wanted(r.Layout) {
+							if w.Column != c.Name || w.Holds(0.5) {
+								continue
+							}
+							for i, v := range columns[c.Name] { // numbers of tokens, lengths
+								for columns[c.Name][i] = float32(int(1000 * v)); !w.Holds(columns[c.Name][i]) && columns[c.Name][i] > 0; {
+									columns[c.Name][i] = float32(int(columns[c.Name][i]) / 2)
+								}
+							}
+						}
 						dims := r.Layout.Shape(c.Name)
 						further = append(further, packed("column."+c.Name, append([]int{batch}, dims...), columns[c.Name]))
 					}

@@ -172,7 +172,7 @@ func distance[T ir.Float](single []T, double []float64) float64 {
 }
 
 // sampled returns an input of one batch: noise drawn by its sampler, or images half of whose pixels are 0.
-func sampled(in graph.Input, batch uint64) []float32 {
+func sampled(m *graph.Model, in graph.Input, batch uint64) []float32 {
 	values := make([]float32, volume.Of(in.Shape))
 	if in.Sampler != nil {
 		in.Sampler.Sample(values, random.Stream(1, in.Name, batch))
@@ -182,6 +182,19 @@ func sampled(in graph.Input, batch uint64) []float32 {
 	for i := range values {
 		values[i] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
 	}
+	if m == nil { // a program of its own
+		return values
+	}
+	for _, w := range m.Spec.Wanted(m.Layout) {
+		if w.Column != in.Column || w.Holds(0.5) {
+			continue
+		}
+		for i := range values { // numbers of tokens, lengths
+			for values[i] = float32(r.IntN(100)); !w.Holds(values[i]) && values[i] > 0; {
+				values[i] = float32(int(values[i]) / 2)
+			}
+		}
+	}
 	return values
 }
 
@@ -189,7 +202,7 @@ func sampled(in graph.Input, batch uint64) []float32 {
 func (p pair[T]) bind(t *testing.T, batch uint64) {
 	t.Helper()
 	for i, in := range p.program.Inputs {
-		values := ir.ParameterValues[T](sampled(in, batch))
+		values := ir.ParameterValues[T](sampled(p.model, in, batch))
 		for _, r := range []ir.Runner[T]{p.reference, p.got} {
 			if r == nil {
 				continue

@@ -19,6 +19,7 @@ import (
 
 // crew is a program compiled for one process and for the processes of a local group.
 type crew[T ir.Float] struct {
+	model   *graph.Model
 	program *graph.Program
 	alone   *Plan[T]
 	parts   []*shard.Program
@@ -32,15 +33,15 @@ func newCrew[T ir.Float](t testing.TB, m *graph.Model, batch, processes int) *cr
 	if err != nil {
 		t.Fatal(err)
 	}
-	return crewOf[T](t, p, processes, nil)
+	return crewOf[T](t, m, p, processes, nil)
 }
 
 // crewOf compiles a program. again builds the program once more for each process. It is needed for programs with ops of
 // Gorgonia that have state, such as its max pooling, because two goroutines must not run the same op. If again is nil,
 // the processes share the ops.
-func crewOf[T ir.Float](t testing.TB, p *graph.Program, processes int, again func() *graph.Program) *crew[T] {
+func crewOf[T ir.Float](t testing.TB, m *graph.Model, p *graph.Program, processes int, again func() *graph.Program) *crew[T] {
 	t.Helper()
-	c := &crew[T]{program: p}
+	c := &crew[T]{model: m, program: p}
 	whole, err := p.Module()
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +95,7 @@ func (c *crew[T]) rows(values []T, rank, outer int) (part []T) {
 func (c *crew[T]) bind(t testing.TB, batch uint64) {
 	t.Helper()
 	for i, in := range c.program.Inputs {
-		values := ir.ParameterValues[T](sampled(in, batch))
+		values := ir.ParameterValues[T](sampled(c.model, in, batch))
 		errs := []error{c.alone.Bind(i, values)}
 		for rank, member := range c.members {
 			part := values
@@ -267,7 +268,7 @@ func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
 					p.Batch = p.Inputs[0].Shape[0]
 					return p.Program
 				}
-				c := crewOf[float64](t, made(), processes, made)
+				c := crewOf[float64](t, nil, made(), processes, made)
 				c.bind(t, 0)
 				if err := c.compare(t, 1e-12); err != nil {
 					t.Errorf("%v\n%v", err, c.parts[0])

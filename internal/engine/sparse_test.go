@@ -78,7 +78,7 @@ func sameSparse[T ir.Float](t *testing.T, spec *config.Model, threads int, prepa
 			t.Fatal(err)
 		}
 		for j, in := range p.Inputs {
-			if err := plan.Bind(j, ir.ParameterValues[T](sampled(in, 1))); err != nil {
+			if err := plan.Bind(j, ir.ParameterValues[T](sampled(m, in, 1))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -85,7 +85,7 @@ func TestTheObjectiveIsMeasuredOnTheValidationImages(t *testing.T) {
 // With a large learning rate the validation loss increases again.
 func TestEarlyStoppingChoosesByTheValidationLoss(t *testing.T) {
 	text := coding + "hook.early_stopping = { patience = 2 }\n"
-	spec := model(t, text, "optimizer.learning_rate=1.5", "train.epochs=12")
+	spec := model(t, text, "optimizer.learning_rate=0.9", "train.epochs=12")
 	if !spec.SelectsOnValidation() || len(spec.Warnings()) > 0 {
 		t.Fatalf("selects on validation images: %v, warnings %q", spec.SelectsOnValidation(), spec.Warnings())
 	}
