@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -86,8 +87,17 @@ func (w *walk) unprepared() {
 func (w *walk) misplaced() {
 	for p := range w.layout.Layers() {
 		inner := w.layout.at[p.Path] == nil
-		if _, ok := p.Layer.(layers.Indexing); !ok {
+		of, ok := p.Layer.(layers.Indexing)
+		if !ok {
 			continue
+		}
+		for _, name := range p.From {
+			if q, published := w.layout.Of(name); q != nil && published == "" {
+				if r := layers.OutputRange(q.Layer, layers.Everything); !math.IsInf(r.High, 1) && r.High >= float64(of.Indices()) {
+					w.report(placeOf(p.Path), p.Kind, "", fmt.Sprintf("%s looks up whole numbers from 0 to %d, but %s (%s) gives %g", p.Kind, of.Indices()-1, q.Path, q.Kind, r.High),
+						fmt.Sprintf("a vocabulary of %g has this number too", r.High+1))
+				}
+			}
 		}
 		computed := ""
 		if inner && p.From == nil {

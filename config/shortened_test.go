@@ -89,6 +89,7 @@ func TestLayersThatCannotReadTheirInputAreRefused(t *testing.T) {
 		`{ kind = "dense", units = 4 }, { kind = "embedding", vocabulary = 5, units = 3 }`:                          `encoder[2] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
 		`{ kind = "dense", units = 4 }, { kind = "flatten" }, { kind = "embedding", vocabulary = 5, units = 3 }`:    `encoder[3] (embedding): embedding looks up whole numbers, but encoder.1 (dense) computes other numbers`,
 		`{ kind = "relative", layers = [{ kind = "embedding", vocabulary = 5, units = 3 }] }`:                       `encoder[1].layers[0] (embedding): embedding looks up whole numbers, but a relative block scales its input`,
+		`{ kind = "replace", mask = "images", by = 5 }, { kind = "embedding", vocabulary = 5, units = 3 }`:          `encoder[2] (embedding): embedding looks up whole numbers from 0 to 4, but encoder.1 (replace) gives 5`,
 		`{ kind = "residual", layers = [{ kind = "decorrelate", column = "c" }, { kind = "dense", units = 256 }] }`: `encoder[1].layers[0] (decorrelate): decorrelate must be the encoder's first layer`,
 	} {
 		f, err := Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\ndecoder = []\nloss = [{ kind = \"l1\", on = \"code\" }]\nencoder = [{ kind = \"flatten\" }, "+list+"]\n"))

@@ -34,6 +34,8 @@ func (l *Replace) Receive(shapes [][]int) { l.mask = shapes[0] }
 func (l *Replace) Indices() int           { return l.By + 1 }
 func (l *Replace) Noisy() bool            { return l.Random > 0 || l.Keep > 0 }
 
+func (l *Replace) OutputRange(Interval) Interval { return Interval{0, float64(l.By)} }
+
 func (l *Replace) OutputShape(in []int) ([]int, error) {
 	return in, fitsTokens("mask", l.Mask, l.mask, volume.Of(in))
 }
