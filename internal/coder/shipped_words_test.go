@@ -1,4 +1,4 @@
-package tessera_test
+package coder_test
 
 import (
 	"cmp"
