@@ -147,15 +147,8 @@ func deal(n, folds int, seed uint64, stream string) []int {
 
 // block returns the summed squared errors of one held-out block for each number of components, and its size.
 func (v *validation) block(ctx context.Context, rows, columns []int, row, column int) (errs []float64, size int, err error) {
-	of := func(fold []int, of int, held bool) (list []int) {
-		for i, f := range fold {
-			if (f == of) == held {
-				list = append(list, i)
-			}
-		}
-		return list
-	}
-	heldRows, fittedRows, heldPixels, fittedPixels := of(rows, row, true), of(rows, row, false), of(columns, column, true), of(columns, column, false)
+	heldRows, fittedRows := parted(rows, row)
+	heldPixels, fittedPixels := parted(columns, column)
 	a, b, c := v.cut(heldRows, heldPixels), v.cut(heldRows, fittedPixels), v.cut(fittedRows, heldPixels)
 	d := v.fitted(fittedRows, fittedPixels)
 	errs = make([]float64, len(v.components))
@@ -176,6 +169,18 @@ func (v *validation) block(ctx context.Context, rows, columns []int, row, column
 		}
 	}
 	return errs, len(a), nil
+}
+
+// parted returns the items of a fold, and all others.
+func parted(folds []int, fold int) (in, out []int) {
+	for i, f := range folds {
+		if f == fold {
+			in = append(in, i)
+		} else {
+			out = append(out, i)
+		}
+	}
+	return in, out
 }
 
 // cut returns the values of some rows and columns.

@@ -112,12 +112,15 @@ func merging(notes *[]string) *table.Merger {
 			*notes = append(*notes, fmt.Sprintf("dataset.%s = %s is not inherited by the data set %q: give dataset.%s to set it", key, base.Child(key), name, key))
 			return false
 		}
-		return inherits(name, key, base, over) && !(name == "dataset" && (key == "grammar" && over.Child("file") != nil || key == "file" && over.Child("grammar") != nil))
+		if name == "dataset" && (key == "grammar" && over.Child("file") != nil || over.Child("grammar") != nil && slices.Contains(text.FileKeys, key)) {
+			return false // one of them is in the place of the other
+		}
+		return inherits(name, key, base, over)
 	}}
 }
 
-// otherFile leaves the name out that was found by the file of a data set, if the data set in its place reads such files too: a model of sequences of
-// tokens stays one with another text.
+// otherFile leaves the name out that was found by the file of a data set, if the data set in its place reads such files and knows the other keys: a
+// model of sequences of tokens stays one with another text.
 func otherFile(name string, base, over *table.Node) *table.Node {
 	file, found := over.Child("file"), over.Child("name")
 	if name != "dataset" || file == nil || found == nil || found.Key != file.Key || !base.IsTable() { // the name is declared
@@ -125,7 +128,13 @@ func otherFile(name string, base, over *table.Node) *table.Node {
 	}
 	was, _ := base.Child("name").Text()
 	is, _ := found.Text()
-	if text.Reads(was) && text.Reads(is) || was == "triples" && slices.Contains([]string{"csv", "npz"}, is) {
+	e, ok := data.Registry.Lookup(was)
+	if !ok {
+		return over
+	}
+	known := append(table.Keys(e.New(), ""), append(selectionKeys, "name")...)
+	reads := text.Reads(was) && text.Reads(is) || was == "triples" && slices.Contains([]string{"csv", "npz"}, is)
+	if reads && !slices.ContainsFunc(over.Keys, func(key string) bool { return !slices.Contains(known, key) }) {
 		return over.Only(func(key string) bool { return key != "name" })
 	}
 	return over
@@ -230,7 +239,9 @@ func byName(model *table.Node) {
 		d.Put("name", run.NewScalar("run"))
 	case file != nil && slices.ContainsFunc([]string{"absent", "row", "column", "value"}, func(key string) bool { return d.Child(key) != nil }): // keys of entries alone
 		d.Put("name", file.NewScalar("triples"))
-	case (file != nil || d.Child("grammar") != nil) && text.NameFor(d.Keys) != "": // keys of texts alone
+	case file != nil && text.NameFor(d.Keys) != "": // keys of texts alone
+		d.Put("name", file.NewScalar(text.NameFor(d.Keys)))
+	case d.Child("grammar") != nil && text.NameFor(d.Keys) != "":
 		d.Put("name", d.NewScalar(text.NameFor(d.Keys)))
 	case file != nil:
 		if text, ok := file.Text(); ok {

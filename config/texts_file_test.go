@@ -21,6 +21,10 @@ head.next = { from = "encoder.0", layers = [{ kind = "token_dense", units = 260 
 loss      = [{ kind = "next_token", on = "next" }]
 `
 	child := base + "[model.child]\nextends = \"m\"\ndataset = { file = \"" + path + "\" }\n"
+	own := base + "[model.own]\nextends = \"m\"\ndataset = { file = \"" + path + "\", unit = \"line\" }\n[model.back]\nextends = \"own\"\ndataset = { grammar = 60 }\n"
+	if m := model(t, load(t, own), "back"); m.Dataset.Name != "tokens" || strings.Contains(string(m.Text()), path) {
+		t.Errorf("generated texts in place of a file: data set %s:\n%s", m.Dataset.Name, m.Text())
+	}
 	for name, set := range map[string]string{"m": "dataset.file=" + path, "child": "dataset.length=5"} {
 		m := model(t, load(t, child), name, set)
 		if text := string(m.Text()); m.Dataset.Name != "tokens" || !strings.Contains(text, path) || strings.Contains(text, "grammar = 50") {

@@ -43,7 +43,8 @@ func (m *Model) Warnings() (list []string) {
 			m.Name, m.Train.Epochs, strings.Join(late, ", ")))
 	}
 	list = append(list, m.uselessSeparations()...)
-	if rate, usual := m.LearningRates(); usual > 0 && rate >= tooLarge*usual {
+	_, plain := m.Optimizer.Optimizer.(*optim.SGD) // its step has the size of the gradient, which may be small
+	if rate, usual := m.LearningRates(); usual > 0 && rate >= tooLarge*usual && !plain {
 		list = append(list, fmt.Sprintf("model %q: optimizer.learning_rate is %g, and the default of %s is %g: with such steps a training diverges, or all its units die; lower it",
 			m.Name, rate, m.Optimizer.Kind, usual))
 	}

@@ -232,7 +232,7 @@ func TestRunningAveragesThatDoNotSettleAreAWarning(t *testing.T) {
 
 func TestALearningRateFarAboveTheDefaultIsAWarning(t *testing.T) {
 	const text = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 4 }]\n"
-	for set, want := range map[string]int{"optimizer.learning_rate=0.1": 0, "optimizer.learning_rate=10": 1, "optimizer.kind=adadelta": 0} {
+	for set, want := range map[string]int{"optimizer.learning_rate=0.1": 0, "optimizer.learning_rate=10": 1, "optimizer.kind=adadelta": 0, "optimizer={kind=\"sgd\",learning_rate=2.0}": 0} {
 		if got := model(t, load(t, text), "m", set).Warnings(); len(got) != want || want > 0 && !strings.Contains(got[0], "optimizer.learning_rate is 10, and the default of adam is 0.001") {
 			t.Errorf("%s: %q", set, got)
 		}

@@ -18,7 +18,7 @@ var _ Reader = (*Replace)(nil)
 // no parameters, and its input has no gradient. Devlin et al., BERT: Pre-training of deep bidirectional transformers for language understanding, 2019.
 type Replace struct {
 	Mask   string  `toml:"mask" required:"true" doc:"name of the value that is 1 where a number is replaced, else 0"`
-	By     int     `toml:"by" want:"> 0" required:"true" doc:"the number that is put there: the number of tokens of the vocabulary, for a token of its own"`
+	By     int     `toml:"by" want:"> 0" required:"true" doc:"the number that is put there; the number of tokens of the vocabulary is a new token"`
 	Random float64 `toml:"random" want:"in [0,1]" doc:"probability of a random number instead, in training"`
 	Keep   float64 `toml:"keep" want:"in [0,1]" doc:"probability that the number stays, in training"`
 

@@ -101,18 +101,15 @@ func (c *continuation) write(ctx context.Context, q generateRequest, do func(pie
 		list = append(list, token)
 		return pass(false)
 	})
+	if errors.Is(err, tessera.ErrClosed) { // whose text has the path of the run
+		return problemf(http.StatusServiceUnavailable, "the run of the model is closed")
+	}
 	return cmp.Or(err, pass(true))
 }
 
 // generate returns a handler that continues a text: at once, or with server-sent events, one for every piece.
 func (s *Server) generate(streams bool) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		m, l, err := s.find(r)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		defer l.release()
+	return s.found(func(w http.ResponseWriter, r *http.Request, m *model, l *loaded) {
 		began := time.Now()
 		status, count := http.StatusOK, 0
 		if err := s.continueText(w, r, m, l, streams); err != nil {
@@ -122,7 +119,7 @@ func (s *Server) generate(streams bool) http.HandlerFunc {
 		}
 		m.stats.answered(status, count, began)
 		s.answers.Add(1)
-	}
+	})
 }
 
 // continueText answers a request. An error comes before anything is written; a later one is an event.

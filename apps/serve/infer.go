@@ -215,13 +215,7 @@ func (b *buffer) decodePicture(shape []int) ([]float32, error) {
 // answer returns a handler for inference requests. The function ask reads the request; the handler computes and writes the
 // outputs.
 func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *loaded) (*request, error)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		m, l, err := s.find(r)
-		if err != nil {
-			fail(w, err)
-			return
-		}
-		defer l.release()
+	return s.found(func(w http.ResponseWriter, r *http.Request, m *model, l *loaded) {
 		began := time.Now()
 		b := s.borrow()
 		defer b.giveBack()
@@ -244,7 +238,7 @@ func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *l
 		}
 		m.stats.answered(status, count, began)
 		s.answers.Add(1)
-	}
+	})
 }
 
 // find returns the model of a request. The caller releases it.

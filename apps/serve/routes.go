@@ -173,8 +173,8 @@ func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"models": all})
 }
 
-// describe returns a handler that responds with a description of a model.
-func (s *Server) describe(what func(*model, *loaded) any) http.HandlerFunc {
+// found returns a handler for requests of a model, which it holds until the response is written.
+func (s *Server) found(answer func(w http.ResponseWriter, r *http.Request, m *model, l *loaded)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		m, l, err := s.find(r)
 		if err != nil {
@@ -182,8 +182,15 @@ func (s *Server) describe(what func(*model, *loaded) any) http.HandlerFunc {
 			return
 		}
 		defer l.release()
-		writeJSON(w, http.StatusOK, what(m, l))
+		answer(w, r, m, l)
 	}
+}
+
+// describe returns a handler that responds with a description of a model.
+func (s *Server) describe(what func(*model, *loaded) any) http.HandlerFunc {
+	return s.found(func(w http.ResponseWriter, _ *http.Request, m *model, l *loaded) {
+		writeJSON(w, http.StatusOK, what(m, l))
+	})
 }
 
 // problem is an error with the HTTP status of its response.

@@ -126,7 +126,7 @@ func sentenceOf(r *rand.Rand) (string, int) {
 	return strings.Join(list, " ") + ".", meaning
 }
 
-// readGrammar generates texts. Each has a stream of its own: a larger set begins with the texts of a smaller one.
+// readGrammar generates texts, each from another random stream: a larger set begins with the texts of a smaller one.
 func readGrammar(ctx context.Context, stream string, count int) (c content, err error) {
 	c.classed = true
 	for i := range count {

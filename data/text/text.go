@@ -87,6 +87,9 @@ func NameFor(keys []string) string {
 	return ""
 }
 
+// FileKeys are the keys of texts in files, which `grammar` replaces.
+var FileKeys = []string{"file", "test", "text", "labels", "unit"}
+
 // Reads reports whether a data set of this name reads texts.
 func Reads(name string) bool {
 	return slices.Contains([]string{bagName, pairsName, tokensName, contextsName}, name)

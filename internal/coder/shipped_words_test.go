@@ -35,9 +35,13 @@ func shared(list, class []string) float64 {
 	return float64(n) / float64(len(list))
 }
 
-// eachSeed trains a shipped model with three seeds.
+// eachSeed trains a shipped model with three seeds, with -short one.
 func eachSeed(t *testing.T, name string, check func(t *testing.T, run *tessera.Run)) {
-	for seed := range 3 {
+	seeds := 3
+	if testing.Short() {
+		seeds = 1
+	}
+	for seed := range seeds {
 		t.Run(fmt.Sprint(name, " with seed ", seed+1), func(t *testing.T) {
 			t.Parallel()
 			set, err := config.ParseSet(fmt.Sprint("train.seed=", seed+1))

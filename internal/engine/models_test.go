@@ -182,7 +182,7 @@ func sampled(m *graph.Model, in graph.Input, batch uint64) []float32 {
 	for i := range values {
 		values[i] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
 	}
-	if m == nil { // a program of its own
+	if m == nil { // a program without a model
 		return values
 	}
 	for _, w := range m.Spec.Wanted(m.Layout) {

@@ -18,7 +18,7 @@ func init() {
 	Sections.Register("words", "words, with those whose vectors are nearest", func() Section { return words })
 }
 
-// numbered reports whether the values of a sample are the numbers of tokens, of which pictures and means say nothing.
+// numbered reports whether the values of a sample are the numbers of tokens. Their pictures and means have no meaning.
 func numbered(ctx context.Context, run *tessera.Run) bool {
 	return run.Tokens() != nil && show.ValueNames(ctx, run) == nil
 }
@@ -50,7 +50,8 @@ func continuations(ctx context.Context, run *tessera.Run, images *data.Images) (
 		if err != nil {
 			return nil, err
 		}
-		t.Row(begin, strings.TrimPrefix(tokens.Decode(list), begin))
+		text := func(s string) string { return strings.ToValidUTF8(s, "\uFFFD") } // a token may be a part of a character
+		t.Row(text(begin), text(strings.TrimPrefix(tokens.Decode(list), begin)))
 	}
 	return []doc.Block{&doc.Group{Title: "Continuations", Blocks: []doc.Block{
 		doc.Remark("The first half of the tokens of some measured texts, and at most %d tokens that the model draws behind it, with the temperature 0.7.", drawn), t}}}, nil

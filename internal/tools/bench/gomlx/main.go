@@ -1,5 +1,5 @@
 // Command gomlx times training steps of the shallow auto-encoder (784-100-784, sigmoid, mse + KL, Adam, batches of 128) on GoMLX's pure Go back
-// end. It is a module of its own, so that nothing else depends on GoMLX. The images are random: its time does not depend on their values.
+// end. It is a separate module, so that nothing else depends on GoMLX. The images are random: its time does not depend on their values.
 package main
 
 import (
