@@ -42,3 +42,26 @@ func TestVecHoldsTheVectorsOfWords(t *testing.T) {
 		t.Errorf("a model of images: got %v", err)
 	}
 }
+
+// A token of bytes may be a newline or a part of a character: each still has one line, and its own word but for the space.
+func TestVecEscapesTokensThatAreNoWords(t *testing.T) {
+	r := trained(t, "gpt-grammar", "dataset.grammar=20", "dataset.tokens=bytes", "encoder.0.vocabulary=260", "head.next.layers.0.units=260", "train.epochs=1")
+	_, width, err := r.WordVectors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, seen := strings.Split(strings.TrimSuffix(string(written(t, r, "vec", "")), "\n"), "\n"), map[string]int{}
+	if len(lines) != 257 {
+		t.Fatalf("%d lines, want the first and 256", len(lines))
+	}
+	for _, line := range lines[1:] {
+		cells := strings.Fields(line)
+		if len(cells) != width+1 {
+			t.Errorf("%q has %d cells, want %d", line, len(cells), width+1)
+		}
+		seen[cells[0]]++
+	}
+	if len(seen) != 255 || seen["_"] != 2 || seen[`\n`] != 1 || seen[`\xe4`] != 1 || seen["a"] != 1 {
+		t.Errorf("%d words: %v", len(seen), seen)
+	}
+}
