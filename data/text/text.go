@@ -158,6 +158,7 @@ type content struct {
 	classed bool // they have classes
 	file    data.File
 	notes   []string
+	parts   []int // number of samples of each text; nil for one
 }
 
 func (t *Texts) read(ctx context.Context, path string) (c content, err error) {
@@ -351,6 +352,24 @@ func (c *content) classes(known []string) (names []string, labels []int, err err
 	return names, labels, nil
 }
 
+// sampleNames returns the names of samples: those of the texts, with a number where a text has several.
+func (c *content) sampleNames() []string {
+	if c.parts == nil {
+		return c.names()
+	}
+	var names []string
+	for i, t := range c.texts {
+		for k := range c.parts[i] {
+			name := t.name
+			if c.parts[i] > 1 {
+				name = fmt.Sprintf("%s:%d", t.name, k+1)
+			}
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 func (c *content) names() []string {
 	names := make([]string, len(c.texts))
 	for i, t := range c.texts {
@@ -477,7 +496,7 @@ func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, err
 	if err != nil {
 		return nil, err
 	}
-	rows := &data.Rows{Images: images, Names: c.names(), Classes: names, Notes: c.notes}
+	rows := &data.Rows{Images: images, Names: c.sampleNames(), Classes: names, Notes: c.notes}
 	if images.Len() != len(rows.Names) {
 		rows.Names = images.RowNames()
 	}

@@ -270,3 +270,22 @@ func TestPathsOfTextsAreRecognised(t *testing.T) {
 		}
 	}
 }
+
+// A text of several samples gives them its name with a number.
+func TestPartsOfATextHaveItsName(t *testing.T) {
+	folder := t.TempDir()
+	for name, text := range map[string]string{"long": "a b c d e f g", "short": "a b"} {
+		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	source := &text.Sequences{Texts: text.Texts{File: folder}, Tokens: tokens.Words, Length: 4, Least: 1}
+	set, err := source.Load(t.Context(), nil, data.Need{Train: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := source.Fitted(set.Tokens).(data.FileReader).ReadFile(t.Context(), folder)
+	if want := []string{"long:1", "long:2", "short"}; err != nil || !slices.Equal(rows.Names, want) || rows.Images.Len() != len(want) {
+		t.Errorf("got %v, %v, want %v", rows, err, want)
+	}
+}

@@ -109,12 +109,15 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 		encode = t.EncodeBlanks
 	}
 	i := 0
+	c.parts = nil
 	err := c.each(ctx)(func(text string) {
+		before := len(lengths)
 		list := append(encode(text), t.End())
 		add(list, i)
 		for from := step; s.Unit == "" && from-step+s.Length < len(list); from += step {
 			add(list[min(from, len(list)-s.Length):], i)
 		}
+		c.parts = append(c.parts, len(lengths)-before)
 		i++
 	})
 	if err != nil {
