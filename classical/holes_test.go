@@ -410,7 +410,7 @@ func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 	if _, err := Fit(t.Context(), newModel(t, &KMeans{Components: 3, Iterations: 5}, mixedShape, 1), own.WithMissing(), nil); err == nil || !strings.Contains(err.Error(), "got NaN") {
 		t.Errorf("kmeans of images with missing entries: got %v", err)
 	}
-	_, err = BiCrossValidate(t.Context(), &PCA{Components: 3}, own.WithMissing(), []int{2}, 2, 1, nil)
+	_, err = Rank(t.Context(), &PCA{Components: 3}, own.WithMissing(), []int{2}, 2, 1, nil)
 	if err == nil || !strings.Contains(err.Error(), "missing or hidden") {
 		t.Errorf("ranks of images with missing entries: got %v", err)
 	}

@@ -14,53 +14,125 @@ import (
 	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
+	"tessera/metrics"
 )
 
-// RankError is the error of predicting held-out entries of the images with a number of components.
-type RankError struct {
-	Components int     `json:"components"`
-	MSE        float64 `json:"mse"`            // mean squared error of the held-out pixels
-	Deviation  float64 `json:"standard_error"` // standard error of this mean over the blocks
+// Ranking contains what was measured for numbers of components.
+type Ranking struct {
+	Measures []RankMeasure // the first has a standard error
+	Rows     []Ranked
 }
 
-// BiCrossValidate compares numbers of components of a PCA or an NMF by bi-cross-validation: images and pixels are each divided
+// RankMeasure describes one value of each number of components.
+type RankMeasure struct {
+	Key    string // in JSON
+	Name   string // in tables
+	Choice RankChoice
+	Mark   string // name of the choice, such as "least bic"
+}
+
+// RankChoice says which number of components a measure suggests.
+type RankChoice int
+
+// The choices.
+const (
+	NoChoice RankChoice = iota
+	Simplest            // the number with the lowest value, and the fewest components within one standard error of it
+	Lowest
+	Highest
+	Bend // the [Elbow] of the values
+)
+
+// Ranked contains the values of one number of components.
+type Ranked struct {
+	Components int
+	Deviation  float64    // standard error of the first value
+	Values     []*float64 // one for each measure; nil where it does not apply
+
+	Parts   []StablePart  // of a consensus, from the most to the least stable
+	LeftOut float64       // share of the atoms of a consensus without near neighbours, which are not part of it
+	Atoms   metrics.Atoms // the parts, of norm 1
+}
+
+// Rank compares numbers of components of a method by cross-validation; all other settings are those of method. A PCA and an NMF are compared by
+// bi-cross-validation, densities by the likelihood of held-out images, k-means by held-out errors and silhouettes, and a matrix_factorisation by
+// held-out entries. report, which may be nil, is called after each of all steps.
+func Rank(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64, report func(done, all int)) (*Ranking, error) {
+	if ctx == nil || method == nil || images == nil {
+		return nil, errors.New("classical: rank: no method, no images or no context")
+	}
+	if report == nil {
+		report = func(int, int) {}
+	}
+	v := &validation{method: method, images: images, components: components, folds: folds, seed: seed, n: images.Len(), p: images.Pixels(), report: report}
+	switch m := method.(type) {
+	case *PCA, *NMF:
+		return v.byBlocks(ctx)
+	case *KMeans:
+		return v.clusters(ctx)
+	case *GMM, *BMM, *FactorAnalysis:
+		return v.densities(ctx)
+	case *MatrixFactorisation:
+		return v.byEntries(ctx, m)
+	}
+	return nil, part.KeyError{Key: "kind", Problem: `numbers of components are compared of kind = "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" and "matrix_factorisation"`}
+}
+
+// MostRanked returns the largest number of components that [Rank] compares.
+func MostRanked(method Method, images Images, folds int) int {
+	held := func(n int) int { return n - (n+folds-1)/folds }
+	switch method.(type) {
+	case *PCA, *NMF, *MatrixFactorisation:
+		return min(held(images.Len()), held(images.Pixels()))
+	}
+	return held(images.Len())
+}
+
+// validation contains the inputs of a comparison of numbers of components.
+type validation struct {
+	method     Method
+	images     Images
+	components []int
+	folds      int
+	seed       uint64
+	n, p       int
+	report     func(done, all int)
+
+	x       []float32    // values of the images
+	entries SparseImages // in place of x
+}
+
+// byBlocks compares numbers of components by bi-cross-validation: images and pixels are each divided
 // into folds at random, and every block A of one fold of images and one fold of pixels is predicted from the others,
 //
 //	X = [A B; C D],   D = H W fitted,   A predicted by H(B) W(C),
 //
 // where H(B) are the codes of B's images for the atoms W, and W(C) the least-squares atoms of C's pixels for the codes H,
 // which are non-negative for an NMF. For a PCA this is B D^+ C with the truncated pseudo-inverse, after pixel means of the
-// fitted images are subtracted. All other settings are those of method. The error falls while additional components describe
-// structure that images have in common, and rises when they describe noise: the number with the smallest error is the best
-// choice. With two folds the held-out blocks are largest. report, which may be nil, is called after each of the folds x folds
-// blocks.
+// fitted images are subtracted. The error falls while additional components describe
+// structure that images have in common, and rises when they describe noise. With two folds the held-out blocks are largest.
 //
 // Source: A. B. Owen, P. O. Perry, Bi-cross-validation of the SVD and the nonnegative matrix factorization, Annals of Applied
 // Statistics 3(2), 2009.
-func BiCrossValidate(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
-	report func(done int)) ([]RankError, error) {
-	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("classical: bi-cross-validation: no method, no images or no context")
-	}
-	n, p := images.Len(), images.Pixels()
-	if err := complete(images); err != nil {
+func (v *validation) byBlocks(ctx context.Context) (*Ranking, error) {
+	if err := complete(v.images); err != nil {
 		return nil, err
 	}
-	v := validation{method: method, components: components, seed: seed, n: n, p: p}
-	if err := v.check(folds); err != nil {
+	if err := v.check(); err != nil {
 		return nil, err
 	}
-	if of, ok := images.(SparseImages); ok && of.Zeros() {
+	if of, ok := v.images.(SparseImages); ok && of.Zeros() {
 		v.entries = sparseOf(of).images
 	} else {
-		v.x = load(images)
-		if err := acceptValues(v.x, p, true, false); err != nil {
+		v.x = load(v.images)
+		if err := acceptValues(v.x, v.p, true, false); err != nil {
 			return nil, err
 		}
 	}
-	rows, columns := deal(n, folds, seed, "rank/images"), deal(p, folds, seed, "rank/pixels")
-	blocks := make([][]float64, len(components)) // mean squared error, per number of components and block
-	squares := make([]float64, len(components))
+	folds := v.folds
+	rows, columns := deal(v.n, folds, v.seed, "rank/images"), deal(v.p, folds, v.seed, "rank/pixels")
+	blocks := make([][]float64, len(v.components)) // mean squared error, per number of components and block
+	squares := make([]float64, len(v.components))
 	for b := range folds * folds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -73,15 +145,23 @@ func BiCrossValidate(ctx context.Context, method Method, images Images, componen
 			squares[i] += e
 			blocks[i] = append(blocks[i], e/float64(size))
 		}
-		if report != nil {
-			report(b + 1)
-		}
+		v.report(b+1, folds*folds)
 	}
-	results := make([]RankError, len(components))
-	for i, k := range components {
-		results[i] = RankError{k, squares[i] / float64(n) / float64(p), standardError(blocks[i])}
+	r := &Ranking{Measures: []RankMeasure{{Key: "mse", Name: "held-out mse", Choice: Simplest}}}
+	for i, k := range v.components {
+		r.Add(k, standardError(blocks[i]), squares[i]/float64(v.n)/float64(v.p))
 	}
-	return results, nil
+	return r, nil
+}
+
+// Add adds the values of a number of components, and returns them.
+func (r *Ranking) Add(components int, deviation float64, values ...float64) *Ranked {
+	one := Ranked{Components: components, Deviation: deviation}
+	for _, value := range values {
+		one.Values = append(one.Values, &value)
+	}
+	r.Rows = append(r.Rows, one)
+	return &r.Rows[len(r.Rows)-1]
 }
 
 func standardError(values []float64) float64 {
@@ -105,26 +185,11 @@ func fitTo(ctx context.Context, method Method, k int, seed uint64, images Images
 	return m, err
 }
 
-// validation contains the inputs that all blocks share.
-type validation struct {
-	method     Method
-	components []int
-	seed       uint64
-	n, p       int
-	x          []float32
-	entries    SparseImages // in place of x
-}
-
-func (v *validation) check(folds int) error {
-	switch v.method.(type) {
-	case *PCA, *NMF:
-	default:
-		return part.KeyError{Key: "kind", Problem: `bi-cross-validation compares factorisations by least squares: want kind = "pca" or "nmf"`}
+func (v *validation) check() error {
+	if most := min(v.n, v.p); v.folds < 2 || v.folds > most {
+		return fmt.Errorf("folds: got %d, want 2 to %d, the lesser of images and pixels", v.folds, most)
 	}
-	if most := min(v.n, v.p); folds < 2 || folds > most {
-		return fmt.Errorf("folds: got %d, want 2 to %d, the lesser of images and pixels", folds, most)
-	}
-	most := min(v.n-(v.n+folds-1)/folds, v.p-(v.p+folds-1)/folds)
+	most := MostRanked(v.method, v.images, v.folds)
 	if len(v.components) == 0 {
 		return fmt.Errorf("components: got none, want numbers from 1 to %d", most)
 	}

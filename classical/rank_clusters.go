@@ -3,47 +3,30 @@ package classical
 import (
 	"context"
 	"math"
+	"slices"
 
-	"tessera/config/part"
 	"tessera/metrics"
 )
 
-// RankClusters contains the errors of k-means with a given number of centres.
-type RankClusters struct {
-	Components int      `json:"components"`
-	MSE        float64  `json:"mse"`            // mean squared error of all images by their nearest centres, for a fit to all images
-	HeldOut    float64  `json:"held_out_mse"`   // mean squared error of held-out images by their nearest centres
-	Deviation  float64  `json:"standard_error"` // standard error of this mean over the folds
-	Silhouette *float64 `json:"silhouette"`     // mean silhouette of the clusters of the fit to all images; nil for a single cluster
-}
-
-// CrossValidateClusters compares numbers of centres of k-means. The images are divided into folds at random, and the error on
-// each fold is measured by a fit to the other folds. The errors fall with more centres, and more slowly above the true number:
-// see [Elbow]. The silhouette is highest for clusters that are far apart. All other settings are those of method. report,
-// which may be nil, is called after each of the (folds + 1) x len(components) fits.
+// clusters compares numbers of centres of k-means, in ascending order. The images are divided into folds at random, and the error of images by
+// their nearest centres on each fold is measured by a fit to the other folds. The errors fall with more centres, and more slowly above the true number:
+// see [Elbow]. The silhouette, of the clusters of a fit to all images, is highest for clusters that are far apart.
 //
 // Source: P. J. Rousseeuw, Silhouettes: a graphical aid to the interpretation and validation of cluster analysis, Journal of
 // Computational and Applied Mathematics 20, 1987.
-func CrossValidateClusters(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
-	report func(done int)) (results []RankClusters, err error) {
-	if _, ok := method.(*KMeans); !ok && method != nil {
-		return nil, part.KeyError{Key: "kind", Problem: `clusters are compared of kind = "kmeans"`}
-	}
-	v := foldwise{images: images, components: components, folds: folds, seed: seed, report: report}
-	v.sum = func(m Model, rows []float32) (float64, error) {
+func (v *validation) clusters(ctx context.Context) (*Ranking, error) {
+	v.components = slices.Sorted(slices.Values(v.components))
+	r := &Ranking{Measures: []RankMeasure{{Key: "held_out_mse", Name: "held-out mse"}, {Key: "mse", Name: "mse of all samples", Choice: Bend, Mark: "elbow"}, silhouetteMeasure}}
+	squares := func(m Model, rows []float32) (float64, error) {
 		hard := coderOf(m).(interface {
 			squares(rows []float32) float64
 		})
-		return hard.squares(rows) / float64(images.Pixels()), nil
+		return hard.squares(rows) / float64(v.p), nil
 	}
-	err = v.run(ctx, method, func(k int, m Model, all, total, deviation float64, x []float32) error {
-		r := RankClusters{Components: k, MSE: all / float64(images.Len()), HeldOut: total / float64(images.Len()), Deviation: deviation}
-		results = append(results, r)
-		r.Silhouette, err = silhouetteOf(m, x, images.Pixels())
-		results[len(results)-1] = r
-		return err
+	err := v.byImages(ctx, squares, func(k int, m Model, all, total, deviation float64) error {
+		return r.Add(k, deviation, total/float64(v.n), all/float64(v.n)).silhouette(m, v.x, v.p)
 	})
-	return results, err
+	return r, err
 }
 
 // coderOf returns the best fit of a model with restarts.
@@ -68,9 +51,11 @@ func (m *kmeans) squares(images []float32) (total float64) {
 	return total
 }
 
-// silhouetteOf returns the mean silhouette of at most [metrics.MostSilhouette] evenly spaced images. The cluster of an image
-// is the index of the largest value of its code. The result is nil if there is only one cluster.
-func silhouetteOf(m Model, x []float32, p int) (*float64, error) {
+var silhouetteMeasure = RankMeasure{Key: "silhouette", Name: "silhouette", Choice: Highest, Mark: "highest silhouette"}
+
+// silhouette adds the mean silhouette of at most [metrics.MostSilhouette] evenly spaced images. The cluster of an image
+// is the index of the largest value of its code. It is missing if there is only one cluster.
+func (r *Ranked) silhouette(m Model, x []float32, p int) error {
 	n := len(x) / p
 	every := (n + metrics.MostSilhouette - 1) / metrics.MostSilhouette
 	var rows []float32
@@ -79,12 +64,18 @@ func silhouetteOf(m Model, x []float32, p int) (*float64, error) {
 	}
 	codes, err := m.Encode(rows)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if mean, ok := metrics.Silhouette(rows, p, metrics.Clusters(codes, m.Units())); ok {
-		return &mean, nil
+	r.Values = append(r.Values, silhouetteOf(rows, p, metrics.Clusters(codes, m.Units())))
+	return nil
+}
+
+// silhouetteOf returns the mean silhouette, nil if there is only one cluster.
+func silhouetteOf(rows []float32, p int, clusters []int) *float64 {
+	if mean, ok := metrics.Silhouette(rows, p, clusters); ok {
+		return &mean
 	}
-	return nil, nil
+	return nil
 }
 
 // Elbow returns the index of the point of a falling curve that is farthest below the straight line from its first to its last

@@ -1,11 +1,9 @@
 package classical
 
 import (
-	"errors"
 	"math"
 	"testing"
 
-	"tessera/config/part"
 	"tessera/internal/random"
 	"tessera/metrics"
 )
@@ -23,21 +21,22 @@ func corners(n, count int) Matrix {
 func TestTheNumberOfClustersIsFound(t *testing.T) {
 	images := corners(240, 5)
 	fits := 0
-	list, err := CrossValidateClusters(t.Context(), &KMeans{Components: 9, Iterations: 100, Restarts: 5}, images, []int{1, 3, 5, 7, 9}, 3, 1, func(int) { fits++ })
+	list, err := Rank(t.Context(), &KMeans{Components: 9, Iterations: 100, Restarts: 5}, images, []int{1, 3, 5, 7, 9}, 3, 1, func(int, int) { fits++ })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if fits != 20 || len(list) != 5 || list[0].Silhouette != nil {
-		t.Fatalf("%d fits: %+v", fits, list)
+	const heldOut, mse, silhouette = 0, 1, 2
+	if rows := list.Rows; fits != 20 || len(rows) != 5 || rows[0].Values[silhouette] != nil {
+		t.Fatalf("%d fits: %+v", fits, rows)
 	}
 	var x, y []float64
-	for i, r := range list {
-		x, y = append(x, float64(r.Components)), append(y, r.MSE)
-		if i > 0 && i != 2 && *r.Silhouette >= *list[2].Silhouette {
-			t.Errorf("%d clusters have the silhouette %v, 5 have %v", r.Components, *r.Silhouette, *list[2].Silhouette)
+	for i, r := range list.Rows {
+		x, y = append(x, float64(r.Components)), append(y, *r.Values[mse])
+		if i > 0 && i != 2 && *r.Values[silhouette] >= *list.Rows[2].Values[silhouette] {
+			t.Errorf("%d clusters have the silhouette %v, 5 have %v", r.Components, *r.Values[silhouette], *list.Rows[2].Values[silhouette])
 		}
-		if i > 0 && (r.MSE >= list[i-1].MSE || !(r.HeldOut > 0.9*r.MSE)) {
-			t.Errorf("%+v after %+v", r, list[i-1])
+		if i > 0 && (y[i] >= y[i-1] || !(*r.Values[heldOut] > 0.9*y[i])) {
+			t.Errorf("%d clusters: errors %v after %v", r.Components, y[i], y[i-1])
 		}
 	}
 	if e := Elbow(x, y); e != 2 {
@@ -47,17 +46,13 @@ func TestTheNumberOfClustersIsFound(t *testing.T) {
 	fitAll(t, m, images)
 	codes := encode(t, m, images.values)
 	want, _ := metrics.Silhouette(images.values, 4, metrics.Clusters(codes, 5))
-	mse := meanSquares(images.values, codes, m.Atoms().Values, nil, 5, 4)
-	if r := list[2]; math.Abs(*r.Silhouette-want) > 1e-12 || math.Abs(r.MSE-mse) > 1e-6*mse {
-		t.Errorf("got %v and %v, want %v and %v", *r.Silhouette, r.MSE, want, mse)
+	wanted := meanSquares(images.values, codes, m.Atoms().Values, nil, 5, 4)
+	if got := *list.Rows[2].Values[silhouette]; math.Abs(got-want) > 1e-12 || math.Abs(y[2]-wanted) > 1e-6*wanted {
+		t.Errorf("got %v and %v, want %v and %v", got, y[2], want, wanted)
 	}
-	densities, err := CrossValidateDensity(t.Context(), &GMM{Components: 5, Covariance: spherical, Init: "kmeans", Floor: 1e-4, Iterations: 50, Restarts: 2}, images, []int{2, 5}, 2, 1, nil)
-	if err != nil || *densities[1].Silhouette <= *densities[0].Silhouette {
+	densities, err := Rank(t.Context(), &GMM{Components: 5, Covariance: spherical, Init: "kmeans", Floor: 1e-4, Iterations: 50, Restarts: 2}, images, []int{2, 5}, 2, 1, nil)
+	if err != nil || *densities.Rows[1].Values[silhouette] <= *densities.Rows[0].Values[silhouette] {
 		t.Errorf("mixtures: %+v, %v", densities, err)
-	}
-	var key part.KeyError
-	if _, err := CrossValidateClusters(t.Context(), &PCA{Components: 2}, images, []int{1}, 2, 1, nil); !errors.As(err, &key) || key.Key != "kind" {
-		t.Errorf("pca: got %v", err)
 	}
 }
 

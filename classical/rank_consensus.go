@@ -18,18 +18,6 @@ import (
 	"tessera/metrics"
 )
 
-// RankConsensus says how well fits with a number of components from different random starts agree.
-type RankConsensus struct {
-	Components int           `json:"components"`
-	MSE        float64       `json:"mse"`                 // mean squared error of the fits, mean over the seeds
-	Deviation  float64       `json:"standard_error"`      // standard error of this mean
-	Consensus  float64       `json:"consensus_mse"`       // mean squared error of codes for the parts of the consensus
-	Stability  *float64      `json:"stability,omitempty"` // mean silhouette of the atoms of all fits in as many clusters as components; nil for one
-	LeftOut    float64       `json:"left_out"`            // share of the atoms without near neighbours, which are not part of the consensus
-	Parts      []StablePart  `json:"parts"`               // from the most to the least stable
-	Atoms      metrics.Atoms `json:"-"`                   // the parts, of norm 1
-}
-
 // StablePart is a part of a consensus.
 type StablePart struct {
 	Seeds      int     `json:"seeds"`             // fits that have it
@@ -47,11 +35,11 @@ const (
 // scaled to norm 1, are clustered by k-means into as many clusters as there are components: the stability is the mean silhouette of these
 // clusters, as in consensus NMF. A part of the consensus is the median of the atoms of a cluster, without atoms whose mean distance from their nearest
 // neighbours, three tenths of the number of fits, is more than 0.5. Its error is that of non-negative least-squares codes. Choose a large number whose stability is
-// high. report, which may be nil, is called after each of the seeds x len(components) fits.
+// high. report, which may be nil, is called after each fit. See [Rank].
 //
 // Source: D. Kotliar et al., Identifying gene expression programs of cell-type identity and cellular activity with single-cell RNA-Seq,
 // eLife 8, 2019.
-func Consensus(ctx context.Context, method Method, images Images, components []int, seeds int, seed uint64, report func(done int)) ([]RankConsensus, error) {
+func Consensus(ctx context.Context, method Method, images Images, components []int, seeds int, seed uint64, report func(done, all int)) (*Ranking, error) {
 	if ctx == nil || method == nil || images == nil {
 		return nil, errors.New("classical: consensus: no method, no images or no context")
 	}
@@ -75,8 +63,9 @@ func Consensus(ctx context.Context, method Method, images Images, components []i
 	if err != nil {
 		return nil, err
 	}
-	var results []RankConsensus
-	for _, k := range components {
+	r := &Ranking{Measures: []RankMeasure{{Key: "mse", Name: "mse of the fits"}, {Key: "consensus_mse", Name: "mse of the consensus"},
+		{Key: "stability", Name: "stability", Choice: Highest, Mark: "most stable"}}}
+	for i, k := range components {
 		var atoms []float32
 		var errs []float64
 		for run := range seeds {
@@ -90,21 +79,23 @@ func Consensus(ctx context.Context, method Method, images Images, components []i
 			}
 			errs, atoms = append(errs, meanError(x, all, codes, k)), append(atoms, all...)
 			if report != nil {
-				report(len(results)*seeds + run + 1)
+				report(i*seeds+run+1, seeds*len(components))
 			}
 		}
-		r := RankConsensus{Components: k, MSE: lists.Sum(errs) / float64(seeds), Deviation: standardError(errs)}
-		if err := r.agree(ctx, atoms, x.Width, seeds, seed); err != nil {
+		one := r.Add(k, standardError(errs), lists.Sum(errs)/float64(seeds))
+		stability, err := one.agree(ctx, atoms, x.Width, seeds, seed)
+		if err != nil {
 			return nil, err
 		}
-		r.Consensus = meanError(x, r.Atoms.Values, nil, r.Atoms.Count)
-		results = append(results, r)
+		consensus := meanError(x, one.Atoms.Values, nil, one.Atoms.Count)
+		one.Values = append(one.Values, &consensus, stability)
 	}
-	return results, nil
+	return r, nil
 }
 
-// agree sets the stability and the parts from the atoms of all fits, which it scales to norm 1.
-func (r *RankConsensus) agree(ctx context.Context, atoms []float32, p, seeds int, seed uint64) error {
+// agree sets the parts from the atoms of all fits, which it scales to norm 1. It returns their stability: the mean silhouette of the atoms in as
+// many clusters as components.
+func (r *Ranked) agree(ctx context.Context, atoms []float32, p, seeds int, seed uint64) (stability *float64, err error) {
 	k := r.Components
 	unit := func(row []float32) {
 		if norm := rowNorm(row); norm > 0 {
@@ -117,11 +108,9 @@ func (r *RankConsensus) agree(ctx context.Context, atoms []float32, p, seeds int
 	starts := func(start int) *rand.Rand { return random.Stream(seed, "consensus", uint64(start)) }
 	clusters, err := fit.Clusters(ctx, atoms, p, k, consensusTries, starts)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if stability, ok := metrics.Silhouette(atoms, p, clusters); ok {
-		r.Stability = &stability
-	}
+	stability = silhouetteOf(atoms, p, clusters)
 	near := nearAtoms(atoms, p, max(1, int(neighbourhood*float64(seeds))))
 	if r.LeftOut = 1 - float64(len(near))/float64(k*seeds); len(near) < k {
 		r.LeftOut, near = 0, span(nil, 0, k*seeds)
@@ -132,7 +121,7 @@ func (r *RankConsensus) agree(ctx context.Context, atoms []float32, p, seeds int
 	}
 	if r.LeftOut > 0 {
 		if clusters, err = fit.Clusters(ctx, kept, p, k, consensusTries, starts); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	type found struct {
@@ -173,7 +162,7 @@ func (r *RankConsensus) agree(ctx context.Context, atoms []float32, p, seeds int
 	for _, one := range parts {
 		r.Parts, r.Atoms.Values = append(r.Parts, one.StablePart), append(r.Atoms.Values, one.atom...)
 	}
-	return nil
+	return stability, nil
 }
 
 // nearAtoms returns the atoms whose mean distance from their nearest neighbours is at most [mostApart].

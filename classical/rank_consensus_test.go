@@ -36,15 +36,16 @@ func TestAConsensusHasThePartsOfTheSamples(t *testing.T) {
 	}
 	method := &NMF{Components: 2, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 100, Tolerance: 1e-5, Restarts: 1}
 	before, fits := *method, 0
-	list, err := Consensus(t.Context(), method, Matrix{x, p}, []int{1, 4, 7}, seeds, 1, func(done int) { fits = done })
+	list, err := Consensus(t.Context(), method, Matrix{x, p}, []int{1, 4, 7}, seeds, 1, func(done, _ int) { fits = done })
 	if err != nil || fits != 3*seeds || *method != before {
 		t.Fatalf("%v after %d fits, settings %+v", err, fits, method)
 	}
-	one, four, seven := list[0], list[1], list[2]
-	if one.Stability != nil || *four.Stability < 0.9 || *seven.Stability > *four.Stability-0.1 {
-		t.Errorf("stabilities %v, %v, %v", one.Stability, *four.Stability, *seven.Stability)
+	one, four, seven := list.Rows[0], list.Rows[1], list.Rows[2]
+	const mse, consensus, stability = 0, 1, 2
+	if s := *four.Values[stability]; one.Values[stability] != nil || s < 0.9 || *seven.Values[stability] > s-0.1 {
+		t.Errorf("stabilities %v, %v, %v", one.Values[stability], s, *seven.Values[stability])
 	}
-	if four.Consensus > 1.1*four.MSE || one.MSE < 5*four.MSE || !(seven.MSE < four.MSE) || four.Deviation > four.MSE/10 {
+	if e := *four.Values[mse]; *four.Values[consensus] > 1.1*e || *one.Values[mse] < 5*e || !(*seven.Values[mse] < e) || four.Deviation > e/10 {
 		t.Errorf("errors %+v", list)
 	}
 	if len(four.Parts) != k || four.LeftOut > 0.1 {
@@ -65,7 +66,7 @@ func TestAConsensusHasThePartsOfTheSamples(t *testing.T) {
 		}
 	}
 	again, err := Consensus(t.Context(), method, Matrix{x, p}, []int{4}, seeds, 1, nil)
-	if err != nil || !slices.Equal(again[0].Atoms.Values, four.Atoms.Values) {
+	if err != nil || !slices.Equal(again.Rows[0].Atoms.Values, four.Atoms.Values) {
 		t.Errorf("the parts differ from those of the same seed: %v", err)
 	}
 	var key part.KeyError

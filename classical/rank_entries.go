@@ -2,7 +2,6 @@ package classical
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -12,44 +11,27 @@ import (
 	"tessera/internal/random"
 )
 
-// RankEntries contains the errors of a matrix factorisation with a given number of components.
-type RankEntries struct {
-	Components int     `json:"components"`
-	HeldOut    float64 `json:"rmse"`           // root mean squared error of held-out entries, over all folds
-	Deviation  float64 `json:"standard_error"` // standard error of HeldOut over the folds
-	Fitted     float64 `json:"rmse_fitted"`    // root mean squared error of fitted entries
-}
-
-// CrossValidateEntries compares numbers of components of a matrix_factorisation. The observed entries of a matrix are divided
-// into folds at random, and the entries of each fold are predicted by a fit to the other folds. The error on fitted entries
+// byEntries compares numbers of components of a matrix_factorisation, which must not be for implicit feedback. The observed entries of a
+// matrix are divided into folds at random, and the entries of each fold are predicted by a fit to the other folds. The error on fitted entries
 // falls with every component. The error on held-out entries falls while components describe structure that rows and columns
-// have in common, and rises when they describe noise. All other settings are those of method, which must not be for implicit
-// feedback. report, which may be nil, is called after each of the folds x len(components) fits.
-func CrossValidateEntries(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64,
-	report func(done int)) ([]RankEntries, error) {
-	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("classical: cross-validation: no method, no images or no context")
-	}
-	settings, ok := method.(*MatrixFactorisation)
+// have in common, and rises when they describe noise.
+func (v *validation) byEntries(ctx context.Context, settings *MatrixFactorisation) (*Ranking, error) {
 	switch {
-	case !ok:
-		return nil, part.KeyError{Key: "kind", Problem: `entries are held out of a matrix: want kind = "matrix_factorisation"`}
 	case settings.Confidence > 0:
 		return nil, part.KeyErrorf("confidence", "got %g, but implicit feedback has no values to predict: want 0", settings.Confidence)
-	case len(components) == 0 || slices.Min(components) < 1:
-		return nil, part.KeyErrorf("components", "got %v, want numbers > 0", components)
-	case folds < 2:
-		return nil, fmt.Errorf("folds: got %d, want at least 2", folds)
+	case len(v.components) == 0 || slices.Min(v.components) < 1:
+		return nil, part.KeyErrorf("components", "got %v, want numbers > 0", v.components)
+	case v.folds < 2:
+		return nil, fmt.Errorf("folds: got %d, want at least 2", v.folds)
 	}
-	d := dealt{x: observed(holed(images)), folds: folds, seed: seed, pixels: images.Pixels()}
-	var results []RankEntries
+	d := dealt{x: observed(holed(v.images)), folds: v.folds, seed: v.seed, pixels: v.p}
+	r := &Ranking{Measures: []RankMeasure{{Key: "rmse", Name: "held-out rmse", Choice: Simplest}, {Key: "rmse_fitted", Name: "rmse of fitted entries"}}}
 	done := 0
-	for _, k := range components {
-		r := RankEntries{Components: k}
+	for _, k := range v.components {
 		var errs []float64
 		squares, count, fitted, of := 0.0, 0, 0.0, 0
-		for fold := range folds {
-			model, err := fitTo(ctx, method, k, seed, d.without(fold))
+		for fold := range v.folds {
+			model, err := fitTo(ctx, v.method, k, v.seed, d.without(fold))
 			if err != nil {
 				return nil, err
 			}
@@ -58,14 +40,12 @@ func CrossValidateEntries(ctx context.Context, method Method, images Images, com
 			squares, count = squares+held, count+n
 			errs = append(errs, math.Sqrt(held/float64(max(1, n))))
 			fitted, of = fitted+m.squares(), of+m.total
-			if done++; report != nil {
-				report(done)
-			}
+			done++
+			v.report(done, v.folds*len(v.components))
 		}
-		r.HeldOut, r.Fitted, r.Deviation = math.Sqrt(squares/float64(max(1, count))), math.Sqrt(fitted/float64(of)), standardError(errs)
-		results = append(results, r)
+		r.Add(k, standardError(errs), math.Sqrt(squares/float64(max(1, count))), math.Sqrt(fitted/float64(of)))
 	}
-	return results, nil
+	return r, nil
 }
 
 // dealt contains the entries of a matrix with their assignment to folds.

@@ -40,25 +40,25 @@ func TestBiCrossValidationFindsThePlantedRank(t *testing.T) {
 		"nmf": &NMF{Components: 1, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 100, Tolerance: 1e-4},
 	} {
 		calls := 0
-		errs, err := BiCrossValidate(t.Context(), method, images, []int{1, 2, 3, 4, 5, 6, 8}, 2, 1, func(int) { calls++ })
+		errs, err := Rank(t.Context(), method, images, []int{1, 2, 3, 4, 5, 6, 8}, 2, 1, func(int, int) { calls++ })
 		if err != nil {
 			t.Fatal(err)
 		}
-		best := errs[0]
-		for _, e := range errs {
-			if e.MSE < best.MSE {
+		best := errs.Rows[0]
+		for _, e := range errs.Rows {
+			if *e.Values[0] < *best.Values[0] {
 				best = e
 			}
 		}
 		if best.Components != 4 || calls != 4 {
 			t.Errorf("%s: %d components are best, planted are 4; %d reports; %+v", name, best.Components, calls, errs)
 		}
-		again, err := BiCrossValidate(t.Context(), method, images, []int{4}, 2, 1, nil)
-		if err != nil || again[0] != errs[3] {
-			t.Errorf("%s: 4 components alone: got %+v, %v, want %+v", name, again, err, errs[3])
+		again, err := Rank(t.Context(), method, images, []int{4}, 2, 1, nil)
+		if err != nil || !reflect.DeepEqual(again.Rows[0], errs.Rows[3]) {
+			t.Errorf("%s: 4 components alone: got %+v, %v, want %+v", name, again, err, errs.Rows[3])
 		}
-		if !(best.Deviation > 0 && best.Deviation < best.MSE) {
-			t.Errorf("%s: standard error %v of %v", name, best.Deviation, best.MSE)
+		if !(best.Deviation > 0 && best.Deviation < *best.Values[0]) {
+			t.Errorf("%s: standard error %v of %v", name, best.Deviation, *best.Values[0])
 		}
 	}
 }
@@ -85,14 +85,14 @@ func TestBiCrossValidationOfSparseSamplesIsThatOfTheirValues(t *testing.T) {
 		"pca": &PCA{Components: 1},
 		"nmf": &NMF{Components: 1, Solver: "mu", Loss: "euclidean", Init: "nndsvda", Iterations: 50, Tolerance: 1e-4},
 	} {
-		want, err := BiCrossValidate(t.Context(), method, images, []int{1, 3, 5}, 2, 1, nil)
-		got, other := BiCrossValidate(t.Context(), method, whole, []int{1, 3, 5}, 2, 1, nil)
+		want, err := Rank(t.Context(), method, images, []int{1, 3, 5}, 2, 1, nil)
+		got, other := Rank(t.Context(), method, whole, []int{1, 3, 5}, 2, 1, nil)
 		if err != nil || other != nil {
 			t.Fatal(err, other)
 		}
-		for i := range want {
-			if d := math.Abs(got[i].MSE/want[i].MSE - 1); !(d < 0.01) {
-				t.Errorf("%s, %d components: got %v of sparse samples, want %v", name, want[i].Components, got[i], want[i])
+		for i, of := range want.Rows {
+			if got := *got.Rows[i].Values[0]; !(math.Abs(got / *of.Values[0] - 1) < 0.01) {
+				t.Errorf("%s, %d components: got %v of sparse samples, want %v", name, of.Components, got, *of.Values[0])
 			}
 		}
 	}
@@ -148,20 +148,20 @@ func TestWhatBiCrossValidationCannotMeasureIsRefused(t *testing.T) {
 	images, ended := planted(20, 10, 2, 0.1), &countdown{context.Background(), 0}
 	pca := &PCA{Components: 1}
 	var key part.KeyError
-	if _, err := BiCrossValidate(t.Context(), &KMeans{Components: 2}, images, []int{1}, 2, 1, nil); !errors.As(err, &key) || key.Key != "kind" {
-		t.Errorf("k-means: got %v", err)
+	if _, err := Rank(t.Context(), &SemiNMF{Components: 2}, images, []int{1}, 2, 1, nil); !errors.As(err, &key) || key.Key != "kind" {
+		t.Errorf("semi_nmf: got %v", err)
 	}
 	for name, err := range map[string]error{
-		"nothing":    second(BiCrossValidate(t.Context(), pca, nil, []int{1}, 2, 1, nil)),
-		"folds":      second(BiCrossValidate(t.Context(), pca, images, []int{1}, 1, 1, nil)),
-		"many folds": second(BiCrossValidate(t.Context(), pca, images, []int{1}, 11, 1, nil)),
-		"none":       second(BiCrossValidate(t.Context(), pca, images, nil, 2, 1, nil)),
-		"zero":       second(BiCrossValidate(t.Context(), pca, images, []int{0}, 2, 1, nil)),
-		"many":       second(BiCrossValidate(t.Context(), pca, images, []int{6}, 2, 1, nil)),
-		"ended":      second(BiCrossValidate(ended, pca, images, []int{1}, 2, 1, nil)),
-		"empty":      second(BiCrossValidate(t.Context(), pca, Matrix{nil, 10}, []int{1}, 2, 1, nil)),
-		"NaN":        second(BiCrossValidate(t.Context(), pca, Matrix{[]float32{1, 2, float32(math.NaN()), 4}, 2}, []int{1}, 2, 1, nil)),
-		"negative":   second(BiCrossValidate(t.Context(), &NMF{Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, Matrix{[]float32{1, 2, -1, 4}, 2}, []int{1}, 2, 1, nil)),
+		"nothing":    second(Rank(t.Context(), pca, nil, []int{1}, 2, 1, nil)),
+		"folds":      second(Rank(t.Context(), pca, images, []int{1}, 1, 1, nil)),
+		"many folds": second(Rank(t.Context(), pca, images, []int{1}, 11, 1, nil)),
+		"none":       second(Rank(t.Context(), pca, images, nil, 2, 1, nil)),
+		"zero":       second(Rank(t.Context(), pca, images, []int{0}, 2, 1, nil)),
+		"many":       second(Rank(t.Context(), pca, images, []int{6}, 2, 1, nil)),
+		"ended":      second(Rank(ended, pca, images, []int{1}, 2, 1, nil)),
+		"empty":      second(Rank(t.Context(), pca, Matrix{nil, 10}, []int{1}, 2, 1, nil)),
+		"NaN":        second(Rank(t.Context(), pca, Matrix{[]float32{1, 2, float32(math.NaN()), 4}, 2}, []int{1}, 2, 1, nil)),
+		"negative":   second(Rank(t.Context(), &NMF{Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, Matrix{[]float32{1, 2, -1, 4}, 2}, []int{1}, 2, 1, nil)),
 	} {
 		if err == nil {
 			t.Errorf("%s: accepted", name)
@@ -169,4 +169,4 @@ func TestWhatBiCrossValidationCannotMeasureIsRefused(t *testing.T) {
 	}
 }
 
-func second(_ []RankError, err error) error { return err }
+func second(_ *Ranking, err error) error { return err }

@@ -502,27 +502,27 @@ func rated(t *testing.T, n, m int) *data.Images {
 // With more components the error on the fitted entries decreases. The error on held-out entries is smallest at the planted
 // number of components.
 func TestHeldOutEntriesChooseTheNumberOfComponents(t *testing.T) {
-	ranks, err := classical.CrossValidateEntries(context.Background(), &classical.MatrixFactorisation{Solver: "als", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02,
+	ranks, err := classical.Rank(context.Background(), &classical.MatrixFactorisation{Solver: "als", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02,
 		WeightedRidge: true, Iterations: 40, Tolerance: 1e-4}, rated(t, 200, 100), []int{1, 2, 3, 4, 6, 8}, 4, 1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	line := figures.SweptLine{}
 	best := 0
-	for i, r := range ranks {
-		t.Logf("%d components: RMSE %.4f of fitted entries, %.4f of held-out entries", r.Components, r.Fitted, r.HeldOut)
-		if i > 0 && r.Fitted >= ranks[i-1].Fitted {
-			t.Errorf("%d components fit worse than %d", r.Components, ranks[i-1].Components)
+	for i, r := range ranks.Rows {
+		t.Logf("%d components: RMSE %.4f of held-out entries, %.4f of fitted entries", r.Components, *r.Values[0], *r.Values[1])
+		if i > 0 && *r.Values[1] >= *ranks.Rows[i-1].Values[1] {
+			t.Errorf("%d components fit worse than %d", r.Components, ranks.Rows[i-1].Components)
 		}
-		if r.HeldOut < ranks[best].HeldOut {
+		if *r.Values[0] < *ranks.Rows[best].Values[0] {
 			best = i
 		}
-		fitted, held := metrics.Number(r.Fitted), metrics.Number(r.HeldOut)
+		held, fitted := metrics.Number(*r.Values[0]), metrics.Number(*r.Values[1])
 		fitted.Name, held.Name = "RMSE of fitted entries", "RMSE of held-out entries"
 		line.Points = append(line.Points, figures.SweptPoint{X: float64(r.Components), Mean: metrics.Values{fitted, held}})
 	}
-	if ranks[best].Components != 3 || ranks[best].HeldOut < 0.5 {
-		t.Errorf("the least held-out error is that of %d components, %v; want that of the 3 planted ones, and more than the noise of 0.5", ranks[best].Components, ranks[best].HeldOut)
+	if ranks.Rows[best].Components != 3 || *ranks.Rows[best].Values[0] < 0.5 {
+		t.Errorf("the least held-out error is that of %d components, %v; want that of the 3 planted ones, and more than the noise of 0.5", ranks.Rows[best].Components, *ranks.Rows[best].Values[0])
 	}
 	figure, err := figures.Swept("components", []string{"RMSE of fitted entries", "RMSE of held-out entries"}, []figures.SweptLine{line})
 	draw(t, "equivalences-components.png", figure, err)

@@ -58,11 +58,7 @@ func (f *rankCommand) Do(cmd *Call) error {
 		return err
 	}
 	warn(cmd, measured.atEdges()...)
-	d, err := measured.document()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Show(d, f.JSON); err != nil {
+	if err := cmd.Show(measured.document(), f.JSON); err != nil {
 		return err
 	}
 	if f.Figure == "" {
@@ -114,73 +110,47 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 		return nil, usagef("rank: --seeds compares fits of an NMF, and %s is an auto-encoder: leave it out", m.Name)
 	}
 	if m.Baseline == nil {
-		list, err := f.measureUnits(cmd, m, options)
-		return rankedUnits(list), err
-	}
-	if f.Seeds > 0 {
-		return f.consensus(cmd, m)
-	}
-	method := m.Baseline
-	density := slices.Contains([]string{"gmm", "bmm", "factor_analysis"}, m.Kind)
-	if m.Kind != "pca" && m.Kind != "nmf" && m.Kind != "kmeans" && m.Kind != "matrix_factorisation" && !density {
-		return nil, usagef(`rank: %s is of kind %q: want an auto-encoder, or a model of kind "pca", "nmf", "kmeans", "gmm", "bmm", "factor_analysis" or "matrix_factorisation"`, m.Name, m.Kind)
+		units, err := f.measureUnits(cmd, m, options)
+		if err != nil {
+			return nil, err
+		}
+		return ranked(units, "units"), nil
 	}
 	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.Data))
 	if err != nil {
 		return nil, err
 	}
-	if held := func(n int) int { return n - (n+f.Folds-1)/f.Folds }; len(f.Ranks) == 0 {
-		most := held(images.Len())
-		if m.Kind == "pca" || m.Kind == "nmf" || m.Kind == "matrix_factorisation" {
-			most = min(most, held(images.Pixels()))
-		}
-		f.Ranks = ladder(m.Baseline.Describe().Units, most)
+	report := func(done, all int) { counting(cmd.ErrOrStderr(), "step", all)(done) }
+	if f.Seeds > 0 {
+		return f.consensus(cmd, m, images, report)
 	}
-	report := func(what string, all int) func(int) { return counting(cmd.ErrOrStderr(), what, all) }
-	ctx, seed, each := cmd.Context(), m.Train.Seed, len(f.Ranks)
-	var measured *ranking
-	switch {
-	case m.Kind == "kmeans":
-		var list []classical.RankClusters
-		list, err = classical.CrossValidateClusters(ctx, method, images, f.Ranks, f.Folds, seed, report("fit", (f.Folds+1)*each))
-		measured = rankedClusters(list)
-	case m.Kind == "matrix_factorisation":
-		var list []classical.RankEntries
-		list, err = classical.CrossValidateEntries(ctx, method, images, f.Ranks, f.Folds, seed, report("fit", f.Folds*each))
-		measured = rankedEntries(list)
-	case density:
-		var list []classical.RankDensity
-		list, err = classical.CrossValidateDensity(ctx, method, images, f.Ranks, f.Folds, seed, report("fit", (f.Folds+1)*each))
-		measured = rankedDensities(list)
-	default:
-		var list []classical.RankError
-		list, err = classical.BiCrossValidate(ctx, method, images, f.Ranks, f.Folds, seed, report("block", f.Folds*f.Folds))
-		measured = rankedErrors(list)
+	if len(f.Ranks) == 0 {
+		f.Ranks = ladder(m.Baseline.Describe().Units, classical.MostRanked(m.Baseline, images, f.Folds))
 	}
-	return measured, rankError(ctx, err)
+	of, err := classical.Rank(cmd.Context(), m.Baseline, images, f.Ranks, f.Folds, m.Train.Seed, report)
+	if err != nil {
+		return nil, rankError(cmd.Context(), m, err)
+	}
+	return ranked(of, "components"), nil
 }
 
 // rankError returns an error of the settings as one of usage.
-func rankError(ctx context.Context, err error) error {
+func rankError(ctx context.Context, m *config.Model, err error) error {
 	var refused *data.Error
-	if err == nil || ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, classical.ErrDiverged) {
+	if ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, classical.ErrDiverged) {
 		return err
 	}
-	return usagef("rank: %v", err)
+	return usagef("rank: %s, of kind %q: %v", m.Name, m.Kind, err)
 }
 
 // consensus compares fits from different random starts.
-func (f *rankCommand) consensus(cmd *Call, m *config.Model) (*ranking, error) {
-	images, err := fitted(cmd.Context(), m, data.SearchDirs(f.Data))
-	if err != nil {
-		return nil, err
-	}
+func (f *rankCommand) consensus(cmd *Call, m *config.Model, images *data.Images, report func(done, all int)) (*ranking, error) {
 	if len(f.Ranks) == 0 {
 		f.Ranks = ladder(m.Baseline.Describe().Units, images.Len())
 	}
-	list, err := classical.Consensus(cmd.Context(), m.Baseline, images, f.Ranks, f.Seeds, m.Train.Seed, counting(cmd.ErrOrStderr(), "fit", f.Seeds*len(f.Ranks)))
+	of, err := classical.Consensus(cmd.Context(), m.Baseline, images, f.Ranks, f.Seeds, m.Train.Seed, report)
 	if err != nil {
-		return nil, rankError(cmd.Context(), err)
+		return nil, rankError(cmd.Context(), m, err)
 	}
 	names := images.ValueNames()
 	if names == nil && len(images.Shape) == 1 {
@@ -188,7 +158,7 @@ func (f *rankCommand) consensus(cmd *Call, m *config.Model) (*ranking, error) {
 			names = append(names, strconv.Itoa(j))
 		}
 	}
-	return rankedConsensus(list, names), nil
+	return ranked(of, "components").named(names), nil
 }
 
 // fitted loads the images to which the model would be fitted.

@@ -19,7 +19,10 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 	b.write("models.toml", "[model.p]\nkind = \"pca\"\ncomponents = 8\ndataset = { name = \"bars\", count = 300 }\n"+
 		"[model.f]\nextends = \"p\"\nkind = \"nmf\"\ncomponents = 8\niterations = 100\n[model.k]\nextends = \"p\"\nkind = \"semi_nmf\"\n")
 	for _, model := range []string{"p", "f"} {
-		var errs []classical.RankError
+		var errs []struct {
+			Components int
+			MSE        float64
+		}
 		if err := json.Unmarshal([]byte(b.must(0, "rank", model, "--ranks", "2,16,30", "--json").stdout), &errs); err != nil {
 			t.Fatal(err)
 		}
@@ -53,12 +56,11 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 // The best number may be outside of a range at whose end it is.
 func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 	of := func(components ...int) *ranking {
-		r := &ranking{noun: "components", metrics: []string{"held-out mse"}}
+		r := rankedByError()
 		for _, n := range components {
-			mse := math.Abs(float64(n) - 5)
-			r.add(nil, n, 0.5, &mse)
+			r.Add(n, 0.5, math.Abs(float64(n)-5))
 		}
-		return r.simplest()
+		return ranked(r, "components")
 	}
 	const both = ", the best number (least, fewest within one standard error), is the "
 	for want, r := range map[string]*ranking{
@@ -71,26 +73,25 @@ func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 		}
 	}
 	// There are no fewer components than one, and one number alone is no range.
-	one := &ranking{metrics: []string{"held-out mse"}}
-	for _, mse := range []float64{1, 2} {
-		one.add(nil, len(one.rows)+1, 0, &mse)
-	}
-	if got := slices.Concat(of(3).atEdges(), of(3, 3).atEdges(), one.simplest().atEdges()); len(got) > 0 {
+	one := rankedByError()
+	one.Add(1, 0, 1)
+	one.Add(2, 0, 2)
+	if got := slices.Concat(of(3).atEdges(), of(3, 3).atEdges(), ranked(one, "components").atEdges()); len(got) > 0 {
 		t.Errorf("got %q", got)
 	}
 }
 
+func rankedByError() *classical.Ranking {
+	return &classical.Ranking{Measures: []classical.RankMeasure{{Key: "mse", Name: "held-out mse", Choice: classical.Simplest}}}
+}
+
 // JSON has the marks of the table and the warning about the end of the range, in the row that they are about.
 func TestTheJSONOfRankHasMarksAndEdges(t *testing.T) {
-	r := &ranking{metrics: []string{"held-out mse"}}
+	r := rankedByError()
 	for i, mse := range []float64{3, 2, 1.9} {
-		r.add(classical.RankError{Components: i + 1, MSE: mse, Deviation: 0.2}, i+1, 0.2, &mse)
+		r.Add(i+1, 0.2, mse)
 	}
-	d, err := r.simplest().document()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := json.Marshal(d.Data)
+	got, err := json.Marshal(ranked(r, "").document().Data)
 	if want := `[{"components":1,"mse":3,"standard_error":0.2},{"components":2,"marks":["fewest within one standard error"],"mse":2,"standard_error":0.2},` +
 		`{"components":3,"edge":"largest","marks":["least"],"mse":1.9,"standard_error":0.2}]`; string(got) != want || err != nil {
 		t.Errorf("got %s, %v\nwant %s", got, err, want)
@@ -123,7 +124,7 @@ func TestRankChoosesTheNumberOfClusters(t *testing.T) {
 			b.contains(model, b.read(model+".svg"), panel)
 		}
 	}
-	var list []classical.RankClusters
+	var list []struct{ Silhouette *float64 }
 	if err := json.Unmarshal([]byte(b.must(0, "rank", "k", "--ranks", "1,4", "--json").stdout), &list); err != nil || len(list) != 2 || list[0].Silhouette != nil || *list[1].Silhouette < 0.5 {
 		t.Errorf("%+v, %v", list, err)
 	}
@@ -163,8 +164,11 @@ train = { epochs = 1 }
 		t.Errorf("before the end of the first training: got %q", before)
 	}
 	b.contains("a.svg", b.read("a.svg"), "held-out mse", "units in use", ">units<", "fewest within one standard error: 8")
-	var list []rankUnits
-	if err := json.Unmarshal([]byte(b.must(0, "rank", "several", "--ranks", "3", "--json").stdout), &list); err != nil || len(list) != 1 || list[0].Components != 3 || list[0].HeldOut <= 0 {
+	var list []struct {
+		Components int
+		MSE        float64
+	}
+	if err := json.Unmarshal([]byte(b.must(0, "rank", "several", "--ranks", "3", "--json").stdout), &list); err != nil || len(list) != 1 || list[0].Components != 3 || list[0].MSE <= 0 {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if rest, err := os.ReadDir(b.dir); err != nil || len(rest) != 2 {

@@ -13,28 +13,21 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 	"tessera"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/train"
 )
 
-// rankUnits is the error of an auto-encoder with a number of units for entries of images that it has not seen.
-type rankUnits struct {
-	Components int     `json:"components"`     // units
-	HeldOut    float64 `json:"mse"`            // mean squared error of the hidden entries, mean over the draws
-	Deviation  float64 `json:"standard_error"` // standard error of that mean
-	Fitted     float64 `json:"mse_fitted"`     // mean squared error of the other entries
-	Used       float64 `json:"units_used"`     // units whose largest contribution is at least 1 % of the largest of any unit
-}
-
 // hiddenEntries is the fraction of the entries that are hidden, unless the model declares one.
 const hiddenEntries = 0.1
 
 // measureUnits trains the model with each number of units, once for each fold: the run's seed, and the following ones, draw the
-// entries that are hidden from the training. It measures these entries. This is the cross-validation of a factorisation by
+// entries that are hidden from the training. It measures these entries, and the units in use: those whose largest contribution is at least 1 % of
+// the largest of any unit. This is the cross-validation of a factorisation by
 // entries (Wold, Cross-validatory estimation of the number of components, Technometrics 20, 1978; Owen and Perry 2009), for a
 // model whose encoder reads 0 in place of hidden entries.
-func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.Options) (list []rankUnits, err error) {
+func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.Options) (*classical.Ranking, error) {
 	if err := m.Reconstructs(); err != nil {
 		return nil, usagef("rank: %s: %v", m.Name, err)
 	}
@@ -61,9 +54,11 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 	}
 	cmd.say("%d trainings: %d numbers of units, %d folds", len(f.Ranks)*f.Folds, len(f.Ranks), f.Folds)
 	report := counting(cmd.ErrOrStderr(), "training", len(f.Ranks)*f.Folds)
-	for _, units := range f.Ranks {
-		r := rankUnits{Components: units}
+	list := &classical.Ranking{Measures: []classical.RankMeasure{{Key: "mse", Name: "held-out mse", Choice: classical.Simplest}, {Key: "mse_fitted", Name: "mse of the other entries"},
+		{Key: "units_used", Name: "units in use"}}}
+	for i, units := range f.Ranks {
 		var missed []float64
+		rest, used := 0.0, 0.0
 		for fold := range f.Folds {
 			sets := append(f.training(), fmt.Sprintf("train.seed=%d", m.Train.Seed+uint64(fold)))
 			for _, key := range keys {
@@ -78,7 +73,7 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 			}
 			run, err := tessera.Train(cmd.Context(), one, options)
 			if errors.Is(err, train.ErrInterrupted) { // without the run, which is in the temporary folder
-				return nil, fmt.Errorf("rank: %w after %d of %d trainings; none is kept", train.ErrInterrupted, len(list)*f.Folds+fold, len(f.Ranks)*f.Folds)
+				return nil, fmt.Errorf("rank: %w after %d of %d trainings; none is kept", train.ErrInterrupted, i*f.Folds+fold, len(f.Ranks)*f.Folds)
 			}
 			if err != nil {
 				return nil, err
@@ -95,13 +90,12 @@ func (f *rankCommand) measureUnits(cmd *Call, m *config.Model, options tessera.O
 			fitted, _ := measured.Number("mse_observed")
 			dead, _ := measured.Number("dead_units_contribution")
 			missed = append(missed, hidden)
-			r.Fitted += fitted / float64(f.Folds)
-			r.Used += (float64(units) - dead) / float64(f.Folds)
-			report(len(list)*f.Folds + fold + 1)
+			rest += fitted / float64(f.Folds)
+			used += (float64(units) - dead) / float64(f.Folds)
+			report(i*f.Folds + fold + 1)
 		}
 		mean, deviation := stat.MeanStdDev(missed, nil)
-		r.HeldOut, r.Deviation = mean, stat.StdErr(deviation, float64(f.Folds))
-		list = append(list, r)
+		list.Add(units, stat.StdErr(deviation, float64(f.Folds)), mean, rest, used)
 	}
 	return list, nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,62 +10,62 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/classical"
+	"tessera/internal/lists"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
 )
 
-// ranking contains measurements for numbers of components. The first metric has a standard error.
+// ranking is what is shown of measured numbers of components.
 type ranking struct {
-	noun    string   // "components" or "units"
-	metrics []string // names of the values of a row
-	rows    []rankRow
-	marks   []rankMark
-	parts   *doc.Table // of the most stable number; nil for none
+	classical.Ranking
+	noun  string // "components" or "units"
+	marks []rankMark
+	parts *doc.Table // of the most stable number; nil for none
 }
 
-// rankRow is what was measured for one number of components.
-type rankRow struct {
-	components int
-	deviation  float64
-	values     []metrics.Value
-	object     any // is printed as JSON
+// rankMark marks the row with the best value of a measure.
+type rankMark struct {
+	name         string
+	measure, row int
 }
 
-// rankMark marks the row with the best value of a metric.
-type rankMark struct{ name, metric, row int }
-
-// markNames lists the names of marks.
-var markNames = []string{"least", "fewest within one standard error", "highest likelihood", "least bic", "highest silhouette", "elbow", "most stable"}
-
-const (
-	least = iota
-	fewest
-	likeliest
-	leastBIC
-	apart
-	elbow
-	stable
-)
-
-// add adds a row. A nil value is not applicable.
-func (r *ranking) add(object any, components int, deviation float64, values ...*float64) {
-	row := rankRow{components: components, deviation: deviation, object: object}
-	for i, v := range values {
-		one := metrics.NotApplicable("")
-		if v != nil {
-			one = metrics.Number(*v)
+// ranked marks the numbers that the measures suggest.
+func ranked(of *classical.Ranking, noun string) *ranking {
+	r := &ranking{Ranking: *of, noun: noun}
+	for i, m := range r.Measures {
+		switch m.Choice {
+		case classical.Simplest:
+			r.simplest(i)
+		case classical.Lowest:
+			r.mark(m.Mark, i, r.best(i, 1))
+		case classical.Highest:
+			r.mark(m.Mark, i, r.best(i, -1))
+		case classical.Bend:
+			var x, y []float64
+			for _, row := range r.Rows {
+				x, y = append(x, float64(row.Components)), append(y, *row.Values[i])
+			}
+			r.mark(m.Mark, i, classical.Elbow(x, y))
 		}
-		one.Name = r.metrics[i]
-		row.values = append(row.values, one)
 	}
-	r.rows = append(r.rows, row)
+	return r
 }
 
-// best returns the first row with the smallest sign*value of a metric, -1 if none has the metric.
-func (r *ranking) best(metric int, sign float64) int {
+// value returns a value of a row.
+func (r *ranking) value(row classical.Ranked, measure int) metrics.Value {
+	v := metrics.NotApplicable("")
+	if of := row.Values[measure]; of != nil {
+		v = metrics.Number(*of)
+	}
+	v.Name = r.Measures[measure].Name
+	return v
+}
+
+// best returns the first row with the smallest sign*value of a measure, -1 if none has the measure.
+func (r *ranking) best(measure int, sign float64) int {
 	best := -1
-	for i, row := range r.rows {
-		if v := row.values[metric]; v.Missing == "" && (best < 0 || sign*v.Number < sign*r.rows[best].values[metric].Number) {
+	for i, row := range r.Rows {
+		if v := row.Values[measure]; v != nil && (best < 0 || sign**v < sign**r.Rows[best].Values[measure]) {
 			best = i
 		}
 	}
@@ -74,127 +73,67 @@ func (r *ranking) best(metric int, sign float64) int {
 }
 
 // mark marks a row; -1 marks none.
-func (r *ranking) mark(name, metric, row int) {
+func (r *ranking) mark(name string, measure, row int) {
 	if row >= 0 {
-		r.marks = append(r.marks, rankMark{name, metric, row})
+		r.marks = append(r.marks, rankMark{name, measure, row})
 	}
 }
 
-// simplest marks the lowest value of the first metric, and the fewest components whose value is at most one standard error above
-// it.
+// simplest marks the lowest value of a measure, and the fewest components whose value is at most one standard error above it.
 //
 // Source: Breiman, Friedman, Olshen and Stone, Classification and Regression Trees, 1984, the one-standard-error rule.
-func (r *ranking) simplest() *ranking {
-	lowest := r.best(0, 1)
+func (r *ranking) simplest(measure int) {
+	lowest := r.best(measure, 1)
 	if lowest < 0 {
-		return r
+		return
 	}
-	few, limit := lowest, r.rows[lowest].values[0].Number+r.rows[lowest].deviation
-	for i, row := range r.rows {
-		if row.values[0].Number <= limit && row.components < r.rows[few].components {
+	few, limit := lowest, *r.Rows[lowest].Values[measure]+r.Rows[lowest].Deviation
+	for i, row := range r.Rows {
+		if v := row.Values[measure]; v != nil && *v <= limit && row.Components < r.Rows[few].Components {
 			few = i
 		}
 	}
-	r.mark(least, 0, lowest)
-	r.mark(fewest, 0, few)
-	return r
+	r.mark("least", measure, lowest)
+	r.mark("fewest within one standard error", measure, few)
 }
 
-func rankedErrors(list []classical.RankError) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out mse"}}
-	for _, e := range list {
-		r.add(e, e.Components, e.Deviation, &e.MSE)
-	}
-	return r.simplest()
-}
-
-func rankedEntries(list []classical.RankEntries) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out rmse", "rmse of fitted entries"}}
-	for _, e := range list {
-		r.add(e, e.Components, e.Deviation, &e.HeldOut, &e.Fitted)
-	}
-	return r.simplest()
-}
-
-func rankedUnits(list []rankUnits) *ranking {
-	r := &ranking{noun: "units", metrics: []string{"held-out mse", "mse of the other entries", "units in use"}}
-	for _, u := range list {
-		r.add(u, u.Components, u.Deviation, &u.HeldOut, &u.Fitted, &u.Used)
-	}
-	return r.simplest()
-}
-
-func rankedDensities(list []classical.RankDensity) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out log-likelihood", "bic", "silhouette"}}
-	if !slices.ContainsFunc(list, func(d classical.RankDensity) bool { return d.Silhouette != nil }) {
-		r.metrics = r.metrics[:2]
-	}
-	for _, d := range list {
-		r.add(d, d.Components, d.Deviation, []*float64{&d.LogLikelihood, &d.BIC, d.Silhouette}[:len(r.metrics)]...)
-	}
-	r.mark(likeliest, 0, r.best(0, -1))
-	r.mark(leastBIC, 1, r.best(1, 1))
-	if len(r.metrics) > 2 {
-		r.mark(apart, 2, r.best(2, -1))
-	}
-	return r
-}
-
-// rankedClusters sorts the numbers, because the elbow is a property of the curve.
-func rankedClusters(list []classical.RankClusters) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"held-out mse", "mse of all samples", "silhouette"}}
-	sorted := slices.SortedStableFunc(slices.Values(list), func(a, b classical.RankClusters) int { return a.Components - b.Components })
-	var x, y []float64
-	for _, c := range sorted {
-		r.add(c, c.Components, c.Deviation, &c.HeldOut, &c.MSE, c.Silhouette)
-		x, y = append(x, float64(c.Components)), append(y, c.MSE)
-	}
-	r.mark(elbow, 1, classical.Elbow(x, y))
-	r.mark(apart, 2, r.best(2, -1))
-	return r
-}
-
-// rankedConsensus marks the most stable number and lists its parts by the names of their largest columns.
-func rankedConsensus(list []classical.RankConsensus, names []string) *ranking {
-	r := &ranking{noun: "components", metrics: []string{"mse of the fits", "mse of the consensus", "stability"}}
-	for _, c := range list {
-		for j := range c.Parts {
-			if names != nil {
-				c.Parts[j].Columns = show.PartName(c.Atoms.Values[j*c.Atoms.Pixels():(j+1)*c.Atoms.Pixels()], names)
+// named lists the parts of a consensus by the names of their largest columns, and shows those of the most stable number.
+func (r *ranking) named(columns []string) *ranking {
+	for _, row := range r.Rows {
+		for j := range row.Parts {
+			if n := row.Atoms.Pixels(); columns != nil {
+				row.Parts[j].Columns = show.PartName(row.Atoms.Values[j*n:(j+1)*n], columns)
 			}
 		}
-		r.add(c, c.Components, c.Deviation, &c.MSE, &c.Consensus, c.Stability)
 	}
-	best := r.best(2, -1)
-	if r.mark(stable, 2, best); best < 0 {
+	if len(r.marks) == 0 {
 		return r
 	}
-	c := list[best]
-	r.parts = &doc.Table{Title: fmt.Sprintf("Parts of %d components", c.Components), Columns: []doc.Column{{Title: "part"}, {Title: "fits"}, {Title: "similarity"}}}
-	if names != nil {
+	best := r.Rows[r.marks[0].row]
+	r.parts = &doc.Table{Title: fmt.Sprintf("Parts of %d components", best.Components), Columns: []doc.Column{{Title: "part"}, {Title: "fits"}, {Title: "similarity"}}}
+	if columns != nil {
 		r.parts.Columns = append(r.parts.Columns, doc.Column{Title: "largest columns", Wrap: true})
 	}
-	for j, p := range c.Parts {
+	for j, p := range best.Parts {
 		r.parts.Row([]any{j, p.Seeds, p.Similarity, p.Columns}[:len(r.parts.Columns)]...)
 	}
 	return r
 }
 
-// named returns the names of some marks as a list.
-func (r *ranking) named(which func(rankMark) bool) string {
-	var names []string
+// marked returns the names of some marks.
+func (r *ranking) marked(which func(rankMark) bool) (names []string) {
 	for _, m := range r.marks {
 		if which(m) {
-			names = append(names, markNames[m.name])
+			names = append(names, m.name)
 		}
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
 // atEdges returns a warning for each end of the range whose number is marked as best: the best number may be outside.
 func (r *ranking) atEdges() (list []string) {
 	for _, edge := range r.edges() {
-		names := r.named(func(m rankMark) bool { return r.rows[m.row].components == edge.components })
+		names := strings.Join(r.marked(func(m rankMark) bool { return r.Rows[m.row].Components == edge.components }), ", ")
 		list = append(list, fmt.Sprintf("%d, the best number (%s), is the %s of those compared, and a %s one may be better: give --ranks %s ones too",
 			edge.components, names, edge.which, edge.beyond, edge.beyond))
 	}
@@ -209,13 +148,13 @@ type rankEdge struct {
 
 // edges returns the marked ends of the range. 1 is no such end, since no number is smaller.
 func (r *ranking) edges() (list []rankEdge) {
-	if len(r.rows) == 0 {
+	if len(r.Rows) == 0 {
 		return nil
 	}
-	compare := func(a, b rankRow) int { return cmp.Compare(a.components, b.components) }
-	least, most := slices.MinFunc(r.rows, compare).components, slices.MaxFunc(r.rows, compare).components
+	compare := func(a, b classical.Ranked) int { return cmp.Compare(a.Components, b.Components) }
+	least, most := slices.MinFunc(r.Rows, compare).Components, slices.MaxFunc(r.Rows, compare).Components
 	marked := func(components int) bool {
-		return least < most && slices.ContainsFunc(r.marks, func(m rankMark) bool { return r.rows[m.row].components == components }) // one number is no range
+		return least < most && slices.ContainsFunc(r.marks, func(m rankMark) bool { return r.Rows[m.row].Components == components }) // one number is no range
 	}
 	if least > 1 && marked(least) {
 		list = append(list, rankEdge{least, "smallest", "smaller"})
@@ -226,37 +165,29 @@ func (r *ranking) edges() (list []rankEdge) {
 	return list
 }
 
-// document returns a row for each number, with the marks in the last column. In JSON the rows are those of package classical with the
-// marks, and the end of the range at which a best number is.
-func (r *ranking) document() (*doc.Document, error) {
-	columns := append(doc.Columns(r.noun, r.metrics[0], "standard error"), doc.Columns(r.metrics[1:]...)...)
+// document returns a row for each number, with the marks in the last column. In JSON the rows have the marks, and the end of the range at
+// which a best number is.
+func (r *ranking) document() *doc.Document {
+	names := r.names()
+	columns := append(doc.Columns(r.noun, names[0], "standard error"), doc.Columns(names[1:]...)...)
 	t := &doc.Table{Columns: append(columns, doc.Column{Wrap: true})}
 	list := []map[string]any{}
-	for i, row := range r.rows {
-		cells := []any{row.components}
-		for k, v := range row.values {
-			cells = append(cells, show.Value(metrics.Values{v}, v.Name))
+	for i, row := range r.Rows {
+		cells, one := []any{row.Components}, map[string]any{"components": row.Components, "standard_error": row.Deviation}
+		for k, m := range r.Measures {
+			v := r.value(row, k)
+			cells, one[m.Key] = append(cells, show.Value(metrics.Values{v}, v.Name)), row.Values[k]
 			if k == 0 {
-				cells = append(cells, row.deviation)
+				cells = append(cells, row.Deviation)
 			}
 		}
-		t.Row(append(cells, r.named(func(m rankMark) bool { return m.row == i }))...)
-		object, err := json.Marshal(row.object)
-		if err != nil {
-			return nil, err
+		if row.Parts != nil {
+			one["left_out"], one["parts"] = row.LeftOut, row.Parts
 		}
-		one := map[string]any{}
-		if err := json.Unmarshal(object, &one); err != nil {
-			return nil, err
-		}
-		var marks []string
-		for _, m := range r.marks {
-			if m.row == i {
-				marks = append(marks, markNames[m.name])
-			}
-		}
+		marks := r.marked(func(m rankMark) bool { return m.row == i })
+		t.Row(append(cells, strings.Join(marks, ", "))...)
 		for _, edge := range r.edges() {
-			if edge.components == row.components && marks != nil {
+			if edge.components == row.Components && marks != nil {
 				one["edge"] = edge.which
 			}
 		}
@@ -270,28 +201,36 @@ func (r *ranking) document() (*doc.Document, error) {
 	if r.parts != nil {
 		d.Add(r.parts)
 	}
-	return d, nil
+	return d
+}
+
+// names returns the names of the measures.
+func (r *ranking) names() []string {
+	return lists.Map(r.Measures, func(m classical.RankMeasure) string { return m.Name })
 }
 
 // draw writes a figure: each metric over the number of components, the first with bars of one standard error. Each mark has
 // points of another colour.
 func (r *ranking) draw(path string) error {
-	lines := []figures.SweptLine{{Name: "measured; bars: one standard error of the " + r.metrics[0]}}
-	for _, row := range r.rows {
-		lines[0].Points = append(lines[0].Points, figures.SweptPoint{X: float64(row.components), Mean: row.values,
-			Deviation: metrics.Values{{Name: r.metrics[0], Number: row.deviation}}})
+	names := r.names()
+	lines := []figures.SweptLine{{Name: "measured; bars: one standard error of the " + names[0]}}
+	for _, row := range r.Rows {
+		point := figures.SweptPoint{X: float64(row.Components), Deviation: metrics.Values{{Name: names[0], Number: row.Deviation}}}
+		for k := range names {
+			point.Mean = append(point.Mean, r.value(row, k))
+		}
+		lines[0].Points = append(lines[0].Points, point)
 	}
 	for i, m := range r.marks {
-		same := func(o rankMark) bool { return o.metric == m.metric && o.row == m.row }
+		same := func(o rankMark) bool { return o.measure == m.measure && o.row == m.row }
 		if slices.ContainsFunc(r.marks[:i], same) {
 			continue
 		}
-		names := r.named(same)
-		row := r.rows[m.row]
-		lines = append(lines, figures.SweptLine{Name: fmt.Sprintf("%s: %d", names, row.components), Apart: true,
-			Points: []figures.SweptPoint{{X: float64(row.components), Mean: row.values[m.metric : m.metric+1]}}})
+		row := r.Rows[m.row]
+		lines = append(lines, figures.SweptLine{Name: fmt.Sprintf("%s: %d", strings.Join(r.marked(same), ", "), row.Components), Apart: true,
+			Points: []figures.SweptPoint{{X: float64(row.Components), Mean: metrics.Values{r.value(row, m.measure)}}}})
 	}
-	f, err := figures.Swept(r.noun, r.metrics, lines)
+	f, err := figures.Swept(r.noun, names, lines)
 	if err != nil {
 		return usagef("--figure: %v", err)
 	}
