@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/coder"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
@@ -45,9 +46,7 @@ func TestTheShippedModelsHaveNoMistakesAndOneLineEach(t *testing.T) {
 	}
 	for _, name := range models.Names() {
 		m, err := models.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if m.About == "" {
 			t.Errorf("%s has no about", name)
 		}
@@ -68,21 +67,13 @@ func bars(t *testing.T, epochs string, more ...string) *tessera.Run {
 	text := "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
 		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n" +
 		strings.Join(more, "\n")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
 	models, err := tessera.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := models.Model("bars")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: dir + "/run", Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
 }
@@ -94,18 +85,12 @@ func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
 		images[i] = float32(i%7) / 7
 	}
 	want, err := run.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, backend := range tessera.Backends() {
 		opened, err := tessera.Open(run.Path, tessera.Options{Backend: backend})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, err := opened.Encode(images)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range want {
 			if d := got[i] - want[i]; d > 1e-6 || d < -1e-6 {
 				t.Errorf("%s: code %d is %g, want %g", backend, i, got[i], want[i])
@@ -126,17 +111,11 @@ func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
 func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 	run := bars(t, "1")
 	r, err := run.Evaluate(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := run.Model.Dataset.Source.Load(context.Background(), nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	own, err := metrics.Evaluate(context.Background(), run, metrics.Sample{Images: set.Train.Float32()}, metrics.Selection{{Metric: &metrics.KL{Target: 0.3}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, _ := r.Number("kl")
 	if want, ok := own.Number("kl"); !ok || got != want || r.Model != "bars" || r.Dataset != "bars" || r.Images != 500 {
 		t.Errorf("got %+v, want %+v", r, own)
@@ -147,9 +126,7 @@ func TestEvaluateUsesTheModelsTarget(t *testing.T) {
 func TestEvaluateCountsTheNegativeWeightsOfAConvolution(t *testing.T) {
 	run := bars(t, "1", `decoder=[{kind="dense",units=64},{kind="reshape",shape=[8,8,1]},{kind="conv2d_transpose",filters=1}]`)
 	r, err := run.Evaluate(context.Background(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counted, ok := r.Number("negative_weights")
 	if _, atoms := r.Number("hoyer_atoms"); !ok || int(counted) != metrics.NegativeWeights(run.LastWeight()) || atoms {
 		t.Errorf("got %+v", r)
@@ -165,9 +142,7 @@ func TestEvaluateWithTheSVMNeedsLabels(t *testing.T) {
 
 func TestPartsSayWhatTheyAre(t *testing.T) {
 	parts, err := bars(t, "1").Parts(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(parts) != 16 || parts[0].Kind != "row" || parts[15].Kind != "column" {
 		t.Errorf("got %v", parts)
 	}
@@ -175,13 +150,9 @@ func TestPartsSayWhatTheyAre(t *testing.T) {
 
 func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
 	short, err := config.ParseSet("train.epochs=3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := tessera.Shipped().Model("swimmer-parts", short)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	dir := t.TempDir() + "/run"
 	interrupted, err := tessera.Train(ctx, m, tessera.Options{Out: dir, Report: func(p train.Progress) {
@@ -197,9 +168,7 @@ func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
 		t.Errorf("the run of the checkpoint: %d codes after step %d, %v", len(codes), interrupted.Step, err)
 	}
 	run, err := tessera.Resume(context.Background(), dir, tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	if run.Epoch != 3 || run.Step != 24 || run.Result.AlreadyFinished {
 		t.Errorf("resumed to epoch %d, step %d: %+v", run.Epoch, run.Step, run.Result)
@@ -209,9 +178,7 @@ func TestACancelledTrainingIsResumedToItsEnd(t *testing.T) {
 func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
 	before := runtime.NumGoroutine()
 	run, err := tessera.Open(bars(t, "1").Path, tessera.Options{Threads: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	atoms := run.Atoms()
 	for range 2 {
 		if err := run.Close(); err != nil {
@@ -263,9 +230,7 @@ func TestModelsThatAreNoneAreErrors(t *testing.T) {
 
 func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 	m, err := tessera.Shipped().Model("swimmer-parts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, o := range []tessera.Options{{Threads: -1}, {Threads: tessera.MostThreads + 1}, {Backend: "gpu"}} {
 		o.Out = t.TempDir()
 		if _, err := tessera.Train(t.Context(), m, o); err == nil {
@@ -280,9 +245,7 @@ func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 // A run of a model that was changed after its check could not be opened.
 func TestAModelThatWasChangedIsRefusedBeforeTheFirstStep(t *testing.T) {
 	m, err := tessera.Shipped().Model("bars-parts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m.Train.Epochs = 2
 	out := filepath.Join(t.TempDir(), "run")
 	r, err := tessera.Train(context.Background(), m, tessera.Options{Out: out, Threads: 1})
@@ -323,14 +286,10 @@ iterations = 5
 func declare(t *testing.T, text string) *config.Model {
 	t.Helper()
 	models, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 100, validation = 0.2 }\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	models.Extend(nil)
 	m, err := models.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -353,21 +312,15 @@ func TestATrainerGivesTheBytesOfTrain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m, dir := declare(t, text), t.TempDir()
 			run, err := tessera.Train(t.Context(), m, tessera.Options{Out: dir + "/train", Threads: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer run.Close()
 			trainer, err := tessera.NewTrainer(t.Context(), m, tessera.Options{Threads: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer trainer.Close()
 			epochs := 0
 			for !trainer.Done() {
 				step, err := trainer.Step(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if step.EpochDone {
 					epochs++
 				}
@@ -375,21 +328,15 @@ func TestATrainerGivesTheBytesOfTrain(t *testing.T) {
 					t.Errorf("after %d epochs: %+v", epochs, step)
 				}
 				if step.Step == 2 {
-					if err := trainer.Save(dir+"/middle", false); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, trainer.Save(dir+"/middle", false))
 				}
 			}
 			if _, err := trainer.Step(t.Context()); !errors.Is(err, tessera.ErrTrained) {
 				t.Errorf("a step after the last: %v", err)
 			}
-			if err := trainer.Save(dir+"/own", false); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, trainer.Save(dir+"/own", false))
 			resumed, err := tessera.Resume(t.Context(), dir+"/middle", tessera.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer resumed.Close()
 			want := modelFiles(t, run.Path)
 			for _, name := range []string{"own", "middle"} {
@@ -398,9 +345,7 @@ func TestATrainerGivesTheBytesOfTrain(t *testing.T) {
 				}
 			}
 			inMemory, err := trainer.Run()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer inMemory.Close()
 			x := slices.Repeat([]float32{0.5}, 64)
 			a, errA := run.Encode(x)
@@ -422,9 +367,7 @@ encoder   = [{ kind = "dense", units = 3, activation = "tanh" }]
 optimizer = { kind = "sgd", learning_rate = 0.5 }
 train     = { epochs = 2, batch = 16 }
 `), tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer trainer.Close()
 	if _, err := trainer.Gradient("encoder.0.weight"); err == nil {
 		t.Error("there is a gradient before the first step")
@@ -442,9 +385,7 @@ train     = { epochs = 2, batch = 16 }
 		}
 		for path, old := range before {
 			now, shape, err := trainer.Parameter(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			g, err := trainer.Gradient(path)
 			if err != nil || len(shape) == 0 {
 				t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"tessera/attack"
 	"tessera/config/part"
+	"tessera/internal/fatal"
 )
 
 // scaling is a linear model in plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².
@@ -78,9 +79,7 @@ func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
 	for norm, want := range worst {
 		for _, method := range []attack.Attack{&attack.FGSM{}, &attack.PGD{Steps: 7}} {
 			r, err := attack.Measure(context.Background(), scaling{factor: factor}, x, []attack.Trial{in(method, norm, epsilon)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got := r.Attacks[0].MSE; math.Abs(got-want) > 1e-6*want {
 				t.Errorf("%T %s: mse %v, want %v", method, norm, got, want)
 			}
@@ -95,9 +94,7 @@ func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
 	x := images(3, 0.3, 0.6)
 	clear(x[6:12]) // an image whose code is 0 has no relative change of the code
 	r, err := attack.Measure(context.Background(), scaling{factor: 1.5}, x, []attack.Trial{in(&attack.FGSM{}, attack.L2, 0.1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := 0.0
 	for _, at := range []int{0, 12} {
 		squares := 0.0
@@ -140,9 +137,7 @@ func TestAttackedImagesStayInTheBallAndInRange(t *testing.T) {
 			for _, a := range []attack.Attack{&attack.FGSM{}, &attack.PGD{Steps: 20}, &attack.PGD{Steps: 5, StepSize: 3 * epsilon}} {
 				trial := in(a, norm, epsilon)
 				moved, err := trial.Perturb(t.Context(), bumpy{}, x)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				for at := 0; at < len(x); at += 6 {
 					squares, largest := 0.0, 0.0
 					for i := at; i < at+6; i++ {
@@ -172,14 +167,10 @@ func TestImagesAreAttackedEachByItself(t *testing.T) {
 	x := images(5, 0, 1)
 	a := usual()
 	together, err := a.Perturb(t.Context(), scaling{factor: 0.5}, x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for at := 0; at < len(x); at += 6 {
 		alone, err := a.Perturb(t.Context(), scaling{factor: 0.5}, x[at:at+6])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(alone, together[at:at+6]) {
 			t.Errorf("image %d: %v alone, %v in a batch", at/6, alone, together[at:at+6])
 		}
@@ -304,9 +295,7 @@ func TestRestartsFindWorseExamples(t *testing.T) {
 		errors := func(restarts int) (list []float64, moved []float32) {
 			pgd.Restarts = restarts
 			moved, err := a.Perturb(t.Context(), humped{}, x)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			y, _ := humped{}.Decode(moved)
 			for at := 0; at < len(x); at += 6 {
 				sum := 0.0

@@ -10,6 +10,7 @@ import (
 
 	"tessera/attack"
 	"tessera/config/part"
+	"tessera/internal/fatal"
 )
 
 // blind is a classifier without gradients.
@@ -28,9 +29,7 @@ func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 		white := in(&attack.PGD{Steps: 10}, norm, 0.1)
 		white.Objective = attack.Margin
 		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{white})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		best := j.Trials[0].Accuracy.Value
 		for name, c := range map[string]struct {
 			attack.Trial
@@ -109,9 +108,7 @@ func TestSquaresOfLengthEpsilon(t *testing.T) {
 		}
 	}
 	j, err := attack.Judge(context.Background(), w, nil, x, labels, []attack.Trial{in(&attack.Square{Queries: 600}, attack.L2, epsilon)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if r := j.Trials[0]; !(r.Accuracy.Value >= 0.5 && r.Accuracy.Value < 0.75) || !(r.Largest <= epsilon && r.Largest > 0.99*epsilon) {
 		t.Errorf("got %+v, want an accuracy of a little more than 0.5", r)
 	}
@@ -144,9 +141,7 @@ func TestMaskedGradientsAreReported(t *testing.T) {
 	p, x, labels := twoClasses(60)
 	pgd, decision := in(&attack.PGD{Steps: 10}, attack.LInf, 0.1), in(&attack.Decision{Queries: 1000}, attack.LInf, 0.1)
 	j, err := attack.Judge(context.Background(), saturated{p}, nil, x, labels, []attack.Trial{pgd, decision})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(j.Masked) != 1 || !strings.Contains(j.Masked[0], "linf 0.1: decision leaves an accuracy of") || j.Trials[0].Accuracy.Value != 1 {
 		t.Errorf("got %q, %+v", j.Masked, j.Trials)
 	}

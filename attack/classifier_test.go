@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/attack"
+	"tessera/internal/fatal"
 )
 
 // plane is a linear classifier of 6 pixels in plain loops: z_j = w_j x. It has one class per row of weights.
@@ -109,9 +110,7 @@ func TestRobustAccuracyOfALinearClassifierIsKnown(t *testing.T) {
 		}
 	}
 	j, err := attack.Judge(context.Background(), p, nil, x, labels, trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if j.Accuracy.Value != 1 || j.Images != 700 {
 		t.Errorf("got %+v of clean images", j)
 	}
@@ -142,9 +141,7 @@ func TestExamplesOfClassifiersStayInTheBallAndInTheRange(t *testing.T) {
 		}
 		b.Range = [2]float32{200, 255}
 		j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{{Attack: &attack.PGD{Steps: 5, Restarts: 1}, Ball: b}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if r := j.Trials[0]; !(r.Largest > 0 && r.Largest <= b.Epsilon) || j.Range != b.Range {
 			t.Errorf("%s %g: the largest perturbation is %.17g, range %v", b.Norm, b.Epsilon, r.Largest, j.Range)
 		}
@@ -157,9 +154,7 @@ func TestWilsonsInterval(t *testing.T) {
 		labels[i] = 1 - labels[i]
 	}
 	j, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{usual()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// Wilson's interval for 0.8 of 50 images
 	if a := j.Accuracy; a.Value != 0.8 || math.Abs(a.Low-0.6696289) > 1e-6 || math.Abs(a.High-0.8875625) > 1e-6 {
 		t.Errorf("got %+v", a)
@@ -178,13 +173,9 @@ func TestTransferIsNotStrongerThanTheWhiteBox(t *testing.T) {
 	}
 	trial := []attack.Trial{usual()}
 	own, err := attack.Judge(context.Background(), p, nil, x, labels, trial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	moved, err := attack.Judge(context.Background(), p, other, x, labels, trial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if white, black := own.Trials[0].Accuracy.Value, moved.Trials[0].Accuracy.Value; !(white < black && black < 1) {
 		t.Errorf("white box %v, transfer %v, want a weaker transfer that still works", white, black)
 	}

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 const declared = `
@@ -37,9 +38,7 @@ code_sparsity = 0.6
 
 func TestBaselinesAreDeclaredAndFilled(t *testing.T) {
 	file, err := config.Load("models.toml", []byte(declared))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, filled := range map[string]string{
 		"pca": "components", "kmeans": "iterations", "nmf": `solver = "hals"`, "nmf-mu": `solver = "mu"`,
 		"nmf-kl": `loss = "kl"`, "sparse-nmf": `per = "atom"`,

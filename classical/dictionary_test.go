@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
 
@@ -25,9 +26,7 @@ func TestLassoCodesAgreeWithScikitLearn(t *testing.T) {
 		s := Dictionary{Components: o.Components, L1: o.L1, NonNegative: c.nonneg}
 		codes := onlineDictionary{s}.encode(&factors{Base: Base{atoms: atoms, units: o.Components, pixels: o.Pixels}}, c.images, encodePrecision)
 		got, err := decode(codes, atoms, nil, o.Components, o.Pixels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		zeros := 0
 		for i, want := range o.Lassos[name] {
 			if math.Abs(float64(got[i])-want) > 1e-3 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/random"
 	"tessera/metrics"
@@ -100,13 +101,9 @@ func TestResponsibilitiesAreTheDefinition(t *testing.T) {
 		g := m.hidden.(*mixture).family.(*gaussian)
 		weights := m.hidden.(*mixture).weights
 		codes, err := m.Encode(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		likelihoods, err := m.LogLikelihood(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range n {
 			p, sum := make([]float64, k), 0.0
 			for c := range k {
@@ -180,9 +177,7 @@ func TestSmallVariancesAreKMeans(t *testing.T) {
 	const n, d, k = 300, 4, 6
 	x := blobs(9, n, d, k, 1)
 	m := newModel(t, &GMM{Components: k, Covariance: spherical, Init: "random", Floor: 1e-6, Iterations: 40, Restarts: 1}, []int{d}, 5).(*em)
-	if err := m.Begin(t.Context(), Matrix{x, d}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Begin(t.Context(), Matrix{x, d}))
 	h := m.hidden.(*mixture)
 	g := h.family.(*gaussian)
 	centres := make([]float64, k*d)
@@ -191,9 +186,7 @@ func TestSmallVariancesAreKMeans(t *testing.T) {
 		for c := range k { // the limit: equal weights, a variance that tends to 0
 			h.weights[c], g.variances[c] = 1.0/k, 1e-7
 		}
-		if err := m.settle(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.settle())
 		if _, err := m.Step(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -242,9 +235,7 @@ func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 		}
 	}
 	values, vectors, err := eigen(gram, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := 0.0
 	for _, v := range values[k:] {
 		want += v / (d - k)
@@ -293,13 +284,9 @@ type mixtureOracles struct {
 func readMixtures(t *testing.T) *mixtureOracles {
 	t.Helper()
 	text, err := os.ReadFile("testdata/mixtures.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var o mixtureOracles
-	if err := json.Unmarshal(text, &o); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &o))
 	return &o
 }
 
@@ -307,9 +294,7 @@ func readMixtures(t *testing.T) *mixtureOracles {
 func (o *mixtureOracles) started(t *testing.T, covariance string, iterations int, means []float64) *em {
 	t.Helper()
 	m := newModel(t, &GMM{Components: o.Components, Covariance: covariance, Init: "random", Floor: 1e-12, Iterations: iterations, Tolerance: 1e-12, Restarts: 1}, []int{o.Dim}, 1).(*em)
-	if err := m.Begin(t.Context(), Matrix{o.X, o.Dim}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Begin(t.Context(), Matrix{o.X, o.Dim}))
 	h := m.hidden.(*mixture)
 	g := h.family.(*gaussian)
 	copy(h.weights, o.Weights)
@@ -317,9 +302,7 @@ func (o *mixtureOracles) started(t *testing.T, covariance string, iterations int
 	for i, v := range means {
 		g.centres[i] = v - m.origin[i%o.Dim]
 	}
-	if err := m.settle(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.settle())
 	return m
 }
 
@@ -330,9 +313,7 @@ func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 		m := o.started(t, covariance, 50, o.Means)
 		for i, bound := range want {
 			p, err := m.Step(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got := -p.Objective * float64(o.Dim); math.Abs(got-bound) > 1e-8*math.Abs(bound) {
 				t.Errorf("%s, iteration %d: bound %.12g, want %.12g", covariance, i+1, got, bound)
 			}
@@ -354,9 +335,7 @@ func TestFinalLikelihoodsAgreeWithScikitLearn(t *testing.T) {
 			m := o.started(t, covariance, 5000, means)
 			for done := false; !done; {
 				p, err := m.Step(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				done = p.Done
 			}
 			if got := meanLikelihood(t, m, o.X); got < want-1e-9*math.Abs(want) {
@@ -380,9 +359,7 @@ func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 func meanLikelihood(t *testing.T, m *em, images []float32) float64 {
 	t.Helper()
 	likelihoods, err := m.LogLikelihood(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sum := 0.0
 	for _, v := range likelihoods {
 		sum += v
@@ -402,9 +379,7 @@ func TestTheNumberOfComponentsIsFound(t *testing.T) {
 	fits := 0
 	list, err := Rank(t.Context(), &GMM{Covariance: spherical, Init: "kmeans", Floor: 1e-4, Iterations: 50, Tolerance: 1e-4, Restarts: 2},
 		Matrix{x, d}, []int{2, 3, 4, 6}, 5, 1, func(int, int) { fits++ })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	likelihood, bic := list.Rows[0], list.Rows[0]
 	for _, m := range list.Rows {
 		if *m.Values[0] > *likelihood.Values[0] {
@@ -469,9 +444,7 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 		fitAll(t, m, images)
 		s, _ := metrics.As[metrics.Sampler](m)
 		drawn, err := s.Draw(t.Context(), draws, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		few, _ := s.Draw(t.Context(), 10, 7)
 		other, _ := s.Draw(t.Context(), 10, 8)
 		if !slices.Equal(few, drawn[:10*d]) || slices.Equal(few, other) {

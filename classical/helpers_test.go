@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 )
 
@@ -194,9 +195,7 @@ var mixedShape = []int{6, 5}
 func newModel(t testing.TB, m Method, shape []int, seed uint64) Model {
 	t.Helper()
 	model, err := m.New(shape, seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return model
 }
 
@@ -207,9 +206,7 @@ func fitAll(t testing.TB, m Model, images Images) (objectives []float64) {
 		objectives = append(objectives, p.Objective)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return objectives
 }
 
@@ -218,9 +215,7 @@ func encode(t testing.TB, m interface {
 }, images []float32) []float32 {
 	t.Helper()
 	codes, err := m.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return codes
 }
 
@@ -255,18 +250,12 @@ func fashion(t testing.TB, split string) Matrix {
 		t.Skip("left out: -short is set, or TESSERA_DATA is not")
 	}
 	file, err := os.Open(filepath.Join(dir, "fashion-mnist", split+"-images-idx3-ubyte.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	raw, err := io.ReadAll(unzipped)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	raw = raw[16:]
 	x := make([]float32, len(raw))
 	for i, b := range raw {
@@ -279,9 +268,7 @@ func fashion(t testing.TB, split string) Matrix {
 func generated(t testing.TB, s data.Source) *data.Set {
 	t.Helper()
 	set, err := s.Load(context.Background(), data.Dirs{}, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set
 }
 

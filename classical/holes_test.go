@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 
 	"gonum.org/v1/gonum/mat"
@@ -34,9 +35,7 @@ func TestRulesWithHolesAgreeWithPlainLoops(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newModel(t, c.method, mixedShape, 1).(*factorisation)
 			images := punched(mixed(150), 0.5)
-			if err := m.Begin(t.Context(), images); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, m.Begin(t.Context(), images))
 			want := plainOf(m)
 			for range 3 {
 				if _, err := m.Step(t.Context()); err != nil {
@@ -188,9 +187,7 @@ func (d *dense) likelihood(x []float32) (total float64) {
 func TestPCAWithHolesIsTheMaximumOfTheLikelihood(t *testing.T) {
 	images := punched(Matrix{mixed(200).values[10*30:], 30}, 0.5)
 	m := newModel(t, &PCA{Components: 3, Iterations: 400, Tolerance: 1e-12}, mixedShape, 1).(*pca)
-	if err := m.Begin(t.Context(), images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Begin(t.Context(), images))
 	observed := float64(m.holed.missing.observed)
 	last := math.Inf(1)
 	for !m.Done() {
@@ -199,9 +196,7 @@ func TestPCAWithHolesIsTheMaximumOfTheLikelihood(t *testing.T) {
 			before = denseOf(m).likelihood(images.values)
 		}
 		p, err := m.Step(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if math.Abs(-p.Objective*observed-before) > 1e-6*math.Abs(before) {
 			t.Errorf("iteration %d: the log-likelihood is %v, by its definition %v", p.Iteration, -p.Objective*observed, before)
 		}
@@ -247,16 +242,12 @@ func TestPCACompletesByTheConditionalMean(t *testing.T) {
 		fitAll(t, m, images)
 		others := punched(Matrix{mixed(330).values[300*30:], 30}, 0.5).values
 		output, err := m.Decode(encode(t, m, others))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		d := denseOf(m)
 		for i := range len(others) / 30 {
 			at, c, difference := d.known(others[i*30 : (i+1)*30])
 			var solved mat.VecDense
-			if err := c.SolveVecTo(&solved, difference); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, c.SolveVecTo(&solved, difference))
 			for j := range 30 {
 				if others[i*30+j] == others[i*30+j] {
 					continue
@@ -286,9 +277,7 @@ func TestPCAWithHolesTendsToPCA(t *testing.T) {
 		return v
 	}
 	truth, err := decode(normal(n*k), normal(k*p), normal(p), k, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x := slices.Clone(truth)
 	for i := range x {
 		x[i] += float32(noise * rng.NormFloat64())
@@ -306,9 +295,7 @@ func TestPCAWithHolesTendsToPCA(t *testing.T) {
 	m := newModel(t, &PCA{Components: k, Iterations: 1000, Tolerance: 1e-6}, mixedShape, 1).(*pca)
 	fitAll(t, m, half)
 	output, err := m.Decode(encode(t, m, half.values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var errs []float64
 	for i, v := range half.values {
 		if v != v {
@@ -380,9 +367,7 @@ func TestConstantValuesWithHolesDoNoHarm(t *testing.T) {
 			images = punched(images, 0.4)
 			fitAll(t, m, images)
 			output, err := m.Decode(encode(t, m, images.values))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i, v := range output {
 				if !finite(float64(v)) || name == "pca" && i%30 < 12 && math.Abs(float64(v-value)) > 0.1 {
 					t.Fatalf("%s: entry %d of a value that is always %v is %v", name, i, value, v)
@@ -396,9 +381,7 @@ func TestConstantValuesWithHolesDoNoHarm(t *testing.T) {
 func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 	images := punched(mixed(60), 0.4)
 	own, err := data.NewFloats(mixedShape, slices.Clone(images.values), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, method := range holedMethods() {
 		a, b := newModel(t, method, mixedShape, 1), newModel(t, method, mixedShape, 1)
 		fitAll(t, a, own.WithMissing())

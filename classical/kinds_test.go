@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 	"tessera/metrics"
@@ -17,9 +18,7 @@ func found(t *testing.T, set *data.Set, method Method) (count int, m Model) {
 	m = newModel(t, method, set.Shape, 1)
 	fitAll(t, m, set.Train)
 	parts, err := metrics.PartsRecovered(set.Parts, m.Atoms(), metrics.PartCosine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, p := range parts {
 		if p.Found {
 			count++
@@ -78,9 +77,7 @@ func TestSeparableImagesAreFactorisedExactly(t *testing.T) {
 		}
 	}
 	images, err := decode(h, w, nil, k, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := successiveProjection(transpose(images, n, p), p, n, k, true); !slices.Equal(slices.Sorted(slices.Values(got)), []int{0, 1, 2, 3, 4, 5}) {
 		t.Errorf("the anchors are the pixels %v, want 0 to 5", got)
 	}
@@ -137,9 +134,7 @@ func hoyerOfAtoms(t *testing.T, method Method, set *data.Set) float64 {
 	m := newModel(t, method, set.Shape, 1)
 	fitAll(t, m, set.Train)
 	mean, err := metrics.MeanHoyer(m.Atoms().Values, len(m.Atoms().Values)/m.Units())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return mean
 }
 

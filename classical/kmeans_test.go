@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
 
@@ -87,13 +88,9 @@ func TestKMeansOfValuesFarFromZero(t *testing.T) {
 		m := newModel(t, &KMeans{Components: 2, Iterations: 100, Restarts: 3}, []int{1}, 1)
 		fitAll(t, m, Matrix{x, 1})
 		codes, err := m.Encode(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		output, err := m.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range x {
 			if d := math.Abs(float64(x[i] - output[i])); d > 1 {
 				t.Fatalf("offset %v: the centre of sample %d (%v) is at %v", offset, i, x[i], output[i])
@@ -121,9 +118,7 @@ func TestACentreWithoutImagesMovesToTheFarthestOne(t *testing.T) {
 	x := []float32{0, 0, 0, 1, 9, 0, 9, 1}
 	m := newModel(t, &KMeans{Components: 2, Iterations: 10}, []int{2}, 1).(*kmeans)
 	m.atoms = []float32{0, 0.5, 100, 100} // as if restored
-	if err := m.Start(Matrix{x, 2}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Start(Matrix{x, 2}))
 	m.objective = m.meanDistance()
 	for !m.Done() {
 		if _, err := m.Step(t.Context()); err != nil {
@@ -139,9 +134,7 @@ func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
 	const p = 30
 	images := mixed(300)
 	m := newModel(t, &KMeans{Components: 3, Iterations: 1}, mixedShape, 1).(*kmeans)
-	if err := m.Begin(t.Context(), images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Begin(t.Context(), images))
 	m.atoms = append([]float32(nil), m.atoms[:2*p]...)
 	before := func(i int) float64 { _, d := nearestCentre(m.Row(i), m.atoms); return d }
 	for i := range m.Distances {
@@ -182,23 +175,17 @@ func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
 // The expected centres come from testdata/minibatch.py, which updates the same centres by the same batches with scikit-learn.
 func TestMiniBatchesMoveCentresAsScikitLearnDoes(t *testing.T) {
 	text, err := os.ReadFile("testdata/minibatch.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var c struct {
 		X                      []float32
 		Dim, Components, Batch int
 		Centres                [][]float32
 	}
-	if err := json.Unmarshal(text, &c); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &c))
 	m := newModel(t, &KMeans{Components: c.Components, Iterations: 1, Batch: c.Batch}, []int{c.Dim}, 1).(*kmeansBatch)
 	m.atoms, m.counts = slices.Clone(c.X[:c.Components*c.Dim]), make([]float64, c.Components)
 	for i, want := range c.Centres {
-		if err := m.learn(c.X[i*c.Batch*c.Dim : (i+1)*c.Batch*c.Dim]); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.learn(c.X[i*c.Batch*c.Dim:(i+1)*c.Batch*c.Dim]))
 		if d := worst(m.atoms, want); d > 1e-5 {
 			t.Fatalf("after batch %d: the centres differ by %v", i, d)
 		}
@@ -266,9 +253,7 @@ func TestSoftAssignmentsAreProbabilities(t *testing.T) {
 func TestCentresOfMiniBatchesWithoutImagesMove(t *testing.T) {
 	images := mixed(400)
 	m := newModel(t, &KMeans{Components: 4, Iterations: 3, Batch: 100}, mixedShape, 1).(*kmeansBatch)
-	if err := m.Begin(t.Context(), images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Begin(t.Context(), images))
 	for j := range 30 {
 		m.atoms[30+j] = 1e4
 	}

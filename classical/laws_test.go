@@ -6,6 +6,8 @@ import (
 	"math"
 	"reflect"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // eachVariant runs a law on all variants.
@@ -96,13 +98,9 @@ func TestAnotherSeedGivesAnotherFit(t *testing.T) {
 func saved(t *testing.T, s State) State {
 	t.Helper()
 	text, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var read State
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &read))
 	return read
 }
 
@@ -158,9 +156,7 @@ func TestAFactorisationRefusesToResumeOnOtherImages(t *testing.T) {
 	m := newModel(t, variants()[3].method, mixedShape, 1)
 	fitAll(t, m, mixed(60))
 	resumed := newModel(t, variants()[3].method, mixedShape, 1)
-	if err := resumed.Restore(m.State()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, resumed.Restore(m.State()))
 	if err := resumed.Begin(context.Background(), mixed(61)); err == nil {
 		t.Error("accepted")
 	}

@@ -14,6 +14,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 	"tessera/metrics"
@@ -56,18 +57,14 @@ func sparseImages(t testing.TB, n, m int, rows, columns []int, values []float64)
 		starts = append(starts, len(indices))
 	}
 	images, err := data.NewEntries(starts, indices, floats, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return images
 }
 
 // The solutions for each row by alternating least squares equal NumPy's solutions of the same normal equations.
 func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 	text, err := os.ReadFile("testdata/matrix_factorisation.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var oracle struct {
 		N, M, K, Sweeps int
 		Cases           map[string]struct {
@@ -82,9 +79,7 @@ func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 			Objective     float64
 		}
 	}
-	if err := json.Unmarshal(text, &oracle); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &oracle))
 	if len(oracle.Cases) != 4 {
 		t.Fatalf("got %d cases", len(oracle.Cases))
 	}
@@ -93,9 +88,7 @@ func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 			NonNegative: c.NonNegative, Confidence: c.Confidence, Iterations: oracle.Sweeps}
 		m := newModel(t, s, []int{oracle.M}, 1).(*matrixFactorisation)
 		images := sparseImages(t, oracle.N, oracle.M, c.Rows, c.Columns, c.Values)
-		if err := m.Begin(context.Background(), images); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.Begin(context.Background(), images))
 		copy(m.sides, c.Start)
 		if _, err := m.solveRows(); err != nil {
 			t.Fatal(err)
@@ -177,9 +170,7 @@ func TestPlantedFactorsAreRecoveredToTheNoise(t *testing.T) {
 		squares := 0.0
 		for _, e := range seen[1] {
 			y, err := model.(MatrixPredictor).PredictEntry(rows[e], columns[e])
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			squares += (y - clean[e]) * (y - clean[e])
 		}
 		// of about 40 entries of a row, and 80 of a column, 4 parameters each
@@ -208,9 +199,7 @@ func TestBiasesAreRight(t *testing.T) {
 	fitAll(t, model, sparseImages(t, n, m, rows, columns, values))
 	p := model.(MatrixPredictor)
 	code, err := p.FoldIn([]int32{0, 3, 7}, []float32{8, 8.75, 9.75}) // a row with the bias 5
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for j := range m {
 		got, _ := p.PredictEntry(4, j)
 		if math.Abs(got-at(4, j)) > 0.01 {
@@ -233,9 +222,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 	codes := encode(t, m, dense)
 	for i := range 50 {
 		code, err := m.FoldIn(images.Entries(i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !reflect.DeepEqual(code, m.rows[3*i:3*i+3]) || !reflect.DeepEqual(vectors.Narrow(code), codes[3*i:3*i+3]) {
 			t.Fatalf("row %d: folded in as %v and %v, fitted as %v", i, code, codes[3*i:3*i+3], m.rows[3*i:3*i+3])
 		}
@@ -245,9 +232,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 	}
 	full := newModel(t, s, []int{30}, 1) // the same entries, not sparse
 	missing, err := data.NewFloats([]int{30}, dense, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fitAll(t, full, missing.WithMissing())
 	if !reflect.DeepEqual(full.Atoms(), m.Atoms()) {
 		t.Error("sparse and dense images are fitted differently")
@@ -342,9 +327,7 @@ func TestMatrixFactorisationSaysWhatIsWrong(t *testing.T) {
 	}
 	rows := make([]int, 0, 6)
 	m, err := (&MatrixFactorisation{Components: 3, Solver: "als", RidgeRows: 1, RidgeColumns: 1, Iterations: 1}).New([]int{3}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	two := sparseImages(t, 2, 3, append(rows, 0, 0, 0, 1, 1, 1), []int{0, 1, 2, 0, 1, 2}, []float64{1, 2, 3, 4, 5, 6})
 	if _, err := Fit(context.Background(), m, two, nil); err == nil || !strings.Contains(err.Error(), "the number of rows") {
 		t.Errorf("more components than rows: %v", err)
@@ -368,14 +351,10 @@ func BenchmarkSweep(b *testing.B) {
 		starts = append(starts, len(columns))
 	}
 	images, err := data.NewEntries(starts, columns, values, m)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	s := &MatrixFactorisation{Components: 32, Solver: "als", Biases: true, RidgeRows: 0.05, RidgeColumns: 0.05, WeightedRidge: true, Iterations: 1 << 30}
 	model := newModel(b, s, []int{m}, 1)
-	if err := model.Begin(context.Background(), images); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, model.Begin(context.Background(), images))
 	for b.Loop() {
 		if _, err := model.Step(context.Background()); err != nil {
 			b.Fatal(err)

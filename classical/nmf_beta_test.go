@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
 
@@ -60,9 +61,7 @@ func TestBetaRulesAgreeWithPlainLoops(t *testing.T) {
 	} {
 		s.Components, s.Solver, s.Init, s.Iterations = 5, "mu", "random", 10
 		m := newModel(t, s, mixedShape, 1).(*factorisation)
-		if err := m.Begin(t.Context(), mixed(150)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.Begin(t.Context(), mixed(150)))
 		want := plainOf(m)
 		for range 3 {
 			if _, err := m.Step(t.Context()); err != nil {

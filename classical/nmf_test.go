@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 	"tessera/metrics"
 )
@@ -26,9 +27,7 @@ func TestNMFFindsThePartsOfSwimmer(t *testing.T) {
 	m := newModel(t, &NMF{Components: 17, Solver: "hals", Loss: "euclidean", Init: "nndsvda", Iterations: 500}, set.Shape, 1)
 	fitAll(t, m, set.Train)
 	parts, err := metrics.PartsRecovered(set.Parts, m.Atoms(), metrics.PartCosine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	found := 0
 	for _, part := range parts {
 		if part.Found {
@@ -47,9 +46,7 @@ func TestNMFFindsThePartsOfBars(t *testing.T) {
 		m := newModel(t, &NMF{Components: 16, Solver: solver, Loss: "euclidean", Init: "random", Iterations: 1000}, set.Shape, 1)
 		fitAll(t, m, set.Train)
 		parts, err := metrics.PartsRecovered(set.Parts, m.Atoms(), metrics.PartCosine)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, part := range parts {
 			if !part.Found {
 				t.Errorf("%s: part %d is not found: cosine %v", solver, i, part.Cosine)
@@ -133,9 +130,7 @@ func TestSparseNMFOfFashionReachesThePublishedErrorAndSparsity(t *testing.T) {
 	s.Iterations = 50 // after 200 the error is 0.01091, the study's is 0.01095
 	e, m := fitFashion(t, s)
 	code, err := metrics.MeanHoyer(m.Codes(), m.Units())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if e > 0.0115 || math.Abs(code-0.65) > 0.02 {
 		t.Errorf("mse %v, Hoyer %v", e, code)
 	}
@@ -159,9 +154,7 @@ func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 	m := newModel(t, &PCA{Components: 100}, []int{28, 28}, 1)
 	objective := fitAll(t, m, train)[0]
 	decoded, err := m.Decode(encode(t, m, test.values))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	e := squaredDistance(decoded, test.values) / float64(len(decoded))
 	if math.Abs(objective-0.00762658) > 1e-7 || math.Abs(e-0.00765946) > 1e-7 {
 		t.Errorf("mse: fitted images %.8f, test images %.8f, want 0.00762658 and 0.00765946", objective, e)

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 
 	"gonum.org/v1/gonum/mat"
@@ -118,9 +119,7 @@ func TestRulesAgreeWithPlainLoops(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := newModel(t, c.method, mixedShape, 1).(*factorisation)
-			if err := m.Begin(t.Context(), mixed(150)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, m.Begin(t.Context(), mixed(150)))
 			want := plainOf(m)
 			for range 3 {
 				if _, err := m.Step(t.Context()); err != nil {
@@ -260,9 +259,7 @@ func TestNNDSVDKeepsTheDominantParts(t *testing.T) {
 		f := &factors{Base: Base{pixels: p, units: k, seed: 1}, n: n, x: images.values}
 		err := f.nndsvd()
 		atoms, codes := f.atoms, f.codes
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		u, v, s := singularValues(t, vectors.Wide(images.values), n, p)
 		for q := range k {
 			a, b := positive(mat.Col(nil, q, &u), mat.Col(nil, q, &v), 1)
@@ -312,13 +309,9 @@ func TestLeadingEigenvectorsComeCloseToAllOfThem(t *testing.T) {
 		}
 	}
 	all, _, err := eigen(append([]float64(nil), a...), n)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	values, v, err := leading(n, count, 1, func(y, q []float64, m int) { timesSymmetric(y, q, a, m, n) })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for q, value := range values {
 		if math.Abs(value-all[q]) > 1e-3*all[q] {
 			t.Errorf("eigenvalue %d: got %v, want %v", q, value, all[q])

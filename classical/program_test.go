@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/losses"
 )
@@ -16,19 +17,13 @@ import (
 func computed(t *testing.T, m Model, given string, x []float32, batch int, wanted ...string) [][]float32 {
 	t.Helper()
 	module, err := Program(m, batch, given, wanted...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	threads := team.New(1)
 	defer threads.Close()
 	plan, err := engine.Compile[float32](module, threads)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer plan.Close()
-	if err := errors.Join(plan.Bind(0, x), plan.Run()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(plan.Bind(0, x), plan.Run()))
 	var taps [][]float32
 	for i := range wanted {
 		taps = append(taps, slices.Clone(plan.Tap(i)))
@@ -54,9 +49,7 @@ func TestTheProgramOfKMeansNamesOneOfEqualCentres(t *testing.T) {
 	m := newModel(t, &KMeans{Components: 3, Iterations: 10, Restarts: 1}, []int{2}, 1)
 	fitAll(t, m, Matrix{x, 2})
 	codes, err := m.Encode(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	taps := computed(t, m, imagesName, x, 3, losses.Code, losses.Output)
 	wantSame(t, "codes", taps[0], codes)
 	wantSame(t, "output", taps[1], x)
@@ -69,15 +62,11 @@ func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 		x[i] = float32(math.Mod(float64(i)*math.Phi, 1))
 	}
 	rows, err := NewMatrix(x, side*side)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	closed := 0
 	for _, v := range variants() {
 		m, err := v.method.New([]int{side, side}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := Program(m, 1, losses.Code, losses.Output); err == nil {
 			t.Errorf("%s: a model that is not fitted has a program", v.name)
 		}
@@ -85,13 +74,9 @@ func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 			t.Fatal(err)
 		}
 		codes, err := m.Encode(x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		output, err := m.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		wantSame(t, v.name, computed(t, m, losses.Code, codes, images, losses.Output)[0], output)
 		if _, err := Program(m, 1, imagesName, losses.Code); err != nil {
 			continue
@@ -108,13 +93,9 @@ func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 
 func TestProgramRefusesValuesThatABaselineLacks(t *testing.T) {
 	m, err := (&PCA{Components: 2}).New([]int{2, 2}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := NewMatrix([]float32{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := Fit(context.Background(), m, rows, nil); err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
 
@@ -20,13 +21,9 @@ type oracles struct {
 func readOracles(t *testing.T) *oracles {
 	t.Helper()
 	text, err := os.ReadFile("testdata/oracles.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var o oracles
-	if err := json.Unmarshal(text, &o); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &o))
 	return &o
 }
 

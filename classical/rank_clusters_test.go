@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/metrics"
 )
@@ -22,9 +23,7 @@ func TestTheNumberOfClustersIsFound(t *testing.T) {
 	images := corners(240, 5)
 	fits := 0
 	list, err := Rank(t.Context(), &KMeans{Components: 9, Iterations: 100, Restarts: 5}, images, []int{1, 3, 5, 7, 9}, 3, 1, func(int, int) { fits++ })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const heldOut, mse, silhouette = 0, 1, 2
 	if rows := list.Rows; fits != 20 || len(rows) != 5 || rows[0].Values[silhouette] != nil {
 		t.Fatalf("%d fits: %+v", fits, rows)

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 )
 
@@ -41,9 +42,7 @@ func TestBiCrossValidationFindsThePlantedRank(t *testing.T) {
 	} {
 		calls := 0
 		errs, err := Rank(t.Context(), method, images, []int{1, 2, 3, 4, 5, 6, 8}, 2, 1, func(int, int) { calls++ })
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		best := errs.Rows[0]
 		for _, e := range errs.Rows {
 			if *e.Values[0] < *best.Values[0] {
@@ -100,13 +99,9 @@ func TestBiCrossValidationOfSparseSamplesIsThatOfTheirValues(t *testing.T) {
 
 func TestBiCrossValidationOfPCAAgreesWithNumPy(t *testing.T) {
 	text, err := os.ReadFile("testdata/rank.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var want []float64
-	if err := json.Unmarshal(text, &want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &want))
 	o := readOracles(t)
 	v := validation{method: &PCA{Components: 1}, components: []int{1, 2, 3, 4}, n: o.Images, p: o.Pixels, x: o.X}
 	alternating := func(n int) []int {
@@ -119,9 +114,7 @@ func TestBiCrossValidationOfPCAAgreesWithNumPy(t *testing.T) {
 	got := make([]float64, 4)
 	for b := range 4 {
 		errs, _, err := v.block(t.Context(), alternating(o.Images), alternating(o.Pixels), b/2, b%2)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, e := range errs {
 			got[i] += e / float64(len(o.X))
 		}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 )
 
@@ -44,9 +45,7 @@ func TestADamagedStateBetweenRestartsIsRefused(t *testing.T) {
 	images := mixed(60)
 	method := &KMeans{Components: 7, Iterations: 2, Restarts: 3}
 	m := newModel(t, method, mixedShape, 1)
-	if err := m.Begin(t.Context(), images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Begin(t.Context(), images))
 	for range 3 {
 		if _, err := m.Step(t.Context()); err != nil {
 			t.Fatal(err)

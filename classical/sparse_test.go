@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 )
 
@@ -35,9 +36,7 @@ func counts(t testing.TB, n, p int) (entries *data.Images, dense Matrix) {
 		starts = append(starts, len(columns))
 	}
 	m, err := data.NewEntries(starts, columns, values, p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m.WithZeros(), dense
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
@@ -40,9 +41,7 @@ model = ["mine", "deep"]
 func extended(t *testing.T, text string) *File {
 	t.Helper()
 	base, err := Load("base.toml", []byte(baseText))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := load(t, text)
 	f.Extend(base)
 	return f
@@ -52,9 +51,7 @@ func unitsOf(m *Model) int { return m.Encoder[0].Layer.(*layers.Dense).Units }
 
 func TestAFileAddsToItsBase(t *testing.T) {
 	f := extended(t, ownText)
-	if err := f.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Check())
 	if got, want := strings.Join(f.Names(), " "), "shallow mine other deep"; got != want {
 		t.Errorf("models: got %s, want %s", got, want)
 	}
@@ -128,9 +125,7 @@ func TestErrorsInExtendedFiles(t *testing.T) {
 	}
 
 	broken, err := Load("base.toml", []byte("[model.a]\nencoder = [{ kind = \"dense\", units = 0 }]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f = load(t, "[model.m]\nextends = \"a\"\n[model.a]\nextends = \"a\"\n")
 	f.Extend(broken)
 	for _, name := range []string{"m", "a"} {
@@ -148,9 +143,7 @@ encoder = [{ kind = "dense", units = 4 }]
 decoder = [{ kind = "tied", weight = "encoder.0.weight" }]
 hook.revive = {}
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const (
 		mine   = "\n[model.mine]\nextends = \"parts\"\n"
 		deep   = "encoder = [{ kind = \"unrolled\", units = 4, steps = 2 }, { kind = \"dense\", units = 4 }]\n"
@@ -178,9 +171,7 @@ hook.revive = {}
 
 	f := load(t, mine+"encoder = [{ kind = \"dense\", units = 5 }]\n")
 	f.Extend(base)
-	if err := f.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Check())
 	change := `encoder=[{ kind = "unrolled", units = 4, steps = 2 }, { kind = "dense", units = 4 }]`
 	if _, err = f.Model("mine", parseSets(t, []string{change})...); err == nil || strings.Contains(err.Error(), "inherits this") {
 		t.Errorf("got %v, want an error of the change alone", err)

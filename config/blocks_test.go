@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
@@ -60,9 +61,7 @@ func TestSetReachesIntoBlocks(t *testing.T) {
 
 func TestParametersOfBlocksArePathsThatGlobsMatch(t *testing.T) {
 	l, err := model(t, load(t, blocks), "m").Layout([]int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for glob, want := range map[string][]string{
 		"encoder.*.weight":  {"encoder.0.weight", "encoder.1.0.weight", "encoder.1.2.weight", "encoder.2.weight"},
 		"encoder.1.*":       {"encoder.1.0.weight", "encoder.1.0.bias", "encoder.1.1.0.scale", "encoder.1.1.0.shift", "encoder.1.1.0.running_mean", "encoder.1.1.0.running_variance", "encoder.1.2.weight", "encoder.1.2.bias"},
@@ -77,9 +76,7 @@ func TestParametersOfBlocksArePathsThatGlobsMatch(t *testing.T) {
 // The layers of a block follow the block, and every parameter belongs to one layer.
 func TestLayersOfALayoutIncludeThoseOfBlocks(t *testing.T) {
 	l, err := model(t, load(t, blocks), "m").Layout([]int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got, paths []string
 	for p := range l.Layers() {
 		got = append(got, p.Path+" "+p.Kind+" "+shapeText(p.Out))

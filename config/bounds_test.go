@@ -3,15 +3,15 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // checked returns the error of a file with a model m on bars, "" if there is none.
 func checked(t *testing.T, text string) string {
 	t.Helper()
 	f, err := Load("models.toml", []byte("[model.m]\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := f.Check(); err != nil {
 		return err.Error()
 	}

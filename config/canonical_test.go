@@ -7,6 +7,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/config/part/table"
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
@@ -22,29 +23,19 @@ train = { epochs = 4 }
 func canonical(t *testing.T, text string, sets ...string) string {
 	t.Helper()
 	f, err := Load("models.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var changes []Set
 	for _, s := range sets {
 		set, err := ParseSet(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, set)
 	}
 	m, err := f.Model("m", changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	again, err := Load("config.toml", m.Text())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	filled, err := again.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if a, b := m.Canonical(), filled.Canonical(); string(a) != string(b) {
 		t.Errorf("the filled text has another canonical text:\n%s\n%s", a, b)
 	}
@@ -90,9 +81,7 @@ func TestANewSettingWithADefaultChangesNoCanonicalText(t *testing.T) {
 		inits := table.Words("inits", layers.Inits, nil)
 		w := &table.Writer{Language: &table.Language{Vocabularies: []*table.Vocabulary{table.Words("layers", r, Layer{}), inits}}}
 		n, err := w.Departures(&Layer{Kind: "later", Layer: l}, &Layer{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return n.String()
 	}
 	init := func() layers.Init { return &layers.Normal{Stddev: 0.1} }
@@ -107,23 +96,17 @@ func TestANewSettingWithADefaultChangesNoCanonicalText(t *testing.T) {
 func TestShippedModelsHaveCanonicalTexts(t *testing.T) {
 	texts := map[string]string{}
 	f, err := Load("models.toml", shipped(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range f.Names() {
 		m, err := f.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text := string(m.Canonical())
 		if other, ok := texts[text]; ok {
 			t.Errorf("%s and %s: %s", name, other, text)
 		}
 		texts[text] = name
 		again, err := Load("config.toml", m.Text())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		filled, err := again.Model(name)
 		if err != nil {
 			t.Fatal(fmt.Errorf("%s: %w", name, err))

@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Errors for columns that do not exist or are not suitable have a position and list the valid names.
 func TestColumnsThatDoNotFitAreLocated(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
-	if err := os.WriteFile(path, []byte("a,b,w,u,v,g\n1,2,0.5,1,0,f\n3,4,0.25,0,1,m\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a,b,w,u,v,g\n1,2,0.5,1,0,f\n3,4,0.25,0,1,m\n"), 0o600))
 	const text = `
 [model.m]
 dataset = { name = "csv", images = "FILE", columns = { weight = "w", target = ["u", "v"], group = "g" } }
@@ -32,9 +32,7 @@ loss = [{ kind = "mse", on = "y", against = "target" KEYS }]
 		{` }, { kind = "cross_entropy", on = "y", against = "weight"`, "weight", `against: "weight" has 1 values of type float32`, ""},
 	} {
 		f, err := Load("models.toml", []byte(strings.NewReplacer("FILE", path, "KEYS", c.keys).Replace(text)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, err = f.Model("m")
 		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.hint) || !strings.Contains(err.Error(), "models.toml:7:") {
 			t.Errorf("%s: got %v, want %q in line 7", c.keys, err, c.want)
@@ -56,9 +54,7 @@ func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
 		`labels = "kind"`:                         `models.toml:3:20: model "m": dataset (csv): missing key "file"`,
 	} {
 		f, err := Load("models.toml", []byte("\n[model.m]\ndataset = { name = \"csv\", "+keys+" }\nencoder = [{ kind = \"dense\", units = 3 }]\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := f.Model("m")
 		if want != "" {
 			if err == nil || !strings.Contains(err.Error(), want) {
@@ -80,9 +76,7 @@ func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
 // A mask of floats weights its entries; a mask of whole numbers is 0 or 1.
 func TestAMaskOfFloatsIsAWeight(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
-	if err := os.WriteFile(path, []byte("a,b,w,u\n1,2,0.5,1\n3,4,0.25,0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a,b,w,u\n1,2,0.5,1\n3,4,0.25,0\n"), 0o600))
 	for mask, weighs := range map[string]bool{"w": true, "u": false} {
 		m := model(t, load(t, strings.NewReplacer("FILE", path, "MASK", mask).Replace(`
 [model.m]
@@ -91,9 +85,7 @@ encoder = [{ kind = "dense", units = 3 }]
 loss    = [{ kind = "mse", mask = "MASK" }]
 `)), "m")
 		layout, err := m.Layout([]int{2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, w := range m.Wanted(layout) {
 			if w.Column == mask && w.Holds(0.5) != weighs || w.Holds(-1) || w.Holds(2) {
 				t.Errorf("%s: %+v", mask, w)

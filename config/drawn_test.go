@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // drawing returns a model with the drawn columns that columns declares. The model reads all of them except "unread".
 func drawing(t *testing.T, columns string) (*Model, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "p.csv")
-	if err := os.WriteFile(path, []byte("a,b,w\n1,2,0.5\n3,4,0.25\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a,b,w\n1,2,0.5\n3,4,0.25\n"), 0o600))
 	f, err := Load("models.toml", []byte(fmt.Sprintf(`
 [model.m]
 dataset = { name = "csv", file = %q, columns = { weight = "w" } }
@@ -40,13 +39,9 @@ const (
 
 func TestDrawnColumnsHaveTheirShapes(t *testing.T) {
 	m, err := drawing(t, drawnNoise+drawnTarget+drawnMask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l, err := m.Layout([]int{2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, want := range map[string]string{"noise": "[2 2]float32", "target": "[2]float32", "mask": "[2]whole"} {
 		if c, ok := l.Column(name); !ok || !c.Drawn || fmt.Sprint(c.Shape, c.Type) != want {
 			t.Errorf("%s: got %v, want %s", name, c, want)
@@ -95,14 +90,10 @@ column.noise = { kind = "normal", shape = [1024] }
 head.y = { from = "noise", layers = [{ kind = "dense", units = 3, share = "encoder.0" }] }
 loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f.Trained = true
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := m.Layout([]int{32, 32}); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -48,9 +49,7 @@ func TestALiteralKeepsTheSettingsOfEmbeddedStructs(t *testing.T) {
 			{Loss: &losses.L2{Targeted: losses.Targeted{Target: 0.3}}},
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if w := m.Losses[0].Weight.At(2.5); w != 3.5 {
 		t.Errorf("the weight after 2.5 epochs is %v, want 3.5", w)
 	}

@@ -14,6 +14,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
@@ -21,18 +22,14 @@ import (
 func shipped(t testing.TB) []byte {
 	t.Helper()
 	text, err := os.ReadFile("../models.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return text
 }
 
 func load(t testing.TB, text string) *File {
 	t.Helper()
 	f, err := Load("models.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return f
 }
 
@@ -40,9 +37,7 @@ func load(t testing.TB, text string) *File {
 func model(t testing.TB, f *File, name string, arguments ...string) *Model {
 	t.Helper()
 	m, err := f.Model(name, parseSets(t, arguments)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -51,9 +46,7 @@ func parseSets(t testing.TB, arguments []string) []Set {
 	var sets []Set
 	for _, a := range arguments {
 		s, err := ParseSet(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sets = append(sets, s)
 	}
 	return sets
@@ -90,9 +83,7 @@ func checkFillRoundTrip(t *testing.T, m *Model) {
 
 func TestEveryShippedModelIsSoundAndItsFilledTextIsTheSameModel(t *testing.T) {
 	f := load(t, string(shipped(t)))
-	if err := f.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Check())
 	if f.Names()[0] != "swimmer-parts" {
 		t.Errorf("the first model is %q", f.Names()[0])
 	}

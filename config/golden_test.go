@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"tessera/config/part/table"
+	"tessera/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "write what the golden files should hold")
@@ -32,9 +33,7 @@ type golden struct {
 func readGolden(t testing.TB, file string) []golden {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var cases []golden
 	for _, block := range strings.Split("\n"+string(text), "\n== ")[1:] {
 		title, rest, _ := strings.Cut(block, "\n")
@@ -61,9 +60,7 @@ func writeGolden(t *testing.T, file string, cases []golden) {
 		}
 		fmt.Fprintf(&b, "-- models.toml\n%s-- want\n%s\n\n", g.input, g.want)
 	}
-	if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(b.String()), 0o644))
 }
 
 // run returns the diagnostics of a case.
@@ -99,9 +96,7 @@ func (g golden) run() error {
 func fixVocabularies(t *testing.T) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/vocabulary.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for line := range strings.Lines(string(text)) {
 		title, names, _ := strings.Cut(line, ":")
 		i := slices.IndexFunc(language.Vocabularies, func(v *table.Vocabulary) bool { return v.Title == title })

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 const headed = `
@@ -25,9 +27,7 @@ layers = [{ kind = "dense", units = 7, activation = "sigmoid" }]
 func TestHeadsComputeValuesFromValues(t *testing.T) {
 	m := model(t, load(t, headed), "m")
 	l, err := m.Layout([]int{28, 28})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := l.Values(); !slices.Equal(got, []string{"code", "hidden", "class"}) {
 		t.Errorf("values %q", got)
 	}

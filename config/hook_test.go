@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/hooks"
+	"tessera/internal/fatal"
 )
 
 const hooked = `
@@ -204,9 +205,7 @@ func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
 	const plain = "[model.m]\nencoder = [{ kind = \"dense\", units = 4 }]\n"
 	for text, want := range map[string]string{classes: "class", plain: ""} {
 		m, err := load(t, text+"\n[model.m.hook.adversarial]\nepsilon = 0.05\n").Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := m.Hooks["adversarial"].(*hooks.Adversarial).On; got != want {
 			t.Errorf("attacks %q, want %q", got, want)
 		}

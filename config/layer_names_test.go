@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A layer that has a name can be called by it wherever its path can stand, and the model equals the one with the path.
@@ -36,9 +38,7 @@ one = { trains = ["encoder.0.*", "low.*", "trunk.*", "top.*", "inside.*", "decod
 		t.Errorf("the text of the model differs: %v", d)
 	}
 	layout, err := m.Layout([]int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, path := range map[string]string{"trunk": "encoder.2", "inside": "head.h.0", "trunk.mean": "encoder.2.mean"} {
 		if !slices.Contains(layout.Named(), name) || !slices.Equal(layout.Shape(name), layout.Shape(path)) || layout.Shape(name) == nil {
 			t.Errorf("%s has shape %v, want that of %s: %v", name, layout.Shape(name), path, layout.Shape(path))

@@ -8,14 +8,13 @@ import (
 	"testing"
 
 	"tessera/config/part/table"
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
 func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T) {
 	l, err := model(t, load(t, string(shipped(t))), "asym").Layout([]int{28, 28})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	total, state := 0, 0
 	for _, p := range l.Parameters() {
 		total += product(p.Shape)
@@ -31,9 +30,7 @@ func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T
 func TestLayoutOfTheStudysModelHas157684Parameters(t *testing.T) {
 	m := model(t, load(t, string(shipped(t))), "shallow")
 	l, err := m.Layout([]int{28, 28})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	total := 0
 	for _, p := range l.Parameters() {
 		total += product(p.Shape)
@@ -54,9 +51,7 @@ func TestOpenUnitsFollowTheInput(t *testing.T) {
 	m := model(t, load(t, "[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"), "m")
 	for _, shape := range [][]int{{32, 32}, {5, 4, 3}, {7}} {
 		l, err := m.Layout(shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := l.Decoder[0].Out[0]; got != product(shape) {
 			t.Errorf("%v: got %d outputs", shape, got)
 		}
@@ -88,9 +83,7 @@ func TestLayoutOfAModelMadeInGo(t *testing.T) {
 		Decoder: []Layer{{Kind: "dense", Layer: &layers.Dense{Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}}},
 	}
 	l, err := m.Layout([]int{2, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got []string
 	for _, p := range l.Parameters() {
 		got = append(got, fmt.Sprint(p.Path, p.Shape))
@@ -126,9 +119,7 @@ func TestGlobsMatchParameterPaths(t *testing.T) {
 		}
 	}
 	l, err := model(t, load(t, string(shipped(t))), "deep-dense").Layout([]int{28, 28})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []string{"encoder.0.weight", "encoder.1.weight", "encoder.2.weight", "decoder.0.weight"}
 	if got := l.MatchParameters("*.weight"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)

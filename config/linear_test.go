@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
@@ -46,9 +47,7 @@ func TestTheWorkGrowsWithTheText(t *testing.T) {
 			printed := 0
 			allocations := testing.AllocsPerRun(1, func() {
 				f, err := Load("models.toml", all)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if err = f.Check(); err != nil {
 					printed = len(err.Error())
 				}
@@ -143,9 +142,7 @@ func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
 	layers.Registry.Register("zz_twice", "another name of leaky_relu", func() layers.Layer { return &layers.LeakyRelu{Slope: 0.5} })
 	m := model(t, load(t, "[model.m]\nencoder = [{ kind = \"residual\", layers = [{ kind = \"relu\" }, { kind = \"zz_twice\" }] }, { kind = \"dense\", units = 3 }]\n"), "m")
 	layout, err := m.Layout([]int{32, 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := slices.Collect(layout.Layers())[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
 		t.Errorf("got %+v", got)
 	}
@@ -161,9 +158,7 @@ func TestModelsBeyondTheKeptLayersAreBuiltAgain(t *testing.T) {
 	full.invalidate()
 	full.kept = mostKept
 	for _, file := range []*File{f, full} {
-		if err := file.Check(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, file.Check())
 	}
 	if len(f.built) != 3 || f.kept != 6 || len(full.built) != 0 {
 		t.Errorf("kept %d models of %d layers and %d beyond the limit, want 3, 6 and 0", len(f.built), f.kept, len(full.built))

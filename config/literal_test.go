@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -23,17 +24,13 @@ func memory(t *testing.T) *data.Memory {
 		values[i] = rand.Float32()
 	}
 	m, err := data.FromFloats(values, []int{6, 5}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
 func TestALiteralIsTheModelOfTheSameText(t *testing.T) {
 	bias, err := config.ParseSet("decoder.0.bias=false")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := config.Complete(&config.Model{
 		Name:      "m",
 		Dataset:   config.Dataset{Source: &data.Bars{Count: 50}, Selection: data.Selection{Validation: data.Validation{Fraction: 0.5}}},
@@ -44,9 +41,7 @@ func TestALiteralIsTheModelOfTheSameText(t *testing.T) {
 		Hooks:     map[string]hooks.Hook{"average": &hooks.Average{}, "slow": &hooks.Average{Decay: 0.9999}},
 		Train:     config.Train{Epochs: 3},
 	}, bias)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := config.Load("models.toml", []byte(`[model.m]
 dataset = { name = "bars", count = 50, validation = 0.5 }
 encoder = [{ kind = "dense", units = 7, activation = "relu" }, { kind = "dense", units = 5, activation = "sigmoid", init = "he_normal" }]
@@ -57,13 +52,9 @@ hook.average = {}
 hook.slow = { kind = "average", decay = 0.9999 }
 train = { epochs = 3 }
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if g, w := got.Text(), want.Text(); !bytes.Equal(g, w) {
 		t.Errorf("got\n%s\nwant\n%s", g, w)
 	}
@@ -72,9 +63,7 @@ train = { epochs = 3 }
 func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
 	images := memory(t)
 	m, err := config.Complete(&config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if m.Name != config.LiteralName || m.Dataset.Source != data.Source(images) || len(m.Decoder) != 1 || len(m.Losses) != 1 || m.Train.Batch != 128 {
 		t.Errorf("got %+v", m)
 	}
@@ -101,9 +90,7 @@ func TestALiteralWeightFallsToZero(t *testing.T) {
 		Losses: []config.Loss{{Loss: &losses.MSE{}}, {Loss: &losses.L1{}, Weight: &losses.Linear{Between: losses.Between{From: 2, To: 0, Epochs: 4}}},
 			{Loss: &losses.L1{}, Weight: &losses.Step{Between: losses.Between{To: 3}}}},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for epoch, want := range map[float64]float64{0: 2, 2: 1, 4: 0, 100: 0} {
 		if got := m.Losses[1].Weight.At(epoch); got != want {
 			t.Errorf("epoch %v: got %v, want %v", epoch, got, want)
@@ -130,9 +117,7 @@ func TestAHeadHasNoMoreUnitsThanThereCanBeClasses(t *testing.T) {
 		labels := make([]int, 20)
 		labels[7] = label
 		images, err := data.FromFloats(make([]float32, 20*30), []int{6, 5}, labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, err = config.Complete(&config.Model{Dataset: config.Dataset{Source: images},
 			Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}},
 			Heads:   map[string]config.Head{"class": {Layers: []config.Layer{{Layer: &layers.Dense{}}}}},

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -18,9 +19,7 @@ func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
 	for text, want := range map[string][]string{auto: {"mse", "accuracy"}, vae: {"elbo", "elbo_likelihood"}, classes: {"accuracy", "nll"},
 		views: {"mse", "linear_probe_accuracy"}, numbers: {"mae", "rmse"}} {
 		m, err := load(t, text).Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := m.Measures()[:2]; !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", text, got, want)
 		}

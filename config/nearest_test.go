@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A --set path that does not exist is answered by the path of the model with the same last name that is nearest.
@@ -12,9 +14,7 @@ dataset = "bars"
 encoder = [{ kind = "dense", units = 5 }, { kind = "residual", layers = [{ kind = "dense", units = 5 }] }]
 loss = [{ kind = "mse" }]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for path, want := range map[string]string{
 		"encoder.layers.0.units": `did you mean "encoder.1.layers.0.units"?`,
 		"encoder.5.units":        `did you mean "encoder.0.units"?`,
@@ -24,9 +24,7 @@ loss = [{ kind = "mse" }]
 		"encoder.5.size":         "index 5 is out of range: the elements are 0 to 1\n",
 	} {
 		set, err := ParseSet(path + "=3")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err = file.Model("m", set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", path, err, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // A data set may be a path: the file, or its name if it does not exist yet, says which data set reads it. The keys file and test are those
@@ -15,9 +16,7 @@ import (
 func TestADataSetIsAPath(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "genes.dat")
-	if err := os.WriteFile(table, []byte("a,b\n1,2\n3,5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(table, []byte("a,b\n1,2\n3,5\n"), 0o600))
 	for declared, want := range map[string]string{
 		`"genes.csv"`:                               `{ name = "csv", file = "genes.csv" }`,
 		`"acts/layer.npy"`:                          `{ name = "npy", images = "acts/layer.npy" }`,

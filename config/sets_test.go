@@ -1,6 +1,10 @@
 package config
 
-import "testing"
+import (
+	"testing"
+
+	"tessera/internal/fatal"
+)
 
 func TestAModelKnowsTheKeysThatItsDeclarationSets(t *testing.T) {
 	f := load(t, `
@@ -24,9 +28,7 @@ batch = 7
 		{"n", "train.epochs", false}, {"n", "train.batch", true},
 	} {
 		m, err := f.Model(c.model)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := m.Sets(c.key); got != c.want {
 			t.Errorf("%s sets %s: %v, want %v", c.model, c.key, got, c.want)
 		}

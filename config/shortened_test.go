@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // After a layer that leaves tokens out in training, a layer with parameters for all tokens gives an error with a
@@ -20,9 +22,7 @@ func TestTheShapesOfTheTrainingAreChecked(t *testing.T) {
 		{`{ kind = "transformer" }, { kind = "mask_tokens", mask = "encoder.1.mask" }, { kind = "flatten" }, { kind = "dense", units = 4 }`, ""},
 	} {
 		f, err := Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\nencoder = [{ kind = \"patches\" }, { kind = \"mask_patches\", ratio = 0.5 }, "+c.encoder+"]\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, err = f.Model("m")
 		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "mask_tokens")) {
 			t.Errorf("%s: got %v, want %q", c.encoder, err, c.want)
@@ -37,9 +37,7 @@ dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "patches" }, { kind = "mask_patches", ratio = 0.5 }]
 decoder = [{ kind = "token_dense", units = 16, from = "encoder.1" }]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), "the output has the shape") {
 		t.Errorf("got %v", err)
 	}
@@ -49,9 +47,7 @@ decoder = [{ kind = "token_dense", units = 16, from = "encoder.1" }]
 // values come before it.
 func TestWholeNumbersAreCheckedWhereverALayerReadsThem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "p.csv")
-	if err := os.WriteFile(path, []byte("a,b,u,v\n1,2,1,0\n3,4,0,7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a,b,u,v\n1,2,1,0\n3,4,0,7\n"), 0o600))
 	const embedding = `{ kind = "embedding", vocabulary = 5, units = 3 }, { kind = "flatten" }`
 	for list, want := range map[string]bool{
 		`{ kind = "reshape", shape = [2, 1] }, { kind = "flatten" }, ` + embedding:                                                            true,
@@ -66,17 +62,11 @@ encoder = [{ kind = "dense", units = 3 }]
 head.y = { from = "ids", layers = [LIST, { kind = "dense", units = 1 }] }
 loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 `)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := f.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		layout, err := m.Layout([]int{2})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		found := slices.ContainsFunc(m.Wanted(layout), func(w Wanted) bool { return w.Column == "ids" && w.Layer && !w.Holds(7) && w.Holds(4) })
 		if found != want {
 			t.Errorf("%s: got %v, want numbers below 5 in ids: %v", list, m.Wanted(layout), want)

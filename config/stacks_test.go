@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 const skipping = `
@@ -19,9 +21,7 @@ layers = [{ kind = "dense", units = 2 }]
 func TestLayersAndHeadsReadNamedValues(t *testing.T) {
 	m := model(t, load(t, skipping), "m")
 	l, err := m.Layout([]int{32, 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if in := l.Decoder[2].In; len(in) != 3 || in[2] != 3 {
 		t.Errorf("the last layer of the decoder reads the shape %v", in)
 	}
@@ -67,9 +67,7 @@ encoder = [{ kind = "dense", units = 5 }, { kind = "dense", units = 5 }, { kind 
 loss = [{ kind = "mse" }, { kind = "consistency", teacher = "slow" }]
 hook = { slow = { kind = "teacher", decay = 0.9 }, average = {} }
 `
-	if err := load(t, right).Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, load(t, right).Check())
 	checkFillRoundTrip(t, model(t, load(t, right), "m"))
 	for name, c := range map[string]struct{ old, new, want string }{
 		"no such layer":             {`"encoder.1"`, `"encoder.9"`, `encoder[2] (dense): share: "encoder.9" is not the path of a layer`},

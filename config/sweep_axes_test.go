@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // kinds declares a sweep of two models of different kinds, each with separate keys.
@@ -33,15 +35,11 @@ func settings(t *testing.T, text string, sets ...string) (keys []string, trials 
 	var changes []Set
 	for _, argument := range sets {
 		set, err := ParseSet(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, set)
 	}
 	s, err := load(t, text).Sweep("s", changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, trial := range s.Trials {
 		trials = append(trials, fmt.Sprint(trial.Model.Name, trial.Values))
 	}
@@ -49,9 +47,7 @@ func settings(t *testing.T, text string, sets ...string) (keys []string, trials 
 }
 
 func TestModelsOfDifferentKindsHaveKeysOfTheirOwn(t *testing.T) {
-	if err := load(t, kinds).Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, load(t, kinds).Check())
 	keys, trials := settings(t, kinds)
 	if want := []string{"dataset.limit", "encoder.0.units", "loss.1.weight", "components"}; !slices.Equal(keys, want) {
 		t.Errorf("keys %q, want %q", keys, want)
@@ -103,9 +99,7 @@ loss.1.target = { from = 0.4, to = 0.1, scale = "linear" }
 encoder.0.units = { from = 1, to = 4, scale = "linear" }
 optimizer.kind = ["adam", "sgd"]
 `, count))).Sweep("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(s.Trials) != count {
 		t.Fatalf("%d trials", len(s.Trials))
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Every seed of a sweep has its own data set: the seeds of data set and run change together, after the other keys of the data set.
@@ -22,15 +24,11 @@ set.dataset = [{ name = "bars", count = 60 }, { name = "bars", count = 70 }]
 
 func TestKeysChangeWithTheSeed(t *testing.T) {
 	f := load(t, bySeed)
-	if err := f.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Check())
 	trials := func(want int, sets ...Set) {
 		t.Helper()
 		s, err := f.Sweep("s", sets...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(s.Keys, []string{"dataset"}) || len(s.Trials) != want {
 			t.Errorf("got the keys %q and %d trials, want dataset alone and %d", s.Keys, len(s.Trials), want)
 		}
@@ -42,21 +40,15 @@ func TestKeysChangeWithTheSeed(t *testing.T) {
 	}
 	trials(6)
 	some, err := Seeds([]uint64{3, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	trials(4, some)
 }
 
 func TestMistakesInKeysOfSeedsAreReported(t *testing.T) {
 	other, err := Seeds([]uint64{1, 9})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	one, err := ParseSet("train.seed=2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, c := range []struct {
 		old, new, says string
 		sets           []Set

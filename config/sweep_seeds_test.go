@@ -5,20 +5,18 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestSeedsReplaceThoseOfASweep(t *testing.T) {
 	f := load(t, string(shipped(t))+"[sweep.one]\nmodel = \"shallow\"\nset.loss.0.weight = [1.0, 2.0]\n"+
 		"[sweep.own]\nmodel = \"shallow\"\nseeds = [7, 8]\nset.loss.0.weight = [1.0, 2.0]\n")
 	set, err := Seeds([]uint64{1, 2, math.MaxInt64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range []string{"one", "own"} {
 		s, err := f.Sweep(name, set)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var seeds []uint64
 		for _, trial := range s.Trials {
 			seeds = append(seeds, trial.Model.Train.Seed)
@@ -31,16 +29,12 @@ func TestSeedsReplaceThoseOfASweep(t *testing.T) {
 		}
 	}
 	declared, err := f.Sweep("own")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if set, err = Seeds([]uint64{7, 8}); err != nil {
 		t.Fatal(err)
 	}
 	given, err := f.Sweep("own", set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, trial := range declared.Trials {
 		if got, want := string(given.Trials[i].Model.Text()), string(trial.Model.Text()); got != want || len(given.Trials) != len(declared.Trials) {
 			t.Errorf("the declared seeds give another trial:\n%s\nwant\n%s", got, want)
@@ -55,9 +49,7 @@ func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
 	seeds := func(sets ...Set) (all []uint64) {
 		t.Helper()
 		s, err := f.Sweep("s", sets...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(s.Keys, []string{"iterations"}) {
 			t.Errorf("the keys are %q", s.Keys)
 		}
@@ -67,13 +59,9 @@ func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
 		return all
 	}
 	given, err := Seeds([]uint64{7, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := ParseSet("train.seed=9")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, c := range []struct {
 		sets []Set
 		want []uint64

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/config/part/table"
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -35,9 +36,7 @@ optimizer = [{ kind = "adam" }, { kind = "sgd" }]
 
 func TestTrialsAreAllCombinationsWithSeedsFastest(t *testing.T) {
 	s, err := load(t, sweeping).Sweep("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if s.Name != "s" || s.About != "one line" || !slices.Equal(s.Keys, []string{"loss.1.weight", "optimizer"}) {
 		t.Errorf("got %+v", s)
 	}
@@ -69,21 +68,15 @@ func TestTrialsAreAllCombinationsWithSeedsFastest(t *testing.T) {
 func TestATrialIsTheModelThatSetMakes(t *testing.T) {
 	f := load(t, sweeping)
 	s, err := f.Sweep("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var sets []Set
 	for _, argument := range []string{"train.epochs=3", "loss.1.weight=1", `optimizer={ kind = "sgd" }`, "train.seed=6"} {
 		set, err := ParseSet(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sets = append(sets, set)
 	}
 	m, err := f.Model("m", sets...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := string(s.Trials[7].Model.Text()), string(m.Text()); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
@@ -91,13 +84,9 @@ func TestATrialIsTheModelThatSetMakes(t *testing.T) {
 
 func TestSetTakesThePlaceOfASweptKey(t *testing.T) {
 	set, err := ParseSet("loss.1.weight=0.25")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := load(t, sweeping).Sweep("s", set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(s.Trials) != 8 || !slices.Equal(s.Keys, []string{"optimizer"}) {
 		t.Errorf("%d trials of %q", len(s.Trials), s.Keys)
 	}
@@ -140,9 +129,7 @@ model = "m"
 set.encoder.0.activation = ["sigmoid", "softplus"]
 set.loss.1.kind = ["hoyer", "kl"]
 `)
-	if err := f.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Check())
 	_, err := f.Sweep("c")
 	var found *table.Diagnostics
 	if !errors.As(err, &found) || len(found.List) != 1 || !strings.Contains(err.Error(), `sweep "c": model "m": loss[1] (kl): kl needs values in [0,1]`) {
@@ -152,9 +139,7 @@ set.loss.1.kind = ["hoyer", "kl"]
 
 func TestSetThatMakesTrialsWrongIsToBlame(t *testing.T) {
 	set, err := ParseSet("encoder.0.activation=softplus")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = load(t, sweeping).Sweep("s", set)
 	if err == nil || !strings.HasPrefix(err.Error(), `--set encoder.0.activation: sweep "s": model "m": loss[1] (kl): kl needs`) {
 		t.Errorf("got %v", err)
@@ -192,9 +177,7 @@ func TestNoTableWithoutAKindHasTheKeysOfARange(t *testing.T) {
 
 func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 	s, err := load(t, string(shipped(t))).Sweep("figure8")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got [][2]float64
 	for i, trial := range s.Trials {
 		if trial.Model.Train.Seed != uint64(1+i%3) {
@@ -221,17 +204,11 @@ func TestTheShippedFigure8IsTheStudys(t *testing.T) {
 func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 	f := load(t, string(shipped(t))+"[sweep.mixed]\nmodel = [\"sparse-nmf\", \"separable\", \"shallow\"]\n[model.separable]\nkind = \"separable_nmf\"\n[sweep.kinds]\nmodel = \"shallow\"\nset.kind = [\"nmf\", \"separable_nmf\", \"autoencoder\"]\n")
 	plain, err := f.Sweep("mixed")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	quick, err := f.Sweep("mixed", Passes(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kinds, err := f.Sweep("kinds", Passes(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, want := range []string{"iterations = 3", "", "epochs = 3"} { // of the final declaration of a trial
 		text := string(kinds.Trials[i].Model.Text())
 		if !strings.Contains(text, want) || want == "" && (strings.Contains(text, "iterations") || strings.Contains(text, "epochs")) {
@@ -253,9 +230,7 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 		}
 	}
 	s, err := load(t, strings.Replace(sweeping, "epochs = 3", "epochs = [3, 4]", 1)).Sweep("s", Passes(7))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if slices.Contains(s.Keys, "train.epochs") || s.Trials[0].Model.Train.Epochs != 7 {
 		t.Errorf("swept epochs: keys %q, %d epochs", s.Keys, s.Trials[0].Model.Train.Epochs)
 	}
@@ -270,9 +245,7 @@ func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 		t.Fatalf("201 passes: %d trials, unfit %v, %v", len(s.Trials), s.Unfit, err)
 	}
 	s, err = f.Sweep("both", Passes(200))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Unfit{{"dsd", "", "hook.prune: from: the phase begins after epoch 200, but the run ends after epoch 200: nothing would be pruned"}}
 	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 || s.Trials[0].Model.Name != "shallow" || s.Trials[1].Model.Train.Epochs != 200 {
 		t.Errorf("200 passes: unfit %q, %d trials; want %q and the 2 trials of shallow", s.Unfit, len(s.Trials), want)
@@ -282,16 +255,12 @@ func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 		t.Errorf("the only model of a sweep: got %v", err)
 	}
 	epochs, err := ParseSet("hook.prune.from=300")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.Sweep("alone", epochs, Passes(250)); !errors.As(err, &found) {
 		t.Errorf("an invalid combination for the only model: got %v", err)
 	}
 	batch, err := ParseSet("train.batch=0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.Sweep("both", batch, Passes(200)); !errors.As(err, &found) {
 		t.Errorf("another invalid change: got %v", err)
 	}
@@ -301,9 +270,7 @@ func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 func TestASettingThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 	f := load(t, string(shipped(t))+"[sweep.s]\nmodel = \"dsd\"\nseeds = [1, 2]\nset.hook.prune.from = [100, 300]\n")
 	s, err := f.Sweep("s", Passes(200))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Unfit{{"dsd", "hook.prune.from=300", "hook.prune: from: the phase begins after epoch 300, but the run ends after epoch 200: nothing would be pruned"}}
 	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 {
 		t.Errorf("got unfit %q and %d trials, want %q and 2", s.Unfit, len(s.Trials), want)
@@ -313,22 +280,16 @@ func TestASettingThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 // Passes also changes a single model. Seeds does not.
 func TestChangesOfSweepsGivenToAModel(t *testing.T) {
 	f, err := Load("models.toml", []byte("[model.m]\nencoder = [{ kind = \"dense\", units = 2 }]\n[model.n]\nkind = \"nmf\"\ncomponents = 2\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, key := range map[string]string{"m": "train.epochs", "n": "iterations"} {
 		m, err := f.Model(name, Passes(7))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if all := maps.Collect(m.Settings()); all[key] != "7" {
 			t.Errorf("%s: got %s, want 7", key, all[key])
 		}
 	}
 	seeds, err := Seeds([]uint64{1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.Model("m", seeds); err == nil || !strings.Contains(err.Error(), "train.seed") {
 		t.Errorf("got %v, want an error that names train.seed", err)
 	}

@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A child of a model of sequences, and --set, name another text alone: it stays a model of sequences.
 func TestAnotherTextKeepsTheKindOfADataSetOfTexts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "mine.txt")
-	if err := os.WriteFile(path, []byte("a b c\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a b c\n"), 0o600))
 	const base = `[model.m]
 dataset   = { grammar = 50, length = 4, tokens = "bytes", validation = 0 }
 encoder   = [{ kind = "embedding", vocabulary = 260, units = 4 }]

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
@@ -21,13 +23,9 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 		TestColumns: ColumnNames{"tokens": {file("tt.npy", "<i8", "(1, 2)", []int64{3, 3})}, "length": {file("tn.npy", "<i4", "(1,)", []int32{2})}, "unread": {"missing.npy"}},
 	}
 	for name, s := range map[string]Source{"idx": as("idx", keys), "npy": as("npy", keys)} {
-		if err := s.(interface{ Check() error }).Check(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.(interface{ Check() error }).Check())
 		set, err := s.Load(t.Context(), nil, Both.WithColumns([]string{"length", "tokens"}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := fmt.Sprint(drawnOf(set.Train, "tokens", 1, 0), drawnOf(set.Train, "length", 0, 1), drawnOf(set.Test, "tokens", 0)); got != "[0 4 7 1] [1 2] [3 3]" || len(set.Files) != 6 {
 			t.Errorf("%s: the columns are %s of %d files", name, got, len(set.Files))
 		}

@@ -12,6 +12,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // zeros is a reader of endless zeros.
@@ -27,15 +29,11 @@ func inflating(t *testing.T, header []byte, size int64) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "bomb.gz")
 	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	z := gzip.NewWriter(f)
 	_, err = z.Write(header)
 	_, copied := io.CopyN(z, zeros{}, size)
-	if err := errors.Join(err, copied, z.Close(), f.Close()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(err, copied, z.Close(), f.Close()))
 	return path
 }
 

@@ -16,6 +16,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // mostForABomb is what reading a file of a few kilobytes may allocate in all, whatever the file claims.
@@ -62,18 +64,14 @@ func makeHostile(t testing.TB) map[string][]byte {
 		z, _ := gzip.NewWriterLevel(&b, gzip.BestSpeed)
 		_, _ = io.WriteString(z, start)
 		_, err := io.CopyN(z, filled(fill), size)
-		if err := errors.Join(err, z.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err, z.Close()))
 		return b.Bytes()
 	}
 	again := func(b []byte) []byte {
 		var out bytes.Buffer
 		z := gzip.NewWriter(&out)
 		_, err := z.Write(b)
-		if err := errors.Join(err, z.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err, z.Close()))
 		return out.Bytes()
 	}
 	zipped := func(name string, head []byte, zeros int64) []byte {
@@ -86,9 +84,7 @@ func makeHostile(t testing.TB) map[string][]byte {
 		if err == nil {
 			_, err = io.CopyN(w, filled(0), zeros)
 		}
-		if err := errors.Join(err, z.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err, z.Close()))
 		return b.Bytes()
 	}
 	tensors := func(header string) []byte { return text(uint64(len(header)), header, make([]byte, 16)) }
@@ -100,9 +96,7 @@ func makeHostile(t testing.TB) map[string][]byte {
 		var b bytes.Buffer
 		z := zlib.NewWriter(&b)
 		_, err := io.CopyN(z, filled(0), pixels)
-		if err := errors.Join(err, z.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err, z.Close()))
 		return slicesOf([]byte("\x89PNG\r\n\x1a\n"), chunk("IHDR", big(width, height, depth, kind, byte(0), byte(0), byte(0))), chunk("IDAT", b.Bytes()), chunk("IEND", nil))
 	}
 	bmp := func(width, height int32, bits uint16) []byte {
@@ -135,9 +129,7 @@ func makeHostile(t testing.TB) map[string][]byte {
 		}
 		err := writeNPZ(&b, []namedArray{{"format", func(w io.Writer) error { return writeNPYTexts(w, []string{"coo"}) }}, {"shape", whole("(2,)", []int64{rows, columns})},
 			{"row", whole("(1,)", []int64{0})}, {"col", whole("(1,)", []int64{0})}, {"data", whole("(1,)", []int64{1})}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return b.Bytes()
 	}
 	all := map[string][]byte{
@@ -179,9 +171,7 @@ func parquetFile(t testing.TB) []byte {
 	if err == nil {
 		err = json.Unmarshal(text, &files)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return files["uncompressed"].File
 }
 
@@ -272,9 +262,7 @@ func FuzzReaders(f *testing.F) {
 	f.Add(parquetFile(f), "x.parquet")
 	for _, name := range []string{"half.npy", "arrays.npz", "tensors.safetensors", "birds.csv", "sparse_csr.npz", "picture.png", "picture.bmp", "picture.gif", "turned6.jpg"} {
 		b, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(b, name)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, name string) {

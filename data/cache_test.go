@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // photos writes a folder of images of 8 or 16 bits.
@@ -21,9 +23,7 @@ func photos(t *testing.T, deep bool) string {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
 	folder, r := filepath.Join(t.TempDir(), "photos"), rand.New(rand.NewPCG(5, 6))
-	if err := os.Mkdir(folder, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(folder, 0o777))
 	for i := range leastCached {
 		writeFile(t, filepath.Join(folder, fmt.Sprintf("%03d.png", i)), photo(t, deep, r))
 	}
@@ -48,9 +48,7 @@ func photo(t *testing.T, deep bool, r *rand.Rand) []byte {
 		m = grey
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, png.Encode(&b, m))
 	return b.Bytes()
 }
 
@@ -58,9 +56,7 @@ func photo(t *testing.T, deep bool, r *rand.Rand) []byte {
 func pixelsOf(t *testing.T, folder string) ([]float32, File) {
 	t.Helper()
 	set, err := Load(context.Background(), &Files{Kind: "images", File: folder, Channels: 1}, Dirs{}, Need{Train: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set.Train.Float32(), set.Files[0]
 }
 
@@ -73,17 +69,13 @@ func TestKeptPixelsAreThoseOfTheImages(t *testing.T) {
 			"another image of equal size and time": func(folder, _ string) {
 				path := filepath.Join(folder, "007.png")
 				info, err := os.Stat(path)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				b := photo(t, deep, r)
 				for int64(len(b)) != info.Size() {
 					b = photo(t, deep, r)
 				}
 				writeFile(t, path, b)
-				if err := os.Chtimes(path, time.Time{}, info.ModTime()); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, os.Chtimes(path, time.Time{}, info.ModTime()))
 			},
 			"a name": func(folder, _ string) {
 				_ = os.Rename(filepath.Join(folder, "007.png"), filepath.Join(folder, "999.png"))
@@ -117,9 +109,7 @@ func TestKeptPixelsAreThoseOfTheImages(t *testing.T) {
 func flipLast(t *testing.T, path string) {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b[len(b)-1] ^= 1
 	writeFile(t, path, b)
 }
@@ -130,21 +120,13 @@ func TestKeptPixelsAreRead(t *testing.T) {
 	pixelsOf(t, folder)
 	p := (&Files{Kind: "images", Channels: 1}).pictures()
 	l, err := p.list(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sources, err := p.sources(context.Background(), folder, l.paths)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	images, err := NewFloats([]int{4, 5}, slices.Repeat([]float32{0.5}, 20*len(l.paths)), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set := &Set{Shape: images.Shape, Train: images, Files: []File{{Path: "photos", SHA256: "other"}}}
-	if err := set.writePixels(p.cachePlaces(folder)[0], sources); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, set.writePixels(p.cachePlaces(folder)[0], sources))
 	if got, _ := pixelsOf(t, folder); got[0] != 0.5 {
 		t.Errorf("got %v, want what is kept", got[0])
 	}

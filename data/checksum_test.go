@@ -3,18 +3,16 @@ package data
 import (
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestEqualImagesHaveEqualChecksums(t *testing.T) {
 	bytes := []byte{0, 51, 255, 102, 0, 0, 255, 255, 1, 2, 3, 4}
 	a, err := NewBytes([]int{2, 2}, bytes, []int{0, 1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	same, err := NewFloats([]int{2, 2}, a.Float32(), []int{0, 1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if a.Checksum() != same.Checksum() || a.First(2).Checksum() != a.Subset([]int{0, 1}).Checksum() {
 		t.Error("equal images have other checksums")
 	}

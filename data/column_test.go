@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Only the arrays that are needed are read.
@@ -22,9 +24,7 @@ func TestUnreadColumnsAreNotRead(t *testing.T) {
 	}
 	held := ColumnNames{"weight": {"w"}, "mask": {"m"}, "group": {"g"}}
 	got, err := (Opened{parts: parts}).table(t.Context(), reading{Files: Files{Columns: held}, need: []string{"group"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if fmt.Sprint(reads) != "map[g:1 x:1]" {
 		t.Errorf("the arrays read are %v, want x and g once", reads)
 	}
@@ -42,17 +42,11 @@ func TestColumnsAreCutLikePixels(t *testing.T) {
 		groups, codes = append(groups, int32(i)), append(codes, byte(i), byte(2*i))
 	}
 	m, err := FromColumns(FloatColumn("images", []int{2}, pixels), FloatColumn("w", nil, weights), WholeColumn("g", nil, groups), ByteColumn("b", []int{2}, codes))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := Load(t.Context(), m, nil, Need{Train: true}.WithColumns([]string{"b", "g", "w"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(Selection{Fit: "train", Limit: 15, Validation: Validation{Fraction: 0.4}}, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, images := range []*Images{splits.Fit, splits.Validation, splits.Fit.First(4)} {
 		for i := range images.Len() {
 			var x, b [2]float32
@@ -97,9 +91,7 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	keys := ColumnNames{"group": {"sex"}, "weight": {"w"}, "count": {"n"}, "both": {"w", "n"}}
 	s := &Files{Kind: "csv", Images: train, TestImages: test, Columns: keys}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"both", "count", "group", "weight"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := "[{both [2] float32 [] [w n] false [] false false} {count [] whole [] [n] false [] false false} {group [] whole [f m] [] false [] false false} {weight [] float32 [] [w] false [] false false}]"
 	if got := fmt.Sprint(set.Train.Columns()); got != want || fmt.Sprint(set.Test.Columns()) != want || fmt.Sprint(s.DescribeColumns(nil)) != want {
 		t.Errorf("got %v, %v and %v, want %v", got, set.Test.Columns(), s.DescribeColumns(nil), want)

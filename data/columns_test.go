@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
@@ -100,9 +102,7 @@ func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
 			continue
 		}
 		columns, _, err := source.ValueNames(background)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		rows, err := ReadRows(background, source.TestImages, []int{2}, InOrder(source, columns))
 		if err != nil || !slices.Equal(rows.Float32(), c.want) {
 			t.Errorf("%s: rows %v, %v", name, rows, err)
@@ -128,16 +128,12 @@ func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 	} {
 		path := writeText(t, "x.csv", header+"\n1,2\n")
 		rows, err := ReadRows(background, path, []int{2}, InOrder(&Files{Kind: "csv"}, []string{"a", "b"}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := strings.Join(rows.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got the warnings %q, want %q", header, got, want)
 		}
 		set, err := Load(background, &Files{Kind: "csv", File: writeText(t, "train.csv", "a,b\n5,6\n7,9\n"), TestImages: path}, nil, Both)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := strings.Join(set.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got the warnings %q of the test samples, want %q", header, got, want)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/safetensors"
 
 	"tessera/internal/vectors"
@@ -35,9 +36,7 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Columns: ColumnNames{"weight": {"w"}}}
 	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b, err := os.ReadFile(out)
 	want := "\xef\xbb\xbfname;b;a;w\r\n\"x; y\";0.10;9;\r\n z ; 9.1875;-3e0;?\r\nlast;9.3125;1;"
 	if err != nil || n != 3 || string(b) != want {
@@ -50,9 +49,7 @@ func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Scale: Scale{&Bytes255{}}}
 	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float64, error) { return []float64{0, float64(float32(0.4)), 0, 0}, nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if b, err := os.ReadFile(out); err != nil || string(b) != "a,b\n255,102\n51,102\n" {
 		t.Errorf("got %q, want 0.4 as 102", b)
 	}
@@ -63,9 +60,7 @@ func TestRowsThatDoNotMeetWhereAreNotCompleted(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Where: Where{"tissue = lung"}}
 	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b, err := os.ReadFile(out)
 	want := "a,tissue,b\n1,heart,\n9, lung,2\n,?,oops\n3,lung,9.1875\n?,heart,4\n"
 	if err != nil || n != 2 || string(b) != want {
@@ -104,24 +99,18 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 		dir := t.TempDir()
 		in, out := filepath.Join(dir, "x.npy"), filepath.Join(dir, "y.npy")
 		write := func(path string, b []byte) {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(path, b, 0o600))
 		}
 		write(in, slices.Concat(head, values))
 		if _, err := Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npy"}, nines); err != nil {
 			t.Fatal(err)
 		}
 		b, err := os.ReadFile(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		width := len(values) / 6
 		want := slices.Clone(values)
 		a, err := parseArray(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for k, place := range []int{1, 4} {
 			if got := a.floats[c.at[k]]; got != 9+float32(c.at[k])/16 {
 				t.Errorf("%s: value %d is %v", c.kind, c.at[k], got)
@@ -138,23 +127,17 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 			w, _ := z.CreateHeader(&zip.FileHeader{Name: name, Method: zip.Deflate})
 			_, _ = w.Write(content)
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, z.Close())
 		in, out = filepath.Join(dir, "x.npz"), filepath.Join(dir, "y.npz")
 		write(in, archive.Bytes())
 		if _, err := Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npz", Tensor: "x"}, nines); err != nil {
 			t.Fatal(err)
 		}
 		r, err := zip.OpenReader(out)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, f := range r.File {
 			content, err := f.Open()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			var got bytes.Buffer
 			_, _ = got.ReadFrom(content)
 			if f.Name == "x.npy" && !bytes.Equal(got.Bytes(), b) || f.Name == "note.txt" && got.String() != "n" {
@@ -179,9 +162,7 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 	b.Write(values)
 	dir := t.TempDir()
 	in, out := filepath.Join(dir, "x.safetensors"), filepath.Join(dir, "y.safetensors")
-	if err := os.WriteFile(in, b.Bytes(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(in, b.Bytes(), 0o600))
 	if !safetensors.Is(b.Bytes()[:16]) {
 		t.Fatal("not a safetensors file")
 	}
@@ -189,9 +170,7 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, err := os.ReadFile(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := b.Bytes()
 	binary.LittleEndian.PutUint16(want[len(want)-len(values)+26:], toBrain(9+15./16))
 	if !bytes.Equal(got, want) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // creditOf loads applicants and returns, for each group, the shares of repaid loans by the label and by the truth, and the
@@ -15,9 +17,7 @@ func creditOf(t *testing.T, edit func(*Credit)) (images *Images, count [2]int, l
 	c.Count, c.Test = 20000, 10
 	edit(c)
 	set, err := c.Load(background, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	images = set.Train
 	rows, groups, truths, labels := images.Float32(), images.Classes("group"), images.Classes("truth"), images.Labels()
 	for i, g := range groups {

@@ -7,19 +7,17 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A glob does not match a column that another key names exactly. An exact name may be given twice.
 func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.csv")
-	if err := os.WriteFile(file, []byte("m0,m1,mask,mkind,more\n1,2,1,0,5\n3,4,0,1,6\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("m0,m1,mask,mkind,more\n1,2,1,0,5\n3,4,0,1,6\n"), 0o600))
 	s := &Files{Kind: "csv", File: file, Labels: "mkind", Columns: ColumnNames{ImagesColumn: {"m*"}, "mask": {"mask"}, "rest": {"m*e"}}}
 	set, err := s.Load(t.Context(), nil, Need{Train: true, Columns: []string{"mask", "rest"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want := []float32{1, 2, 5, 3, 4, 6}; !slices.Equal(set.Train.Float32(), want) {
 		t.Errorf("values: got %v, want %v", set.Train.Float32(), want)
 	}
@@ -35,9 +33,7 @@ func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
 
 func TestOneHotLeavesOutClassesBeyondTheRow(t *testing.T) {
 	images, err := NewFloats([]int{1}, []float32{1, 2, 3}, []int{0, 2, -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := make([]float32, 6)
 	images.OneHot(got, LabelsColumn, []int{0, 1, 2})
 	if want := []float32{1, 0, 0, 0, 0, 0}; !slices.Equal(got, want) {
@@ -48,9 +44,7 @@ func TestOneHotLeavesOutClassesBeyondTheRow(t *testing.T) {
 // A name or a glob of columns that matches nothing is an error, which names the nearest column and the others.
 func TestEveryNameOfColumnsMatchesOne(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "f.csv")
-	if err := os.WriteFile(file, []byte("width,height,kind\n1,2,1\n3,4,0\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("width,height,kind\n1,2,1\n3,4,0\n"), 0o600))
 	const all = `want "width", "height", "kind"`
 	for name, want := range map[string]string{"widht": all + `; did you mean "width"?`, "zzz": all, "z*": all} {
 		for _, columns := range []ColumnNames{{ImagesColumn: {"width", name}}, {ImagesColumn: {name}}, {"target": {name}}} {

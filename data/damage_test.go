@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestDamagedFilesOfEveryFormatNeverPanic(t *testing.T) {
@@ -15,9 +17,7 @@ func TestDamagedFilesOfEveryFormatNeverPanic(t *testing.T) {
 	refused := 0
 	for _, name := range []string{"half.npy", "arrays.npz", "codes.npz", "tensors.safetensors", "birds.csv", "picture.png", "picture.bmp", "picture.gif", "turned6.jpg"} {
 		whole, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for range 60 {
 			b := slices.Clone(whole)
 			for range 1 + r.IntN(3) {

@@ -14,14 +14,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func writeText(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -104,9 +104,7 @@ func (r returns) Load(context.Context, Dirs, Need) (*Set, error) { return r.set,
 func TestLoadRefusesWhatASourceMustNotReturn(t *testing.T) {
 	images := func(values ...float32) *Images {
 		m, err := NewFloats([]int{2}, values, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return m
 	}
 	nan := float32(math.NaN())
@@ -132,16 +130,12 @@ func TestLoadRefusesWhatASourceMustNotReturn(t *testing.T) {
 func TestPlacesNameLinesAndColumns(t *testing.T) {
 	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}
 	set, err := s.Load(context.Background(), nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := set.Train.Subset([]int{1}).Place(0, 1), `line 4, column "b"`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	colour, err := NewBytes([]int{2, 3, 3}, slices.Repeat([]byte{1}, 36), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := colour.Place(1, 11), "image 1, row 1, column 0, channel 2"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
@@ -150,9 +144,7 @@ func TestPlacesNameLinesAndColumns(t *testing.T) {
 func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
 	table, folder := writeText(t, "x.csv", "a,b\n1,2\n"), t.TempDir()
 	array := filepath.Join(folder, "x.npy")
-	if err := WriteRows(array, "images", []int{2}, []float32{1, 2}, Rows{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteRows(array, "images", []int{2}, []float32{1, 2}, Rows{}))
 	for want, s := range map[string]Source{
 		`labels and columns are read from .npy and IDX files; save them as .npy files, or samples, labels and columns in one file, which name = "csv" reads`: &Files{Kind: "npy", Images: array, Labels: table},
 		`is a folder; a data set of name = "images" reads folders of images`:                                                                                 &Files{Kind: "csv", Images: folder},
@@ -234,15 +226,11 @@ func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
 	for i := range values {
 		values[i] = float32(i % 1001)
 	}
-	if err := WriteRows(path, "images", []int{pixels}, values, Rows{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteRows(path, "images", []int{pixels}, values, Rows{}))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	rows, err := ReadRows(context.Background(), path, []int{pixels}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := rows.Float32()
 	runtime.ReadMemStats(&after)
 	if !slices.Equal(got, values) {

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 func TestGetDownloadsAllFilesOnceAndReportsProgress(t *testing.T) {
@@ -29,9 +31,7 @@ func TestGetDownloadsAllFilesOnceAndReportsProgress(t *testing.T) {
 	}}
 	for range 2 {
 		got, err := d.get(background, set, dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, f := range got {
 			if f.Path != filepath.Join(dir, "tiny", set.files[i].name+".gz") || f.SHA256 != set.files[i].sha256 {
 				t.Errorf("file %d is %+v", i, f)
@@ -57,9 +57,7 @@ func TestAnInterruptedDownloadGoesOnByRange(t *testing.T) {
 		m := newMirror(t, files, nil)
 		dir := t.TempDir()
 		write(t, dir, "tiny/"+name+".part", files[name][:have])
-		if err := fetch(t, set, dir, m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, fetch(t, set, dir, m))
 		if want := fmt.Sprintf("%s bytes=%d-", name, have); m.requests[0] != want || len(m.requests) != 4 {
 			t.Errorf("requests %q, want %q and the other three files", m.requests, want)
 		}
@@ -78,9 +76,7 @@ func TestACutConnectionIsResumedWhereItWasCut(t *testing.T) {
 			cutAfter(w, r, b, 300)
 		})
 	dir := t.TempDir()
-	if err := fetch(t, set, dir, m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, fetch(t, set, dir, m))
 	name := set.files[trainImages].name + ".gz"
 	if want := []string{name, name + " bytes=300-", name + " bytes=600-"}; !slices.Equal(m.requests[:3], want) {
 		t.Errorf("requests %q, want %q first", m.requests, want)
@@ -102,9 +98,7 @@ func TestAFileThatChangesBetweenTwoRequestsIsFetchedAnew(t *testing.T) {
 			cutAfter(w, r, b, len(b))
 		})
 	dir := t.TempDir()
-	if err := fetch(t, set, dir, m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, fetch(t, set, dir, m))
 	if len(m.requests) != 5 {
 		t.Errorf("requests %q, want one more than files: If-Range makes the mirror send all of the new file", m.requests)
 	}
@@ -117,9 +111,7 @@ func TestFilesThatFailTheirChecksumAreReplaced(t *testing.T) {
 	for _, suffix := range []string{"", ".gz"} {
 		dir := t.TempDir()
 		write(t, dir, "tiny/"+set.files[testImages].name+suffix, []byte("damaged"))
-		if err := fetch(t, set, dir, m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, fetch(t, set, dir, m))
 		wantComplete(t, set, dir)
 	}
 }
@@ -156,9 +148,7 @@ func TestAFolderThatCannotBeWrittenIsAnErrorOfTheFileSystem(t *testing.T) {
 	if err := fetch(t, set, inTheWay, m); !errors.As(err, &disk) {
 		t.Errorf("a file in the way of the folder gave %v", err)
 	}
-	if err := os.MkdirAll(filepath.Join(dir, "tiny", set.files[0].name+".gz.part"), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(filepath.Join(dir, "tiny", set.files[0].name+".gz.part"), 0o755))
 	var bad *Error
 	if err := fetch(t, set, dir, m); !errors.As(err, &disk) || errors.As(err, &bad) {
 		t.Errorf("a folder in the way of the file gave %v", err)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 )
 
@@ -20,9 +21,7 @@ func lines(t *testing.T, n int) *Images {
 		values[i] = float32(i)
 	}
 	m, err := NewFloats([]int{2}, values, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -48,9 +47,7 @@ func TestDrawnColumnsHaveTheirDistribution(t *testing.T) {
 		{&DrawConstant{Value: 4}, 4, 0, 4, 4},
 	} {
 		m, err := lines(t, n).WithDrawn(3, Drawn{"x", c.draw})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		values := make([]float32, n)
 		m.DrawInto(values, "x", slices.Sorted(slices.Values(make([]int, n))), rand.New(rand.NewPCG(5, 6)))
 		sum, squares := 0.0, 0.0
@@ -69,9 +66,7 @@ func TestDrawnColumnsHaveTheirDistribution(t *testing.T) {
 // Outside of a training step, a value depends only on the seed, the name of the column and the position of the sample.
 func TestADrawnColumnIsThatOfItsPlace(t *testing.T) {
 	m, err := lines(t, 20).WithDrawn(3, Drawn{"x", &DrawNormal{Shaped{Shape: []int{2, 3}}, 0, 1}}, Drawn{"y", &DrawNormal{Shaped{Like: "images"}, 0, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := make([]float32, 6)
 	r := random.Stream(3, "column.x", 7)
 	for i := range want {
@@ -92,9 +87,7 @@ func TestADrawnColumnIsThatOfItsPlace(t *testing.T) {
 
 func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {
 	m, err := lines(t, 5).WithDrawn(3, Drawn{"negative", &DrawOther{Of: "images"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counts, r, row := map[float32]int{}, rand.New(rand.NewPCG(1, 1)), make([]float32, 2)
 	for range 4000 {
 		m.DrawInto(row, "negative", []int{2}, r)
@@ -109,9 +102,7 @@ func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {
 		}
 	}
 	several, err := lines(t, 5).WithDrawn(3, Drawn{"negative", &DrawOther{Of: "images", Count: 4000}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	row, counts = make([]float32, 8000), map[float32]int{}
 	several.DrawInto(row, "negative", []int{2}, r)
 	for i := 0; i < len(row); i += 2 {
@@ -131,16 +122,12 @@ func TestNegativesAreScaledAsImages(t *testing.T) {
 	m := lines(t, 2).Scaled(&Scaling{Shift: []float32{1, 1}, Factor: []float32{10, 10}})
 	columns := []Drawn{{"negative", &DrawOther{Of: "images"}}}
 	drawn, err := m.WithDrawn(1, columns...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := drawnOf(drawn, "negative", 0), drawnOf(m, "images", 1); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
 	holed, err := NewFloats([]int{1}, []float32{5, float32(math.NaN())}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	raw, err := holed.WithMissing().DrawnAsRead(1, columns...)
 	if err != nil || raw["negative"][0] == raw["negative"][0] || raw["negative"][1] != 5 {
 		t.Errorf("got %v, %v, want NaN and 5", raw, err)
@@ -150,9 +137,7 @@ func TestNegativesAreScaledAsImages(t *testing.T) {
 // Drawn classes are one-hot like those of a file. A value of a drawn column that a term cannot use is detected.
 func TestADrawnColumnOfClasses(t *testing.T) {
 	m, err := lines(t, 30).WithDrawn(1, Drawn{"turn", &DrawWhole{Below: 3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dst := make([]float32, 90)
 	all := make([]int, 30)
 	for i := range all {

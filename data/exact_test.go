@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // peerFile is a file of another program, with the values that it reads from the file.
@@ -23,13 +25,9 @@ type peerFile struct {
 func peerFiles(t *testing.T) map[string]peerFile {
 	t.Helper()
 	text, err := os.ReadFile("testdata/exact.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	files := map[string]peerFile{}
-	if err := json.Unmarshal(text, &files); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &files))
 	return files
 }
 
@@ -38,17 +36,13 @@ func TestFilesOfPeersHaveTheirValues(t *testing.T) {
 	for name, want := range peerFiles(t) {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), name)
-			if err := os.WriteFile(path, want.File, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(path, want.File, 0o600))
 			var shape []int
 			if len(want.Shape) == 4 { // in colours
 				shape = want.Shape[1:]
 			}
 			got, err := ReadRows(t.Context(), path, shape, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if fmt.Sprint(append([]int{got.Len()}, got.Shape...)) != fmt.Sprint(want.Shape) {
 				t.Fatalf("got %d rows of shape %v, want %v", got.Len(), got.Shape, want.Shape)
 			}
@@ -81,26 +75,18 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 	}
 	dir := t.TempDir()
 	path := filepath.Join(dir, "survey.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	for _, method := range []string{"standardise", "minmax"} {
 		source := &Files{Kind: "csv", File: path, Scale: scaleNamed(method)}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		splits, err := set.Split(Selection{}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !splits.Scaling.IsExact() {
 			t.Fatalf("%s: the scaling is not exact", method)
 		}
 		rows, err := ReadRows(t.Context(), path, []int{2}, source) // as a later command does
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		centred := rows.Centred(splits.Scaling)
 		splits.Scaling.ApplyCentred(centred)
 		fitted := splits.Fit.Float32()
@@ -127,9 +113,7 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 		}
 	}
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.ContainsFunc(set.Notes, func(note string) bool {
 		return strings.Contains(note, `column "northing": the numbers from 5.4e+06 to`) && strings.Contains(note, `scale = "standardise"`)
 	}) {
@@ -140,17 +124,11 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 // Numbers that float32 holds well are scaled in float32, as by earlier versions.
 func TestOrdinaryNumbersAreScaledInFloat32(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plain.csv")
-	if err := os.WriteFile(path, []byte("a,b\n0.1,3\n0.7,-2\n-0.3,5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a,b\n0.1,3\n0.7,-2\n-0.3,5\n"), 0o600))
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Scale: Scale{&Standardise{Centre: true}}}, Dirs{}, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(Selection{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if splits.Scaling.IsExact() || splits.Fit.wide != nil {
 		t.Error("the scaling is exact, or numbers are kept in float64")
 	}
@@ -196,9 +174,7 @@ func TestErrorsOfTablesNameTheCause(t *testing.T) {
 		"a\x00,\x00b\x00\n\x001\x00": "zero bytes",
 	} {
 		path := filepath.Join(dir, "table.csv")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %v, want %q", text, err, want)
 		}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 var background = context.Background()
@@ -45,21 +47,15 @@ func gzipped(t *testing.T, b []byte) []byte {
 	var out bytes.Buffer
 	z := gzip.NewWriter(&out)
 	z.Write(b)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, z.Close())
 	return out.Bytes()
 }
 
 func write(t testing.TB, dir, name string, b []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(filepath.Dir(path), 0o755))
+	fatal.If(t, os.WriteFile(path, b, 0o644))
 	return path
 }
 
@@ -69,9 +65,7 @@ func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	values := []float32{1.5, -2, 3e-9, 4, 5, 6}
 	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3,)": {2, 3}, "(1, 2, 3,)": {1, 2, 3}} {
 		var b bytes.Buffer
-		if err := WriteNPY(&b, dims, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, WriteNPY(&b, dims, values))
 		if start := b.Len() - 4*len(values); start%64 != 0 {
 			t.Errorf("the values of %v start at %d, want a multiple of 64", dims, start)
 		}
@@ -86,9 +80,7 @@ func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	header := "{'descr': '<f8', 'fortran_order': False, 'shape': (3,), }"
 	header += strings.Repeat(" ", 117-len(header)) + "\n" // as NumPy writes it
 	b := bytes.NewBufferString("\x93NUMPY\x01\x00\x76\x00" + header)
-	if err := binary.Write(b, binary.LittleEndian, []float64{1, 2, 3}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, binary.Write(b, binary.LittleEndian, []float64{1, 2, 3}))
 	a, err := parseArray(b.Bytes())
 	if err != nil || !slices.Equal(a.floats, []float32{1, 2, 3}) || !slices.Equal(a.dims, []int{3}) {
 		t.Errorf("a file of NumPy is read as %v, %v", a, err)
@@ -136,8 +128,6 @@ func pngBytes(t *testing.T, img interface {
 		}
 	}
 	var b bytes.Buffer
-	if err := png.Encode(&b, img); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, png.Encode(&b, img))
 	return b.Bytes()
 }

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Every format reads what it writes, and refuses every truncation of it. A part of a text is a text, so CSV only has to read it.
@@ -28,18 +30,14 @@ func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
 				}
 			} else if e, ok := examples[f.Dataset]; ok {
 				b, err := os.ReadFile(filepath.Join("testdata", e.file))
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				like = e.like
 				write(t, filepath.Dir(path), filepath.Base(path), b)
 			} else {
 				continue
 			}
 			whole, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if _, err := ReadRows(background, path, nil, like); err != nil {
 				t.Errorf("%s: %v", suffix, err)
 			}

@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestEveryFormatIsToldByItsContent(t *testing.T) {
@@ -145,9 +147,7 @@ func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
 	}
 	for name, content := range map[string][]byte{"x.npy": npy, "x.npz": npz.Bytes()} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, content, 0o600))
 		if _, err := ReadRows(t.Context(), path, nil, nil); err == nil || !strings.Contains(err.Error(), "is not possible") {
 			t.Errorf("%s: got %v", name, err)
 		}

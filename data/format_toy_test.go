@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // Two formats of another module: a line of numbers for each sample, and cells between bars.
@@ -62,9 +63,7 @@ func TestFormatsOfOtherModules(t *testing.T) {
 		"bars":    {"#bars\nmass|kind|wing\n0.5|wren|2\n7|owl|1\n", &data.Files{Kind: "csv", Labels: "kind", Columns: data.ColumnNames{"w": {"wing"}}}, []float32{0.5, 7}, []int{1, 0}},
 	} {
 		c.source.File = filepath.Join(t.TempDir(), "file")
-		if err := os.WriteFile(c.source.File, []byte(c.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(c.source.File, []byte(c.text), 0o600))
 		if got := data.KindOf(c.source.File); got != c.source.Kind {
 			t.Errorf("%s: the data set is %q", name, got)
 		}
@@ -77,9 +76,7 @@ func TestFormatsOfOtherModules(t *testing.T) {
 		}
 	}
 	damaged := &data.Files{Kind: "npz", File: filepath.Join(t.TempDir(), "file")}
-	if err := os.WriteFile(damaged.File, []byte("#numbers\n1 2 3\n4 5\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(damaged.File, []byte("#numbers\n1 2 3\n4 5\n"), 0o600))
 	if _, err := data.Load(t.Context(), damaged, nil, data.Both); err == nil || !strings.Contains(err.Error(), "the header says 48 bytes") {
 		t.Errorf("a line that is cut: %v", err)
 	}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestImagesAreWrittenAndReadBackInEveryFormat(t *testing.T) {
@@ -22,9 +24,7 @@ func TestImagesAreWrittenAndReadBackInEveryFormat(t *testing.T) {
 		pixels, _ := product(shape)
 		for _, name := range []string{"a.npy", "a.idx", "a.idx.gz", "images-idx3-ubyte", "images-idx3-ubyte.gz", "folder", "one.png"} {
 			path := filepath.Join(dir, by(shape), name)
-			if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.MkdirAll(filepath.Dir(path), 0o755))
 			written := values[:3*pixels]
 			if name == "one.png" {
 				written = values[:pixels]
@@ -56,9 +56,7 @@ func TestBytesAreRoundedAndClippedAndFloatsAreKept(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "codes.npy")
 	codes := []float32{-3, 7, 1e-20, 0.1, 5, 6}
-	if err := WriteImages(path, []int{3}, codes); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteImages(path, []int{3}, codes))
 	back, err := ReadImages(background, path, []int{3})
 	if err != nil || !slices.Equal(back.Float32(), codes) {
 		t.Errorf("codes read back as %v, %v", back, err)
@@ -68,13 +66,9 @@ func TestBytesAreRoundedAndClippedAndFloatsAreKept(t *testing.T) {
 func TestImagesAreWrittenIntoAnEmptyFolder(t *testing.T) {
 	dir := t.TempDir()
 	path, link := filepath.Join(dir, "empty"), filepath.Join(dir, "link")
-	if err := errors.Join(os.Mkdir(path, 0o755), os.Symlink("empty", link)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Mkdir(path, 0o755), os.Symlink("empty", link)))
 	for _, name := range []string{path, link + "/"} {
-		if err := errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o755), WriteImages(name, []int{1, 3}, make([]float32, 6))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.RemoveAll(path), os.Mkdir(path, 0o755), WriteImages(name, []int{1, 3}, make([]float32, 6))))
 		if images, err := ReadImages(background, link, nil); err != nil || images.Len() != 2 {
 			t.Errorf("%s: read back %v, %v", name, images, err)
 		}

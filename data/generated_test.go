@@ -7,14 +7,14 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func load(t *testing.T, s Source) *Set {
 	t.Helper()
 	set, err := s.Load(context.Background(), nil, Need{Test: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shape, ok := s.Shape(nil)
 	if !ok || !slices.Equal(shape, set.Shape) || !slices.Equal(shape, set.Train.Shape) {
 		t.Fatalf("declared shape %v (%v), set %v, images %v", shape, ok, set.Shape, set.Train.Shape)

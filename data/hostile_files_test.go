@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A WebP file may declare a canvas of another size than its frame; the memory of the decoder follows from the frame.
@@ -21,9 +23,7 @@ func TestAWebPFrameOfAnotherSizeIsRefused(t *testing.T) {
 		return append(binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(body))), body...)
 	}
 	config, err := webpHeader(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shape := []int{config.Height, config.Width, 3}
 	if _, err := DecodePicture(extended(config.Width, config.Height), shape); err != nil {
 		t.Errorf("a canvas of the size of its frame: %v", err)
@@ -32,9 +32,7 @@ func TestAWebPFrameOfAnotherSizeIsRefused(t *testing.T) {
 		t.Errorf("another canvas: got %v", err)
 	}
 	path := filepath.Join(t.TempDir(), "a.webp")
-	if err := os.WriteFile(path, extended(28, 28), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, extended(28, 28), 0o600))
 	if _, err := ReadRows(t.Context(), path, nil, nil); err == nil {
 		t.Error("another canvas in a folder: got no error")
 	}
@@ -50,9 +48,7 @@ func TestOddArraysOfWholeNumbersAreErrors(t *testing.T) {
 		"a number in one place": npyBytes("<i8", "False", "(1,)", binary.LittleEndian, []int64{5}),
 	} {
 		path := filepath.Join(t.TempDir(), "x.npy")
-		if err := os.WriteFile(path, file, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, file, 0o600))
 		if _, err := Load(t.Context(), &Files{Kind: "npy", Images: path}, Dirs{}, Both); err == nil {
 			t.Errorf("%s: got no error", name)
 		}
@@ -79,17 +75,11 @@ func TestManyNumberedClassesAreNotListed(t *testing.T) {
 func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
 	source := &Files{Kind: "csv", File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n"), Scale: Scale{&Standardise{Centre: true}}}
 	set, err := Load(t.Context(), source, Dirs{}, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var b bytes.Buffer
-	if err := set.Pack(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, set.Pack(&b))
 	other, err := Unpack(b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if set.Train.wide == nil || !slices.Equal(set.Train.wide, other.Train.wide) {
 		t.Errorf("got %v, want %v", other.Train.wide, set.Train.wide)
 	}

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // counting returns n images of the given shape. The byte at position j of image i is 7 i + j modulo 256, and the label is 10
@@ -12,9 +14,7 @@ import (
 func counting(t *testing.T, n int, shape ...int) *Images {
 	t.Helper()
 	pixels, err := product(shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b, labels := make([]byte, n*pixels), make([]int, n)
 	for i := range n {
 		labels[i] = 10 * i
@@ -23,9 +23,7 @@ func counting(t *testing.T, n int, shape ...int) *Images {
 		}
 	}
 	images, err := NewBytes(shape, b, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return images
 }
 
@@ -36,13 +34,9 @@ func TestBytesAreScaledBy255AndFloatsAreTakenAsTheyAre(t *testing.T) {
 		b[i], f[i] = byte(i), float32(i)-100.5
 	}
 	scaled, err := NewBytes([]int{16, 16}, b, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	plain, err := NewFloats([]int{16, 16}, f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, v := range scaled.Float32() {
 		if want := float32(float64(i) / 255); v != want {
 			t.Errorf("byte %d became %v, want %v", i, v, want)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // An inspection finds the damaged files that a training would not read, with the same error.
@@ -17,9 +19,7 @@ func TestInspectionDecodesPictures(t *testing.T) {
 		for _, name := range []string{"picture.png", "picture.gif", "picture.bmp", "turned1.jpg"} {
 			dir := copied(t, map[string]string{"a": name})
 			whole, err := os.ReadFile(filepath.Join(dir, "a"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			_ = os.Remove(filepath.Join(dir, "a"))
 			for i := range 20 {
 				write(t, dir, fmt.Sprintf("%02d%s", i, filepath.Ext(name)), whole)
@@ -37,9 +37,7 @@ func TestInspectionDecodesPictures(t *testing.T) {
 // Of a large folder all headers are read and some files decoded, which a note says.
 func TestInspectionOfALargeFolderSaysWhatItDecoded(t *testing.T) {
 	var b bytes.Buffer
-	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, png.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1))))
 	dir := t.TempDir()
 	for i := range mostInspected + 1 {
 		write(t, dir, fmt.Sprintf("%05d.png", i), b.Bytes())

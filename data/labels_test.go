@@ -7,19 +7,16 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/fatal"
 )
 
 // labelledSet returns training images with the given labels, and three test images.
 func labelledSet(t *testing.T, labels []int) *Set {
 	t.Helper()
 	train, err := NewFloats([]int{1, 1}, make([]float32, len(labels)), labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	test, err := NewFloats([]int{1, 1}, make([]float32, 3), []int{0, 1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &Set{Name: "three", Shape: []int{1, 1}, Train: train, Test: test, HasTest: true}
 }
 
@@ -45,13 +42,9 @@ func TestEachClassKeepsItsShareOfLabels(t *testing.T) {
 	for _, validation := range []Validation{{}, {Test: true}, {Fraction: 0.2}} {
 		set := labelledSet(t, threeClasses())
 		plain, err := set.Split(Selection{Fit: "train", Validation: validation}, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		splits, err := set.Split(Selection{Fit: "train", Validation: validation, Labelled: 0.1}, 4)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		was, is := plain.Fit.Labels(), splits.Fit.Labels()
 		before, after := count(was), count(is)
 		for class, n := range before {
@@ -76,9 +69,7 @@ func TestEachClassKeepsItsShareOfLabels(t *testing.T) {
 func TestWhichLabelsAreKnownDependsOnTheSeedAlone(t *testing.T) {
 	known := func(seed uint64) []int {
 		splits, err := labelledSet(t, threeClasses()).Split(Selection{Labelled: 0.5}, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return splits.Fit.Labels()
 	}
 	if !slices.Equal(known(1), known(1)) || slices.Equal(known(1), known(2)) {
@@ -98,9 +89,7 @@ func TestAllLabelsAreKnownByDefault(t *testing.T) {
 func TestLabelsOfImagesWithoutAnyCannotBeHidden(t *testing.T) {
 	for _, labels := range [][]int{nil, {-1, -1}} {
 		images, err := NewFloats([]int{1, 1}, make([]float32, 2), labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, err = (&Set{Name: "plain", Shape: images.Shape, Train: images}).Split(Selection{Labelled: 0.1}, 1)
 		var key part.KeyError
 		if !errors.As(err, &key) || key.Key != "labelled" {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/laws"
 )
 
@@ -50,9 +51,7 @@ var files = map[string]func(t *testing.T, dir string) map[string]any{
 func texts(t *testing.T, dir string) map[string]any {
 	for name, text := range map[string]string{"a/1": "The cat sat on the mat. The cat slept!", "a/2": "A cat and a dog sat here.\n\nThe dog slept.", "b/3": "The sun rose over the sea; the sea was calm.",
 		"b/4": "Sun, sea and sand: the sun shone."} {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o700))
 		written(t, dir, name+".txt", text)
 	}
 	return map[string]any{"file": dir, "test": dir, "least": 1}
@@ -61,9 +60,7 @@ func texts(t *testing.T, dir string) map[string]any {
 func written(t *testing.T, dir, name, text string) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -75,9 +72,7 @@ func rows(t *testing.T, dir, name string) string {
 		values[i] = float32(i%7) / 7
 	}
 	path := filepath.Join(dir, name)
-	if err := data.WriteRows(path, "images", []int{3, 4}, values, data.Rows{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteRows(path, "images", []int{3, 4}, values, data.Rows{}))
 	return path
 }
 
@@ -101,9 +96,7 @@ func TestEveryDataSetObeysItsLaws(t *testing.T) {
 			fresh := func() data.Source {
 				s := e.New()
 				for key, value := range keys {
-					if err := laws.Set(s, key, value); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, laws.Set(s, key, value))
 				}
 				return s
 			}
@@ -111,9 +104,7 @@ func TestEveryDataSetObeysItsLaws(t *testing.T) {
 				fresh = func() data.Source {
 					s, err := data.FromColumns(data.FloatColumn("images", []int{3}, []float32{1, 2, 3, 4, 5, 6}),
 						data.WholeColumn("labels", nil, []int32{1, 0}), data.FloatColumn("weight", nil, []float32{0.5, 2}))
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					return s
 				}
 			}

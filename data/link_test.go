@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestADownloadDoesNotFollowALink(t *testing.T) {
@@ -12,15 +14,11 @@ func TestADownloadDoesNotFollowALink(t *testing.T) {
 	m := newMirror(t, packed(t, set, contents, gzip.BestCompression), nil)
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
 	write(t, dir, "tiny/keep", nil)
-	if err := os.WriteFile(other, []byte("mine"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(other, []byte("mine"), 0o600))
 	if err := os.Symlink(other, filepath.Join(dir, "tiny", set.files[trainImages].name+".gz.part")); err != nil {
 		t.Skip(err)
 	}
-	if err := fetch(t, set, dir, m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, fetch(t, set, dir, m))
 	if b, err := os.ReadFile(other); string(b) != "mine" {
 		t.Errorf("the file that the link names holds %.20q (%v)", b, err)
 	}

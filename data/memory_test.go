@@ -6,18 +6,16 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestImagesFromMemoryAreASource(t *testing.T) {
 	values := []float32{0, 0.5, 1, 0.25, 1, 1, 0, 0}
 	m, err := FromFloats(values, []int{2, 2}, []int{3, -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := m.Load(t.Context(), nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if shape, ok := m.Shape(nil); !ok || !slices.Equal(shape, []int{2, 2}) || m.HasTest() {
 		t.Errorf("shape %v, test images %v", shape, m.HasTest())
 	}
@@ -25,9 +23,7 @@ func TestImagesFromMemoryAreASource(t *testing.T) {
 		t.Errorf("got %v, labels %v, files %v", set.Train.Float32(), set.Train.Labels(), set.Files)
 	}
 	both, err := m.WithTest(values[:4], nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if set, err = both.Load(t.Context(), nil, Both); err != nil || !set.HasTest || set.Test.Len() != 1 || set.Test.Labels() != nil {
 		t.Errorf("with test images: %+v, %v", set, err)
 	}
@@ -43,9 +39,7 @@ func TestTheChecksumCoversImagesShapeAndLabels(t *testing.T) {
 		func() (*Memory, error) { return FromFloats([]float32{0, 1, 1, 0}, []int{2, 2}, []int{1}) },
 	} {
 		m, err := make()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		again, _ := make()
 		if sums[m.SHA256] || again.SHA256 != m.SHA256 {
 			t.Errorf("set %d: checksum %s is another's, or changes", i, m.SHA256)
@@ -94,9 +88,7 @@ func TestTheLabelsInMemoryTellTheNumberOfClasses(t *testing.T) {
 		{[]int{-1, 0}, []int{4, 1}, 5, false},
 	} {
 		m, err := FromFloats(values, []int{2, 2}, c.train)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if c.test != nil {
 			if m, err = m.WithTest(values, c.test); err != nil {
 				t.Fatal(err)

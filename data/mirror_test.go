@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // mirror serves files and records the requested ranges.
@@ -103,9 +105,7 @@ func TestAMirrorWithoutRangesSendsTheWholeFileAgain(t *testing.T) {
 	dir := t.TempDir()
 	name := set.files[trainImages].name + ".gz"
 	write(t, dir, "tiny/"+name+".part", bytes.Repeat([]byte("x"), 2*len(files[name])))
-	if err := fetch(t, set, dir, m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, fetch(t, set, dir, m))
 	wantComplete(t, set, dir)
 }
 
@@ -130,9 +130,7 @@ func TestBytesOfAnotherMirrorAreDiscardedAndFetchedOnceMore(t *testing.T) {
 	for _, have := range []int{200, len(other[name]) - 1} { // within the mirror's file, and beyond its end
 		dir := t.TempDir()
 		write(t, dir, "tiny/"+name+".part", other[name][:have])
-		if err := fetch(t, set, dir, m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, fetch(t, set, dir, m))
 		wantComplete(t, set, dir)
 	}
 }
@@ -164,9 +162,7 @@ func TestTheNextMirrorIsAskedWhenOneHasNoFileOrOtherBytes(t *testing.T) {
 		t.Run(what, func(t *testing.T) {
 			good := newMirror(t, files, nil)
 			dir := t.TempDir()
-			if err := fetch(t, set, dir, bad, good); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, fetch(t, set, dir, bad, good))
 			if len(good.requests) == 0 {
 				t.Error("the second mirror was never asked")
 			}

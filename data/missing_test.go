@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // gathered returns the values of a column for all samples.
@@ -32,13 +34,9 @@ func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
 	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Scale: Scale{&Standardise{Centre: true}},
 		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target", "two"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(Selection{Fit: "train"}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sd := math.Sqrt(8. / 3) // of 1, 3, 5; the deviation of 10, 20, 30 is ten times that of 1, 2, 3
 	a, b := func(v float64) float32 { return float32((v - 3) / sd) }, func(v float64) float32 { return float32((v - 20) / math.Sqrt(200./3)) }
 	want := []float32{a(1), b(10), 0, b(20), a(3), 0, a(5), b(30)}
@@ -72,9 +70,7 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	nan := float32(math.NaN())
 	write := func(name string, values ...float32) string {
 		path := writeText(t, name, "")
-		if err := WriteImages(path, []int{2}, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, WriteImages(path, []int{2}, values))
 		return path
 	}
 	path := write("x.npy", 1, nan, 3, 4)
@@ -88,9 +84,7 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 		t.Errorf("got %v, want an error of an infinite value", err)
 	}
 	set, err := load(path, "nan")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := fmt.Sprint(set.Train.Float32(), gathered(t, set.Train, "observed")); got != "[1 0 3 4] [1 0 1 1]" {
 		t.Errorf("got %s", got)
 	}
@@ -113,16 +107,12 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 		values[i] = byte(1 + i%250)
 	}
 	images, err := NewBytes([]int{10}, values, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set := &Set{Name: "s", Shape: []int{10}, Train: images, Test: images.First(50), HasTest: true}
 	split := func(sel Selection, seed uint64) Splits {
 		sel.Fit, sel.Hide = "train", 0.2
 		splits, err := set.Split(sel, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return splits
 	}
 	all := split(Selection{}, 7)
@@ -148,9 +138,7 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 		t.Error("a limit hides other entries")
 	}
 	measured, _, err := set.Measured(Selection{Fit: "train", Hide: 0.2}, 7, TestSplit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := gathered(t, measured, "held_out"); !slices.Equal(got, gathered(t, all.Test, "held_out")) || slices.Equal(got, held[:500]) {
 		t.Error("the test images do not have hidden entries of their own")
 	}
@@ -163,17 +151,11 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 func TestAPackedSetHasItsColumns(t *testing.T) {
 	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var b bytes.Buffer
-	if err := set.Pack(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, set.Pack(&b))
 	again, err := Unpack(b.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := fmt.Sprint(again.Train.All()), fmt.Sprint(set.Train.All()); got != want || len(again.Columns()) != 2 || again.Columns()[0].Names == nil {
 		t.Errorf("got %s of %+v, want %s", got, again.Columns(), want)
 	}
@@ -188,9 +170,7 @@ func TestAPackedSetHasItsColumns(t *testing.T) {
 func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
 	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: "nan", Scale: Scale{&MinMax{}}}
 	set, err := Load(t.Context(), s, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := set.Split(Selection{Fit: "train"}, 1); err == nil || !strings.Contains(err.Error(), `column "b" is missing in all fitted samples`) {
 		t.Errorf("got %v", err)
 	}
@@ -200,13 +180,9 @@ func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
 func TestEntriesOfEverySampleAreLeftOut(t *testing.T) {
 	nan := float32(math.NaN())
 	dense, err := NewFloats([]int{5}, []float32{1, 2, 3, 4, 5, nan, nan, nan, 6, 7, nan, nan, nan, 8, 9}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sparse, err := NewEntries([]int{0, 5, 7, 9}, []int32{0, 1, 2, 3, 4, 3, 4, 3, 4}, []float32{1, 2, 3, 4, 5, 6, 7, 8, 9}, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, m := range map[string]*Images{"dense": dense.WithMissing(), "sparse": sparse} {
 		leave := func(n int, seed uint64) []float32 {
 			return (&Set{Train: m}).hiding(Selection{Leave: n}, seed).Train.All()[HeldOutColumn]

@@ -8,15 +8,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // textFile writes a file and returns its path.
 func textFile(t *testing.T, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -45,9 +45,7 @@ func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
 	}
 	// Columns that the training had not are left out, with a warning.
 	further, err := ReadRows(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm7,u9,1\nm2,u9,5\nm8,u3,2\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	columns, values := further.Entries(1)
 	if !slices.Equal(further.RowNames(), []string{"u3", "u9"}) || !slices.Equal(columns, []int32{1}) || !slices.Equal(values, []float32{5}) ||
 		len(further.Notes) != 1 || !strings.Contains(further.Notes[0], `left out: "m7", "m8"`) {
@@ -130,9 +128,7 @@ func TestAnIdentifierIsNoFeature(t *testing.T) {
 		text += fmt.Sprintf("%d,%d.5,%d\n", (i*7919)%9973, i*i, i%2)
 	}
 	set, err := loadedText(t, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, `names = "customerId"`) }) {
 		t.Errorf("got the notes %q, want the line to write", set.Notes)
 	}
@@ -141,9 +137,7 @@ func TestAnIdentifierIsNoFeature(t *testing.T) {
 func TestASetIsDescribed(t *testing.T) {
 	source := &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y", Missing: missingNaN, Columns: ColumnNames{"weight": {"w"}}}
 	set, err := Load(t.Context(), source, Dirs{}, Need{Train: true, Test: true, Columns: []string{"weight"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Described{
 		{Name: "", Type: "numbers", Range: "0.5 to 5", Missing: 1},
 		{Name: "a", Type: "whole numbers", Range: "1 to 5", First: "1 3 5"},

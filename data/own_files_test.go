@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // ownFiles contains the expected contents of the files that testdata/own_files.py writes.
@@ -34,25 +36,19 @@ func own(t *testing.T) (o ownFiles) {
 		o.Picture, o.Gif, o.Stretch, o.Crop, o.Pad = toPixels(numbers.Picture), toPixels(numbers.Gif), toPixels(numbers.Stretch),
 			toPixels(numbers.Crop), toPixels(numbers.Pad)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return o
 }
 
 // withoutPictures removes the lists of bytes, which encoding/json would read as texts.
 func withoutPictures(t *testing.T, text []byte) []byte {
 	var all map[string]any
-	if err := json.Unmarshal(text, &all); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &all))
 	for _, name := range []string{"picture", "gif", "stretch", "crop", "pad"} {
 		delete(all, name)
 	}
 	text, err := json.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return text
 }
 
@@ -156,9 +152,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 	source := &Files{Kind: "csv", Images: train, TestImages: test}
 	for _, need := range []Need{Both, {Test: true}} {
 		set, err := source.Load(background, nil, need)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(set.Test.Labels(), []int{1}) || (set.Train != nil) != need.Train || !set.HasTest {
 			t.Errorf("%+v: labels %v of %q", need, set.Test.Labels(), set.Classes)
 		}
@@ -178,9 +172,7 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name, text string) string { return write(t, dir, name, []byte(text)) }
 	npz, err := os.ReadFile("testdata/codes.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	damaged := slices.Clone(npz)
 	damaged[200] ^= 1
 	for want, source := range map[string]Source{
@@ -230,9 +222,7 @@ func TestATypeThatIsNotReadIsNamed(t *testing.T) {
 func TestEmptyCellsBetweenTabs(t *testing.T) {
 	path := write(t, t.TempDir(), "birds.tsv", []byte("\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n"))
 	rows, err := ReadRows(background, path, []int{2}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := rows.Float32(); !slices.Equal(got, []float32{1, 2, 3, 4}) || !slices.Equal(rows.Labels(), []int{0, UnknownLabel}) || !slices.Equal(rows.Names, []string{"x", "y"}) {
 		t.Errorf("got %v, labels %v, names %q", got, rows.Labels(), rows.Names)
 	}
@@ -245,9 +235,7 @@ func TestATensorWithoutSamplesHasNoShape(t *testing.T) {
 		{"none", func(w io.Writer) error { return WriteNPY(w, []int{}, []float32{7}) }},
 		{"one", func(w io.Writer) error { return WriteNPY(w, []int{3}, []float32{1, 2, 3}) }},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	header := `{"none":{"dtype":"F32","shape":[],"data_offsets":[0,4]},"one":{"dtype":"F32","shape":[3],"data_offsets":[4,16]}}`
 	plain := append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header+strings.Repeat("\x00", 16)...)
 	dir := t.TempDir()

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/fatal"
 )
 
 // as returns a declaration of another data set.
@@ -59,9 +60,7 @@ func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {
 func TestASetWithoutTestImagesLoadsItsImagesWhateverTheNeed(t *testing.T) {
 	path := write(t, t.TempDir(), "x", idxBytes(idxUint8, []int{1, 1, 2}, []byte{1, 2}))
 	set, err := (&Files{Kind: "idx", Images: path}).Load(background, nil, Need{Test: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if images, err := set.Evaluation(); err != nil || images.Len() != 1 {
 		t.Errorf("the evaluation has %v, %v", images, err)
 	}
@@ -123,9 +122,7 @@ func TestPNGFoldersLoadInTheOrderOfNamesWithClassesAsLabels(t *testing.T) {
 		t.Errorf("shape %v, %v", shape, ok)
 	}
 	set, err := source.Load(background, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, base := range []byte{10, 20, 30, 40} {
 		if got, want := set.Train.Bytes(i), []byte{base, base + 1, base + 2, base + 3, base + 4, base + 5}; !slices.Equal(got, want) {
 			t.Errorf("image %d is %v, want %v", i, got, want)
@@ -148,9 +145,7 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 	colours := []color.NRGBA{{255, 0, 0, 255}, {0, 255, 0, 255}, {0, 0, 255, 255}, {200, 200, 200, 0}}
 	write(t, dir, "c.png", pngBytes(t, image.NewNRGBA(rect), func(x, _ int) color.Color { return colours[x] }))
 	set, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := set.Train.Bytes(0), []byte{76, 150, 29, 255}; !slices.Equal(got, want) { // 0.299, 0.587, 0.114 of 255
 		t.Errorf("grey is %v, want %v", got, want)
 	}
@@ -159,9 +154,7 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 		t.Errorf("over black: got %v, %v; want 0 for the transparent pixel", set, err)
 	}
 	set, err = (&Files{Kind: "png", Images: dir, Channels: 3}).Load(background, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := set.Train.Bytes(0), []byte{255, 0, 0, 0, 255, 0, 0, 0, 255, 255, 255, 255}; !slices.Equal(got, want) || !slices.Equal(set.Shape, []int{1, 4, 3}) {
 		t.Errorf("channels are %v of shape %v, want %v", got, set.Shape, want)
 	}
@@ -193,9 +186,7 @@ func TestABrokenLinkInAPNGFolderIsNamed(t *testing.T) {
 	for _, name := range []string{"1.png", "class/1.png"} {
 		dir := t.TempDir()
 		link := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("nowhere", link)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.MkdirAll(filepath.Dir(link), 0o755), os.Symlink("nowhere", link)))
 		var bad *Error
 		if _, err := ReadImages(background, dir, nil); !errors.As(err, &bad) || bad.Path != link || !strings.Contains(err.Error(), "link") {
 			t.Errorf("%s: got %v", name, err)

@@ -5,25 +5,21 @@ import (
 	"context"
 	"reflect"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // packedSet returns a small packed set: bytes with labels in another order, floats with a scaling.
 func packedSet(t testing.TB) (*Set, []byte) {
 	t.Helper()
 	train, err := NewBytes([]int{2, 2}, []byte{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}, []int{0, 1, -1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	test, err := NewFloats([]int{2, 2}, []float32{0.5, -1, 2, 1e-30}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := &Set{Name: "s", Shape: []int{2, 2}, Train: train.Subset([]int{2, 0}), HasTest: true, Classes: []string{"a", "b"}, Notes: []string{"n"},
 		Test: test.Scaled(&Scaling{Shift: []float32{0, 0, 0, 1}, Factor: []float32{2, 2, 2, 2}, Clip: true, Mix: make([]float32, 16), Unmix: make([]float32, 16)}), Files: []File{{Path: "f", SHA256: "s"}}, Scale: Scale{&MinMax{}}, doubt: &Error{Dataset: "s", Problem: "p", Hint: "h"}}
 	var b bytes.Buffer
-	if err := s.Pack(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Pack(&b))
 	return s, b.Bytes()
 }
 
@@ -31,15 +27,11 @@ func packedSet(t testing.TB) (*Set, []byte) {
 func packedMatrix(t testing.TB) (*Set, []byte) {
 	t.Helper()
 	m, err := NewEntries([]int{0, 1, 3, 3}, []int32{0, 0, 2}, []float32{9, 4, -0.5}, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m.entries.rowNames, m.columns, m.labels = []string{"x", "y", "z"}, []string{"a", "b", "c"}, []int{0, 1, -1}
 	s := &Set{Name: "ratings", Shape: []int{3}, Train: m.Subset([]int{1, 2})}
 	var b bytes.Buffer
-	if err := s.Pack(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Pack(&b))
 	return s, b.Bytes()
 }
 
@@ -63,19 +55,13 @@ func TestAPackedSetIsTheSameSet(t *testing.T) {
 	s, b := packedSet(t)
 	entry, _ := Registry.Lookup("swimmer")
 	swimmer, err := entry.New().Load(context.Background(), nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ratings, packedRatings := packedMatrix(t)
 	for _, want := range []*Set{s, swimmer, ratings} {
 		var again bytes.Buffer
-		if err := want.Pack(&again); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, want.Pack(&again))
 		got, err := Unpack(again.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sameImages(t, got.Train, want.Train)
 		sameImages(t, got.Test, want.Test)
 		g, w := *got, *want

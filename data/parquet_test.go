@@ -8,26 +8,22 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // DuckDB reads the same sums from the Parquet files that it writes.
 func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 	text, err := os.ReadFile("testdata/parquet.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var files map[string]struct {
 		File []byte
 		Sums []float64
 	}
-	if err := json.Unmarshal(text, &files); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &files))
 	for codec, want := range files {
 		path := filepath.Join(t.TempDir(), "x.parquet")
-		if err := os.WriteFile(path, want.File, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, want.File, 0o600))
 		source := &Files{Kind: "csv", File: path, Labels: "species"}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
 		if err != nil {
@@ -66,9 +62,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 		b[(i*i*31+len(b)-i)%len(b)] ^= 0x55
 		b = b[:len(b)-i%2*i]
 		path := filepath.Join(t.TempDir(), "bad.parquet")
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, b, 0o600))
 		var bad *Error
 		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"d", "f"}}}, Dirs{}, Both); err != nil && !errors.As(err, &bad) {
 			t.Errorf("byte %d: got %v, want an *Error", i, err)

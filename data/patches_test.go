@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // threePictures is a source of three images of 5x6 pixels with two channels, whose values are all different.
@@ -67,9 +69,7 @@ func TestPatchesAreCutOutOfTheImages(t *testing.T) {
 func TestWhitenedSamplesAreUncorrelated(t *testing.T) {
 	set := load(t, &Patches{Of: &Inner{Source: &Swimmer{}}, Size: 4, Count: 3000, Scale: Scale{&Whiten{}}})
 	splits, err := set.Split(Selection{}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	plain, white := set.Train.Float32(), splits.Fit.Float32()
 	// By plain loops: W (C + e I) W = I, where W is the matrix of the scaling and C the covariance of the patches.
 	const n = 16
@@ -129,9 +129,7 @@ func TestWhitenedSamplesAreUncorrelated(t *testing.T) {
 func TestWhatCannotBeWhitenedIsAnError(t *testing.T) {
 	for problem, values := range map[string][]float32{"at least 2": {1, 2}, "are equal": {1, 2, 1, 2}} {
 		images, err := NewFloats([]int{2}, values, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err = (Scale{&Whiten{}}).Fit(images); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%v: got %v, want an error with %q", values, err, problem)
 		}

@@ -8,6 +8,8 @@ import (
 	"image/png"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestPicturesBecomeImagesAndBack(t *testing.T) {
@@ -15,9 +17,7 @@ func TestPicturesBecomeImagesAndBack(t *testing.T) {
 	colours.SetNRGBA(5, 5, color.NRGBA{255, 0, 0, 255})
 	colours.SetNRGBA(7, 6, color.NRGBA{10, 20, 30, 255})
 	var file bytes.Buffer
-	if err := png.Encode(&file, colours); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, png.Encode(&file, colours))
 	got, err := DecodePicture(file.Bytes(), []int{2, 3})
 	if want := []byte{76, 255, 255, 255, 255, 18}; err != nil || !slices.Equal(toBytes(got), want) { // transparency over white
 		t.Errorf("grey: got %v, %v; want %v", got, err, want)
@@ -35,13 +35,9 @@ func TestPicturesBecomeImagesAndBack(t *testing.T) {
 		t.Errorf("a text: %v", err)
 	}
 	var b bytes.Buffer
-	if err := WritePNG(&b, []int{1, 4}, []float32{-1, 0.5, 1, 2}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WritePNG(&b, []int{1, 4}, []float32{-1, 0.5, 1, 2}))
 	back, err := png.Decode(&b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := back.(*image.Gray).Pix; !slices.Equal(got, []byte{0, 128, 255, 255}) {
 		t.Errorf("got %v", got)
 	}

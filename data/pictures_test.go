@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // near checks that a colour picture differs from want by at most most.
@@ -34,9 +36,7 @@ func copied(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for to, from := range files {
 		b, err := os.ReadFile(filepath.Join("testdata", from))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		write(t, dir, to, b)
 	}
 	return dir
@@ -46,9 +46,7 @@ func TestImagesOfEveryFormatAreThoseOfPillow(t *testing.T) {
 	o := own(t)
 	picture := func(path string) *Images {
 		rows, err := ReadRows(background, path, []int{16, 24, 3}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return rows.Images
 	}
 	near(t, "png", picture("testdata/picture.png"), o.Picture, 0)
@@ -65,17 +63,13 @@ func TestImagesAreResizedAsByPillow(t *testing.T) {
 	for how, want := range map[string][][][]byte{"crop": o.Crop, "pad": o.Pad, "stretch": o.Stretch} {
 		source := &Files{Kind: "images", Images: dir, Channels: 3, Size: Size{10, 10}, Resize: how}
 		set, err := source.Load(background, nil, Both)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, how, set.Train, want, 1)
 		if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, set.Shape) {
 			t.Errorf("%s: shape %v without decoding, %v with it", how, shape, set.Shape)
 		}
 		rows, err := ReadRows(background, "testdata/picture.bmp", set.Shape, source) // as the data set does
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, how+" of a file beside it", rows.Images, want, 1)
 	}
 }
@@ -85,9 +79,7 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 		"wren/notes.txt": "birds.csv", "empty/readme.md": "birds.csv", ".hidden/x.png": "picture.png"})
 	source := &Files{Kind: "images", Images: dir, Channels: 1}
 	set, err := source.Load(background, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.Equal(set.Classes, []string{"owl", "wren"}) || !slices.Equal(set.Train.Labels(), []int{0, 0, 1}) {
 		t.Errorf("classes %q, labels %v", set.Classes, set.Train.Labels())
 	}
@@ -196,13 +188,9 @@ func TestSizesAreOneOrTwoNumbers(t *testing.T) {
 
 func TestDamagedAndBoastfulImagesAreErrors(t *testing.T) {
 	jpeg, err := os.ReadFile("testdata/turned6.jpg")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	bmp, err := os.ReadFile("testdata/picture.bmp")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	large := slices.Clone(bmp)
 	large[20], large[24] = 0x40, 0x40 // 4 million columns and rows
 	long := slices.Clone(bmp)
@@ -235,27 +223,19 @@ func TestDamagedAndBoastfulImagesAreErrors(t *testing.T) {
 func TestCodesKeepNamesAndLabels(t *testing.T) {
 	o := own(t)
 	rows, err := ReadRows(background, "testdata/codes.npz", []int{5}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range []string{"x.npz", "x.csv"} {
 		path := filepath.Join(t.TempDir(), name)
-		if err := WriteRows(path, "codes", []int{5}, slices.Concat(o.Samples...), *rows); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, WriteRows(path, "codes", []int{5}, slices.Concat(o.Samples...), *rows))
 		back, err := ReadRows(background, path, []int{5}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		holds(t, name, back.Images, o.Samples, 0)
 		if !slices.Equal(back.Names, []string{"a", "b", "c", "d", "e", "f"}) || !slices.Equal(back.Labels(), []int{2, 0, 2, 1, -1, 0}) || !slices.Equal(back.Classes, []string{"k", "l", "m"}) {
 			t.Errorf("%s: names %q, labels %v of %q", name, back.Names, back.Labels(), back.Classes)
 		}
 	}
 	one := filepath.Join(t.TempDir(), "one.npy")
-	if err := os.WriteFile(one, append(npyHeaderOf("<f4", []int{5}), make([]byte, 20)...), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(one, append(npyHeaderOf("<f4", []int{5}), make([]byte, 20)...), 0o644))
 	if alone, err := ReadRows(background, one, []int{5}, nil); err != nil || alone.Len() != 1 {
 		t.Errorf("a vector alone: %v", err)
 	}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // realData returns the folder of the real images, or skips the test if there is none.
@@ -60,9 +62,7 @@ func TestPublishedSetsLoadPackedAndUnpackedFilesFromAnyFolder(t *testing.T) {
 	write(t, second, "tiny/"+strings.Replace(set.files[testImages].name, "-idx", ".idx", 1), contents[testImages])
 	write(t, second, "tiny/"+set.files[testLabels].name+".gz", gzipped(t, contents[testLabels]))
 	loaded, err := set.Load(background, Dirs{first, second}, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if loaded.Train.Len() != 3 || !slices.Equal(loaded.Train.Labels(), []int{1, 2, 3}) || !slices.Equal(loaded.Test.Labels(), []int{4, 5}) {
 		t.Errorf("loaded %d images, labels %v and %v", loaded.Train.Len(), loaded.Train.Labels(), loaded.Test.Labels())
 	}
@@ -140,9 +140,7 @@ func TestFoldersAreSearchedFlagThenEnvironmentThenCache(t *testing.T) {
 	t.Setenv("HOME", "/home")
 	t.Setenv(EnvDir, "/env")
 	cache, err := os.UserCacheDir()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cache = filepath.Join(cache, "tessera")
 	for flag, want := range map[string]Dirs{"/flag": {"/flag", "/env", cache}, "": {"/env", cache}, "/env": {"/env", cache}} {
 		if got := SearchDirs(flag); !slices.Equal(got, want) {
@@ -162,23 +160,17 @@ func TestTheRealFilesHaveThePublishedChecksums(t *testing.T) {
 			"2646ac647ad5339dbf082846283269ea", "27ae3e4e09519cfbb04c329615203637"},
 	} {
 		set, err := publishedSet(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, f := range set.files {
 			path, _ := dirs.find(name, f.name)
 			b, _, err := set.check(background, path, f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if sum := md5.Sum(b); hex.EncodeToString(sum[:]) != sums[i] {
 				t.Errorf("%s: MD5 %x, want %s", path, sum, sums[i])
 			}
 		}
 		loaded, err := set.Load(background, dirs, Both)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if loaded.Train.Len() != 60000 || loaded.Test.Len() != 10000 || loaded.Train.Pixels() != 784 || len(loaded.Classes) != 10 {
 			t.Errorf("%s: %d and %d images", name, loaded.Train.Len(), loaded.Test.Len())
 		}
@@ -220,9 +212,7 @@ func BenchmarkLoadFashionMNIST(b *testing.B) {
 
 func BenchmarkBatch(b *testing.B) {
 	images, err := NewBytes([]int{28, 28}, make([]byte, 1000*784), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	indices := make([]int, 128)
 	for i := range indices {
 		indices[i] = i * 7
@@ -238,12 +228,8 @@ func wrapped(t *testing.T, b []byte, level int) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	z, err := gzip.NewWriterLevel(&out, level)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	z.Write(b)
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, z.Close())
 	return out.Bytes()
 }

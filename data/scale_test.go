@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
@@ -20,25 +22,17 @@ func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 		want  [][]float32
 	}{{"standardise", scaleNamed("standardise"), o.Standardise}, {"minmax", scaleNamed("minmax"), o.Minmax}} {
 		images, err := NewFloats([]int{5}, slices.Concat(o.Samples...), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		splits, err := (&Set{Name: "x", Shape: []int{5}, Train: images, Scale: c.scale}).Split(Selection{}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		holds(t, c.name, splits.Fit, c.want, 2e-6)
 		back := splits.Fit.Float32()
 		splits.Scaling.Undo(back)
 		again, err := NewFloats([]int{5}, back, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		holds(t, c.name+" undone", again, o.Samples, 5e-6)
 		first, err := (&Set{Name: "x", Shape: []int{5}, Train: images, Test: images, HasTest: true, Scale: c.scale}).Split(Selection{Limit: 4}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		alone, err := c.scale.Fit(images.First(4))
 		if err != nil || !slices.Equal(first.Scaling.Shift, alone.Shift) || !slices.Equal(first.Scaling.Factor, alone.Factor) ||
 			slices.Equal(first.Scaling.Shift, splits.Scaling.Shift) {
@@ -62,32 +56,24 @@ func scaleNamed(name string) Scale {
 func TestScalesOfImagesAreOfChannels(t *testing.T) {
 	values := []float32{1, 10, 2, 20, 3, 30, 4, 40} // two images of 1x2 with two channels
 	images, err := NewFloats([]int{1, 2, 2}, values, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	scaling, err := Scale{&MinMax{}}.Fit(images)
 	if err != nil || !slices.Equal(scaling.Shift, []float32{1, 10, 1, 10}) || !slices.Equal(scaling.Factor, []float32{1 / 3., 1 / 30., 1 / 3., 1 / 30.}) {
 		t.Errorf("minmax: %+v, %v", scaling, err)
 	}
 	bytes, err := NewBytes([]int{1, 2}, []byte{0, 255, 51, 102}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if s, err := (Scale{&Bytes255{}}).Fit(bytes); s != nil || err != nil {
 		t.Errorf("bytes are scaled twice: %+v, %v", s, err)
 	}
 	half, err := Scale{&Factor{By: 0.5}}.Fit(bytes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	scaled := bytes.Scaled(half)
 	if low, high := scaled.Range(); low != 0 || high != 0.5 || scaled.Bytes(0) != nil || bytes.Bytes(0) == nil {
 		t.Errorf("half of bytes: from %g to %g, bytes %v", low, high, scaled.Bytes(0))
 	}
 	constant, err := NewFloats([]int{2}, []float32{7, 1, 7, 3}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, method := range []string{"minmax", "standardise"} {
 		if s, err := scaleNamed(method).Fit(constant); err != nil || s.Factor[0] != 1 || s.Shift[0] != 7 {
 			t.Errorf("%s of a constant: %+v, %v", method, s, err)
@@ -112,9 +98,7 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 	load := func(path string, layout Files) (*Set, error) {
 		layout.Images = path
 		set, err := as("npy", layout).Load(background, nil, Both)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return set, set.Doubt()
 	}
 	var bad *Error
@@ -168,14 +152,10 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(text, &all)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dense := func(rows [][]float32) *Images {
 		m, err := NewFloats([]int{7}, slices.Concat(rows...), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return m
 	}
 	sparse := func(rows [][]float32) *Images {
@@ -189,9 +169,7 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 			starts = append(starts, len(values))
 		}
 		m, err := NewEntries(starts, columns, values, 7)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return m.WithZeros()
 	}
 	for kind, of := range map[string]func(rows [][]float32) *Images{"dense": dense, "sparse": sparse} {
@@ -209,9 +187,7 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 			}
 			var packed bytes.Buffer
 			scaled := &Set{Name: "x", Shape: []int{7}, Train: splits.Fit, Scale: c.Scale}
-			if err := scaled.Pack(&packed); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, scaled.Pack(&packed))
 			if back, err := Unpack(packed.Bytes()); err != nil || !slices.Equal(back.Train.Float32(), splits.Fit.Float32()) || back.Train.Zeros() != splits.Fit.Zeros() {
 				t.Errorf("%s: %s: packed and unpacked it is another set: %v", kind, text, err)
 			}
@@ -223,9 +199,7 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 		}
 	}
 	negative, err := NewFloats([]int{2}, []float32{1, -2, 3, 4}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range []string{"log1p", "tfidf", "ppmi"} {
 		if _, err := scaleNamed(name).Fit(negative); err == nil || !strings.Contains(err.Error(), "sample 0, value 1: got -2, want numbers") {
 			t.Errorf("%s of negative numbers: %v", name, err)

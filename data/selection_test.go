@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func testSet(t *testing.T, train, test int) *Set {
@@ -32,9 +34,7 @@ func TestSplitTakesWhatTheSelectionSays(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			splits, err := testSet(t, 30, c.test).Split(c.sel, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, got := range []struct {
 				what   string
 				images *Images
@@ -56,9 +56,7 @@ func TestHeldOutImagesArePartitionedByTheSeedAlone(t *testing.T) {
 	sel := Selection{Fit: "train", Validation: Validation{Fraction: 0.3}}
 	labels := func(seed uint64) (fit, validation []int) {
 		splits, err := testSet(t, 100, 0).Split(sel, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return splits.Fit.Labels(), splits.Validation.Labels()
 	}
 	fit, validation := labels(1)
@@ -161,9 +159,7 @@ func TestValidationReadsAndWritesTOMLValues(t *testing.T) {
 // A user-defined source may return an invalid set.
 func TestASetOfImagesOfAnotherShapeIsAnError(t *testing.T) {
 	images, err := NewFloats([]int{2, 3}, make([]float32, 60), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set := &Set{Name: "odd", Shape: []int{2, 2}, Train: images}
 	var located *Error
 	if _, err := set.Split(Selection{Fit: "train"}, 1); !errors.As(err, &located) || !strings.Contains(err.Error(), "odd: the source returned images of shape [2 3]") {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestASplitIsWhatTheModelIsMeasuredOn(t *testing.T) {
@@ -28,9 +30,7 @@ func TestASplitIsWhatTheModelIsMeasuredOn(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			set := testSet(t, 30, c.test)
 			images, split, err := set.Measured(c.sel, 7, c.split)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if images.Len() != c.n || split != c.want {
 				t.Errorf("got %d %s images, want %d %s images", images.Len(), split, c.n, c.want)
 			}
@@ -45,14 +45,10 @@ func TestASplitIsWhatTheModelIsMeasuredOn(t *testing.T) {
 func TestTheMeasuredValidationImagesAreThoseHeldOut(t *testing.T) {
 	sel, set := Selection{Fit: "train", Validation: Validation{Fraction: 0.3}}, testSet(t, 30, 10)
 	splits, err := set.Split(sel, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for split, want := range map[Split]*Images{ValidationSplit: splits.Validation, TrainSplit: splits.Fit} {
 		got, _, err := set.Measured(sel, 7, split)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(got.Float32(), want.Float32()) {
 			t.Errorf("%s: got %v, want %v", split, got.Float32(), want.Float32())
 		}

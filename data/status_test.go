@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
@@ -23,9 +25,7 @@ func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
 		t.Errorf("a file that is there: %+v", located)
 	}
 	status, err := Verify(background, "mnist", dirs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, want := range []string{"not found", "not found", "not found", "wrong size"} {
 		var bad *Error
 		if f := status.Files[i]; !errors.As(f.Problem, &bad) || !strings.Contains(f.Problem.Error(), want) {

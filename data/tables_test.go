@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // samplesArray returns an array of samples of one value.
@@ -25,9 +27,7 @@ func textsArray(name string, values ...string) namedArray {
 func npzFile(t *testing.T, name string, arrays ...namedArray) string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := writeNPZ(&b, arrays); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, writeNPZ(&b, arrays))
 	return write(t, t.TempDir(), name, b.Bytes())
 }
 

@@ -12,15 +12,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // loadTriples loads a sparse matrix.
 func loadTriples(t *testing.T, s *Files) *Images {
 	t.Helper()
 	set, err := Load(background, s, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set.Train
 }
 
@@ -103,9 +103,7 @@ func TestEntriesAreHiddenBySeed(t *testing.T) {
 		starts = append(starts, len(columns))
 	}
 	m, err := NewEntries(starts, columns, values, width)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hide := func(seed uint64) *Images { return (&Set{Train: m}).hiding(Selection{Hide: 0.25}, seed).Train }
 	hidden, again, other := hide(3), hide(3), hide(4)
 	held := 0
@@ -218,20 +216,14 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 			if err == nil {
 				_, err = w.Write(content)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, z.Close())
 		path := write(t, t.TempDir(), "m.npz", archive.Bytes())
 		_, err := Load(background, &Files{Kind: "triples", File: path, Empty: "refuse"}, nil, Both)
 		return err
 	}
-	if err := load("data.npy", good["data.npy"]); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, load("data.npy", good["data.npy"]))
 	for name, c := range map[string]struct {
 		change string
 		b      []byte
@@ -262,16 +254,12 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 		t.Errorf("twice: %v", err)
 	}
 	file, err := os.ReadFile("testdata/sparse_csr.npz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := filepath.Join(t.TempDir(), "damaged.npz")
 	want := loadTriples(t, &Files{Kind: "triples", File: "testdata/sparse_csr.npz"})
 	for i := range file {
 		for _, b := range [][]byte{file[:i], append(append(append([]byte(nil), file[:i]...), file[i]^0x41), file[i+1:]...)} {
-			if err := os.WriteFile(path, b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(path, b, 0o600))
 			set, err := Load(background, &Files{Kind: "triples", File: path}, nil, Both)
 			var bad *Error
 			if err != nil && !errors.As(err, &bad) {
@@ -289,17 +277,11 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
 	s := &Files{Kind: "triples", File: "testdata/sparse_empty.npz", Empty: refuseEmpty, Absent: absentZero}
 	set, err := Load(background, s, nil, Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var packed bytes.Buffer
-	if err := set.Pack(&packed); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, set.Pack(&packed))
 	again, err := Unpack(packed.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, m := range map[string]*Images{"loaded": set.Train, "unpacked": again.Train, "all zeros kept": loadTriples(t, &Files{Kind: "triples", File: "testdata/sparse_empty.npz", Empty: dropEmpty}).WithZeros()} {
 		if m.Holed() || !m.Zeros() {
 			t.Errorf("%s: entries are missing", name)

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/safetensors"
 )
 
@@ -25,17 +26,11 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 		if err == nil {
 			err = WriteNPY(w, []int{2, len(values) / 2}, values)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, z.Close())
 	tensors, err := safetensors.AppendHeader(nil, map[string]string{}, []safetensors.Tensor{{Name: "x", Shape: []int{2, 2}}, {Name: "far", Shape: []int{2, unread / 8}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	tensors = append(tensors, make([]byte, 4*len(samples)+unread)...)
 
 	for name, of := range map[string]struct {
@@ -49,9 +44,7 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 			return &Files{Kind: "safetensors", File: path, Tensor: "x", Columns: ColumnNames{"far": {"far"}}}
 		}},
 	} {
-		if err := os.WriteFile(path+"."+name, of.content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path+"."+name, of.content, 0o600))
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		s := of.source(path + "." + name)
@@ -59,9 +52,7 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 			t.Errorf("%s: the shape is unknown", name)
 		}
 		set, err := s.Load(context.Background(), Dirs{}, Need{Train: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		runtime.ReadMemStats(&after)
 		if got := after.TotalAlloc - before.TotalAlloc; got > most {
 			t.Errorf("%s: allocates %d bytes, want at most %d", name, got, most)
@@ -76,9 +67,7 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 func TestAFileThatChangesWhileItIsReadIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.npz")
 	write := func(name string, n int) {
-		if err := os.WriteFile(name, make([]byte, n), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(name, make([]byte, n), 0o600))
 	}
 	for name, change := range map[string]func(){
 		"longer":   func() { write(path, 20) },
@@ -87,9 +76,7 @@ func TestAFileThatChangesWhileItIsReadIsRefused(t *testing.T) {
 	} {
 		write(path, 10)
 		c, err := openContents(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if err := c.unchanged(); err != nil {
 			t.Errorf("%s, before: %v", name, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/layers"
 	"tessera/losses"
@@ -60,9 +61,7 @@ func spectrum(seed uint64, n, d int, deviations ...float64) []float32 {
 func generated(t *testing.T, s data.Source) (values []float32, d int) {
 	t.Helper()
 	set, err := data.Load(context.Background(), s, nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set.Train.Float32(), set.Train.Pixels()
 }
 
@@ -76,9 +75,7 @@ func overlapping() data.Source {
 func trained(t *testing.T, values []float32, d int, m config.Model, steps int, rate float64, keys ...string) *mat.Dense {
 	t.Helper()
 	images, err := data.FromFloats(values, []int{d}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m.Name, m.Dataset.Source = "it", images
 	m.Optimizer.Optimizer = &optim.Adam{Rate: rate, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
 	m.Optimizer.Schedule.Kind = "cosine"
@@ -86,19 +83,13 @@ func trained(t *testing.T, values []float32, d int, m config.Model, steps int, r
 	var changes []config.Set
 	for _, key := range append(keys, "dataset.validation=0.0") {
 		change, err := config.ParseSet(key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, change)
 	}
 	model, err := tessera.Declare(m, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(context.Background(), model, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	return wide(run.Atoms().Values, d)
 }
@@ -117,9 +108,7 @@ func principal(t *testing.T, values []float32, d, k int) (axes *mat.Dense, varia
 	t.Helper()
 	m := fitted(t, &classical.PCA{Components: k}, values, d)
 	codes, err := m.Encode(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	variances = make([]float64, k)
 	for i, v := range codes {
 		variances[i%k] += float64(v) * float64(v) / float64(len(codes)/k)
@@ -131,13 +120,9 @@ func principal(t *testing.T, values []float32, d, k int) (axes *mat.Dense, varia
 func fitted(t *testing.T, method classical.Method, values []float32, d int) classical.Model {
 	t.Helper()
 	m, err := method.New([]int{d}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	images, err := classical.NewMatrix(values, d)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := classical.Fit(context.Background(), m, images, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -240,9 +225,7 @@ func TestKMeansIsAFactorisationWithOneHotCodes(t *testing.T) {
 	n := len(values) / d
 	m := fitted(t, &classical.KMeans{Components: k, Iterations: 200, Restarts: 3}, values, d)
 	codes, err := m.Encode(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range n {
 		ones := 0
 		for _, v := range codes[i*k : (i+1)*k] {
@@ -260,9 +243,7 @@ func TestKMeansIsAFactorisationWithOneHotCodes(t *testing.T) {
 	var gram, right, best, rest mat.Dense
 	gram.Mul(h.T(), h)
 	right.Mul(h.T(), x)
-	if err := best.Solve(&gram, &right); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, best.Solve(&gram, &right))
 	if !mat.EqualApprox(&best, wide(m.Atoms().Values, d), 1e-5) {
 		t.Error("the centres are not the least squares atoms of the codes")
 	}
@@ -348,9 +329,7 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 	n, _ := x.Dims()
 	m := fitted(t, &classical.MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 2, RidgeColumns: 2, Iterations: 3000, Tolerance: 1e-13}, values, d)
 	encoded, err := m.Encode(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w, z := wide(encoded, k), mat.DenseCopyOf(wide(m.Atoms().Values, d).T())
 	loss := func(w, z mat.Matrix) (squares, ridge float64) {
 		var rest mat.Dense
@@ -365,9 +344,7 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 	}
 	moved := func(a *mat.Dense) (squares, ridge float64) {
 		var inverse, wa, za mat.Dense
-		if err := inverse.Inverse(a); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, inverse.Inverse(a))
 		wa.Mul(w, a)
 		za.Mul(z, inverse.T())
 		return loss(&wa, &za)
@@ -389,20 +366,14 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 	normal := func(seed uint64) *mat.Dense { // U' of W Z' = U S V'
 		method := &classical.MatrixFactorisation{Components: k, Solver: "als", RidgeRows: 2, RidgeColumns: 2, Iterations: 3000, Tolerance: 1e-13}
 		model, err := method.New([]int{d}, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		images, err := classical.NewMatrix(values, d)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := classical.Fit(context.Background(), model, images, nil); err != nil {
 			t.Fatal(err)
 		}
 		codes, err := model.Encode(values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var product mat.Dense
 		product.Mul(wide(codes, k), wide(model.Atoms().Values, d))
 		_, v := basis(t, &product)
@@ -461,9 +432,7 @@ func draw(t *testing.T, name string, figure *figures.Figure, err error) {
 	if err == nil && *update {
 		err = figure.Save(filepath.Join("img", name))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 // rated returns a fifth of the entries of an n x m matrix, which consists of planted factors of length 3, biases and noise
@@ -493,9 +462,7 @@ func rated(t *testing.T, n, m int) *data.Images {
 		starts = append(starts, len(columns))
 	}
 	images, err := data.NewEntries(starts, columns, values, m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return images
 }
 
@@ -504,9 +471,7 @@ func rated(t *testing.T, n, m int) *data.Images {
 func TestHeldOutEntriesChooseTheNumberOfComponents(t *testing.T) {
 	ranks, err := classical.Rank(context.Background(), &classical.MatrixFactorisation{Solver: "als", Biases: true, RidgeRows: 0.02, RidgeColumns: 0.02,
 		WeightedRidge: true, Iterations: 40, Tolerance: 1e-4}, rated(t, 200, 100), []int{1, 2, 3, 4, 6, 8}, 4, 1, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	line := figures.SweptLine{}
 	best := 0
 	for i, r := range ranks.Rows {

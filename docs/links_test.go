@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 const root = ".."
@@ -84,9 +86,7 @@ func pages(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(files) < 20 {
 		t.Fatalf("found only %d pages", len(files))
 	}
@@ -96,9 +96,7 @@ func pages(t *testing.T) []string {
 func TestLinksLeadToFilesAndHeadings(t *testing.T) {
 	for _, name := range pages(t) {
 		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, l := range broken(filepath.Dir(name), string(text)) {
 			t.Errorf("%s: the link %s leads nowhere", filepath.ToSlash(strings.TrimPrefix(name, root+"/")), l)
 		}

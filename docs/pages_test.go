@@ -26,6 +26,7 @@ import (
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -46,9 +47,7 @@ const root = ".."
 func read(t *testing.T, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 
@@ -61,15 +60,11 @@ func TestDocsListTheShippedModels(t *testing.T) {
 	models := tessera.Shipped()
 	for _, name := range models.Names() {
 		m, err := models.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want.WriteString("| `" + name + "` | " + m.About + " |\n")
 	}
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, modelsFile), []byte(before+tableHead+want.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(root, modelsFile), []byte(before+tableHead+want.String()), 0o600))
 		return
 	}
 	if got != want.String() {
@@ -93,9 +88,7 @@ func TestTheTablesOfTheShippedModelsHaveEveryModel(t *testing.T) {
 	}
 	models := tessera.Shipped()
 	sweep, err := models.Sweep("shipped")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	trained := map[string]bool{}
 	for _, trial := range sweep.Trials {
 		trained[trial.Model.Name] = true
@@ -120,9 +113,7 @@ func TestItemsOfListsBeginTheirLines(t *testing.T) {
 	pages := 0
 	for _, pattern := range []string{"*.md", "*/*.md"} {
 		names, err := filepath.Glob(pattern)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, name := range names {
 			pages++
 			code := false
@@ -162,9 +153,7 @@ func trimmed(text string) string {
 
 func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 	sources, err := filepath.Glob("../apps/cli/testdata/outside/parts/*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	examples := trimmed(read(t, "example_test.go"))
 	for _, source := range sources {
 		examples += trimmed(read(t, strings.TrimPrefix(source, "../")))
@@ -185,9 +174,7 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 func TestTheErrorOfTheFirstModelIsWhatItGives(t *testing.T) {
 	text := read(t, "docs/guide/first-model.md")
 	models, err := config.Load("models.toml", []byte(strings.Replace(blocks(text, "toml")[0], "units ", "unitz ", 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var found *table.Diagnostics
 	if err := models.Check(); !errors.As(err, &found) || !strings.Contains(text, "```console\n"+found.Error()+"\n```") {
 		t.Errorf("docs/guide/first-model.md does not show\n%v", err)
@@ -261,9 +248,7 @@ func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
 	}
 	want := before + metricsTable() + "\n" + after
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, file), []byte(want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(root, file), []byte(want), 0o600))
 		return
 	}
 	if want != text {
@@ -328,15 +313,11 @@ func chapters() []chapter {
 func comments(t *testing.T, folder string) map[string]string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(root, folder, "*.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	found := map[string]string{}
 	for _, name := range files {
 		f, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, d := range f.Decls {
 			switch d := d.(type) {
 			case *ast.FuncDecl:
@@ -486,9 +467,7 @@ func TestThePageOfPartsIsThatOfTheSource(t *testing.T) {
 	}
 	want := partsPage(t)
 	if *update {
-		if err := os.WriteFile(filepath.Join(root, partsFile), []byte(before+partsHead+want), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(root, partsFile), []byte(before+partsHead+want), 0o600))
 		return
 	}
 	if got != want {

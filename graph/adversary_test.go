@@ -12,6 +12,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -62,26 +63,18 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 	images := slices.Clone(clean)
 	slices.Reverse(images)
 	p, err := m.Program(graph.Request{Batch: n, Want: []string{graph.InputGradient}, Dtype: tensor.Float64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(p.Inputs) != 2 || p.Inputs[1].Name != graph.Target || len(p.Updates) > 0 {
 		t.Fatalf("inputs %v, updates %v", p.Inputs, p.Updates)
 	}
 	r, err := tape.Compile[float64](p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
 	x, target := float64s(images), float64s(clean)
 	for i, values := range [][]float64{x, target} {
-		if err := r.Bind(i, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Bind(i, values))
 	}
-	if err := r.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Run())
 	want := slices.Clone(r.Tap(0))
 	for i := range x {
 		const h = 1e-6
@@ -98,9 +91,7 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 	for name, backend := range map[string]ir.Backend{"engine": engine.Backend{Team: team}, "tape": tape.Backend{}} {
 		coder := graph.NewCoder(m, backend)
 		got, err := coder.InputGradient(images, clean)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, g := range got {
 			if math.Abs(float64(g)-want[i]) > 1e-5*math.Abs(want[i])+1e-7 {
 				t.Errorf("%s: pixel %d: got %v, want %v", name, i, g, want[i])
@@ -125,26 +116,18 @@ epsilon = 0.1
 `
 	m := model(t, text, "twin", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 2, Training: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(p.Inputs) != 2 || p.Inputs[1].Name != graph.Target {
 		t.Fatalf("inputs %v", p.Inputs)
 	}
 	r, err := tape.Backend{}.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
 	clean, images := noise(24), make([]float32, 24)
 	for i, values := range [][]float32{images, clean} {
-		if err := r.Bind(i, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Bind(i, values))
 	}
-	if err := r.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Run())
 	zero := func(x float64) float64 { return x }
 	h := dense(t, m, "encoder.0", float64s(images), func(x float64) float64 { return 1 / (1 + math.Exp(-x)) })
 	want := 0.0

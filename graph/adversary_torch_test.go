@@ -13,6 +13,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -72,18 +73,14 @@ loss = [{ kind = "cross_entropy" }]
 	coder := graph.NewCoder(m, backend)
 	t.Cleanup(func() { coder.Close() })
 	h, err := coder.Head("class")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return h
 }
 
 // readTorchAttacks reads the fixture and its images.
 func readTorchAttacks(t *testing.T) (f torchAttack, images []float32) {
 	t.Helper()
-	if err := json.Unmarshal(torchAttacks, &f); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(torchAttacks, &f))
 	for _, v := range f.Images {
 		images = append(images, float32(v)/255)
 	}
@@ -103,16 +100,12 @@ func TestAttacksOnHeadsEqualPyTorch(t *testing.T) {
 			x := slices.Clone(c.Start)
 			a := c.trial()
 			task, err := attack.NewTask(t.Context(), a, h, images[:len(x)], f.Labels[:n])
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			of := make([]int, n)
 			for i := range of {
 				of[i] = i
 			}
-			if err := task.Follow(a.Attack.(attack.Iterative), x, of); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, task.Follow(a.Attack.(attack.Iterative), x, of))
 			most := 0.0
 			for i, v := range x {
 				most = max(most, math.Abs(float64(v)-float64(c.Images[i])))
@@ -142,9 +135,7 @@ func TestRobustAccuracyEqualsPyTorch(t *testing.T) {
 		}
 	}
 	j, err := attack.Judge(t.Context(), h, nil, images, f.Labels, trials)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	right := func(a attack.Accuracy) int { return int(math.Round(a.Value * float64(n))) }
 	if got := right(j.Accuracy); got != f.Right || j.Images != n {
 		t.Errorf("%d of %d clean images, want %d of %d", got, j.Images, f.Right, n)

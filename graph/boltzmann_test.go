@@ -10,6 +10,7 @@ import (
 
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -79,14 +80,10 @@ func TestTheDecoderOfAMachineBorrowsItsParameters(t *testing.T) {
 	}
 	c := graph.NewCoder(m, tape.Backend{})
 	codes, err := c.Encode(noise(3 * 4))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near(t, "codes", codes, dense(t, m, "encoder.0", wide(noise(3*4)), sigmoid))
 	outputs, err := c.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near(t, "outputs", outputs, tied(t, m, "encoder.0.weight", "encoder.0.visible_bias", wide(codes), sigmoid))
 }
 
@@ -95,9 +92,7 @@ func TestDrawnImagesHaveTheDistributionOfTheMachine(t *testing.T) {
 	for _, name := range []string{"machine", "gaussian", "bare"} {
 		c := graph.NewCoder(machine(t, name), tape.Backend{})
 		b, err := c.Boltzmann()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want, total := make([]float64, 4), 0.0
 		for state := range 8 {
 			variance, log := 1.0, 0.0
@@ -129,9 +124,7 @@ func TestDrawnImagesHaveTheDistributionOfTheMachine(t *testing.T) {
 		}
 		const n = 3000
 		images, err := c.Draw(context.Background(), n, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := make([]float64, 4)
 		for i, v := range images {
 			got[i%4] += float64(v) / n
@@ -167,9 +160,7 @@ func TestDrawnImagesBeginAtPersistentChains(t *testing.T) {
 	chains, _ := m.Parameter("encoder.0.chain")
 	copy(chains.Data, []float32{1, 0, 1, 0, 0, 1, 0, 0})
 	images, err := graph.NewCoder(m, tape.Backend{}).Draw(context.Background(), 20, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	seen := map[float32]int{}
 	for v := range slices.Chunk(images, 4) {
 		for i, want := range [][]float32{{1, 0, 1, 0}, {0, 1, 0, 0}}[int(math.Round(float64(v[1])))] {
@@ -189,26 +180,20 @@ func TestTheLastMachineOfADeepBeliefNetDraws(t *testing.T) {
 	m := machine(t, "deep")
 	c := graph.NewCoder(m, tape.Backend{})
 	images, err := c.Draw(context.Background(), 64, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var codes []float32 // all states of the two units of the last machine
 	for state := range 4 {
 		codes = append(codes, float32(state&1), float32(state>>1))
 	}
 	decoded, err := c.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for v := range slices.Chunk(images, 4) {
 		if !slices.ContainsFunc(slices.Collect(slices.Chunk(decoded, 4)), func(of []float32) bool { return slices.Equal(of, v) }) {
 			t.Fatalf("%v is no decoded state of the last machine, %v", v, decoded)
 		}
 	}
 	other, err := c.Stepped(3, -1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if again, err := other.Draw(context.Background(), 64, 1); err != nil || slices.Equal(again, images) {
 		t.Errorf("three steps give the images of 20 (%v)", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -28,17 +29,11 @@ decoder = [{ kind = "dense", units = 5, activation = "tanh" }, { kind = "dense" 
 func model(t *testing.T, text, name string, shape ...int) *graph.Model {
 	t.Helper()
 	f, err := config.Load("test.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := f.Model(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := graph.New(spec, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, p := range m.Parameters { // biases start at 0, which would hide an error
 		for i := range p.Data {
@@ -61,13 +56,9 @@ func noise(n int) []float32 {
 func dense(t *testing.T, m *graph.Model, path string, x []float64, f func(float64) float64) []float64 {
 	t.Helper()
 	w, err := m.Parameter(path + ".weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b, err := m.Parameter(path + ".bias")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	in, out := w.Shape[0], w.Shape[1]
 	y := make([]float64, len(x)/in*out)
 	for i := range len(x) / in {
@@ -113,21 +104,15 @@ func TestCoderAgreesWithPlainLoopsWithoutNoise(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			images := noise(n * 12)
 			codes, err := c.Encode(images)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			wantCodes := dense(t, m, "encoder.2", dense(t, m, "encoder.0", wide(images), relu), sigmoid)
 			near(t, "codes", codes, wantCodes)
 			outputs, err := c.Decode(codes)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			near(t, "outputs", outputs, dense(t, m, "decoder.1", dense(t, m, "decoder.0", wide(codes), math.Tanh), leaky))
 		})
 	}
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Close())
 	if _, err := c.Encode(noise(12)); err != nil {
 		t.Errorf("a closed coder is used again: %v", err)
 	}
@@ -138,14 +123,10 @@ func TestCoderIsRightAfterMoreBatchSizesThanItKeeps(t *testing.T) {
 	c := graph.NewCoder(m, tape.Backend{})
 	images := noise(9 * 12)
 	all, err := c.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for n := 1; n <= 9; n++ {
 		some, err := c.Encode(images[:n*12])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		near(t, fmt.Sprintf("%d images", n), some, wide(all[:n*4]))
 	}
 }
@@ -154,17 +135,13 @@ func TestCoderFollowsTheParameters(t *testing.T) {
 	m := model(t, deep, "deep", 3, 4)
 	c := graph.NewCoder(m, tape.Backend{})
 	before, err := c.Encode(noise(12))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before = slices.Clone(before)
 	for i := range m.Parameters[0].Data {
 		m.Parameters[0].Data[i] = 0
 	}
 	after, err := c.Encode(noise(12))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if slices.Equal(before, after) {
 		t.Error("the parameters changed, the codes did not")
 	}
@@ -205,9 +182,7 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	c := graph.NewCoder(m, tape.Backend{})
 	codes := noise(2 * 4)
 	before, err := c.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := c.WithAtoms(nil); err == nil {
 		t.Error("no atoms were taken")
 	}
@@ -219,13 +194,9 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 		a.Bias[i] -= 1
 	}
 	other, err := c.WithAtoms(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := other.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hidden := dense(t, m, "decoder.0", wide(codes), math.Tanh)
 	plain := dense(t, m, "decoder.1", hidden, func(v float64) float64 { return v })
 	b, _ := m.Parameter("decoder.1.bias")
@@ -235,9 +206,7 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	}
 	near(t, "outputs with other atoms", got, plain)
 	after, err := c.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.Equal(before, after) {
 		t.Error("the coder that was asked has changed")
 	}

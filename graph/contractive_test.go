@@ -11,6 +11,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -49,13 +50,9 @@ func contractive(t *testing.T, encoder string, probes int) contracted {
 	m := model(t, fmt.Sprintf("[model.m]\nencoder = %s\nloss = [{ kind = \"mse\", weight = 0.0 }, { kind = \"contractive\", probes = %d }]\n",
 		encoder, probes), "m", 3, 4)
 	p, err := m.Program(graph.Request{Batch: contractedImages, Training: true, Dtype: tensor.Float64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := tape.Compile[float64](p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { r.Close() })
 	c := contracted{p, r, map[string]int{}}
 	for i, tap := range p.Taps {
@@ -86,18 +83,14 @@ func (c contracted) bind(t *testing.T, images []float64, step int) {
 				values[j] = float64(v)
 			}
 		}
-		if err := c.Bind(i, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, c.Bind(i, values))
 	}
 }
 
 // run runs the program and returns a tap.
 func (c contracted) run(t *testing.T, name string) []float64 {
 	t.Helper()
-	if err := c.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Run())
 	return slices.Clone(c.Tap(c.tap[name]))
 }
 
@@ -248,13 +241,9 @@ func TestEngineAgreesOnTheContractivePenalty(t *testing.T) {
 			c := contractive(t, encoder, 2)
 			p := contractive(t, encoder, 2).Program // a separate program, because Compile extends the graph of the reference
 			m, err := p.Module()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			plan, err := engine.Compile[float64](m, team)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer plan.Close()
 			e := contracted{p, plan, c.tap}
 			e.bind(t, e.images(), 0)

@@ -12,6 +12,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/metrics"
 )
@@ -43,20 +44,12 @@ loss = [{ kind = "mse" }, { kind = "max_approximation" }]
 func tapped(t *testing.T, m *graph.Model, backend ir.Backend, images []float32, name string) float64 {
 	t.Helper()
 	p, err := m.Program(graph.Request{Batch: len(images) / m.Pixels(), Training: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := backend.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
-	if err := r.Bind(0, images); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Bind(0, images))
+	fatal.If(t, r.Run())
 	for i, tap := range p.Taps {
 		if tap.Name == name {
 			return float64(r.Tap(i)[0])
@@ -84,9 +77,7 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 		} {
 			chosen := metrics.Selection{{Metric: &metrics.MaxApprox{Morphology: term.metric}}}
 			r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, chosen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			want, ok := r.Number("max_approx")
 			if want *= term.weight; !ok {
 				t.Fatal("max_approx was not measured")
@@ -117,13 +108,9 @@ func TestMaxApproximationOfDecoderLayers(t *testing.T) {
 			{"loss.max_approximation_layer.3", "decoder.2", "decoder.3", 1, false},
 		} {
 			h, err := coder.Value(term.input, images)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			w, err := m.Parameter(term.layer + ".weight")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			units, outputs := w.Shape[0], w.Shape[1]
 			var off, squares float64
 			for b := range rows {
@@ -151,9 +138,7 @@ func TestMaxApproximationOfDecoderLayers(t *testing.T) {
 func TestOperatedAtomsUseTheSameNoise(t *testing.T) {
 	m := model(t, onAtoms, "noisy", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var names []string
 	for _, in := range p.Inputs {
 		names = append(names, in.Name)

@@ -9,6 +9,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -23,20 +24,12 @@ encoder = [{ kind = "dense", units = 5 }, { kind = "batch_norm" }, { kind = "den
 func run(t *testing.T, b ir.Backend, m *graph.Model, o graph.Request, images []float32) (*graph.Program, ir.Runner[float32]) {
 	t.Helper()
 	p, err := m.Program(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := b.Compile(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { r.Close() })
-	if err := r.Bind(0, images); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Bind(0, images))
+	fatal.If(t, r.Run())
 	return p, r
 }
 
@@ -122,9 +115,7 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 `, "block", 12)
 		for training, want := range map[bool]bool{true: true, false: false} {
 			p, err := m.Program(graph.Request{Batch: 6, Training: training})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got := slices.ContainsFunc(p.Inputs, func(in graph.Input) bool { return in.Name == "encoder.1.noise" }); got != want {
 				t.Errorf("%s: training %v: draws noise: %v, want %v", block, training, got, want)
 			}

@@ -10,6 +10,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/layers"
@@ -89,9 +90,7 @@ func bounds(t *testing.T, b ir.Backend, m *graph.Model, images []float32, sample
 	defer c.Close()
 	r, err := metrics.Evaluate(t.Context(), c, metrics.Sample{Images: images}, metrics.Selection{
 		{Metric: &metrics.ELBO{Samples: samples, Noise: noise, Seed: 1}}, {Metric: &metrics.IWAE{Samples: samples, Noise: noise, Seed: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	values := map[string]metrics.Value{}
 	for _, v := range r.Values {
 		values[v.Name] = v
@@ -171,9 +170,7 @@ func TestBoundsOfALinearModelAreItsLikelihood(t *testing.T) {
 	m := model(t, variational, "linear", 3, 2)
 	get := func(path string) []float32 {
 		p, err := m.Parameter(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return p.Data
 	}
 	w, bias := get("decoder.0.weight"), get("decoder.0.bias")
@@ -222,9 +219,7 @@ func TestBoundsAgainstAColumnWithMissingEntriesAreNotApplicable(t *testing.T) {
 	m := model(t, variational, "target", 3, 2)
 	other := []data.Column{{Name: "other", Shape: []int{6}, Type: data.Float32, Missing: true}}
 	m, err := graph.New(m.Spec.For([]int{3, 2}, other), []int{3, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if v := bounds(t, tape.Backend{}, m, noise(12), 1, 0)["elbo"]; !strings.Contains(v.Missing, `"other" has missing entries`) {
 		t.Errorf("got %v, want that the column has missing entries", v)
 	}
@@ -235,13 +230,9 @@ func TestAlignmentOfCodesThatReadAColumnNamesTheColumn(t *testing.T) {
 	c := graph.NewCoder(model(t, variational, "viewed", 3, 2), tape.Backend{})
 	defer c.Close()
 	chosen, err := metrics.Select("alignment")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := metrics.Evaluate(t.Context(), c, metrics.Sample{Images: noise(12), Columns: map[string][]float32{"noise": make([]float32, 4)}}, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if v := r.Values[0]; v.Name != "alignment" || !strings.Contains(v.Missing, `the column "noise"`) {
 		t.Errorf("got %v, want a reason that names the column", v)
 	}

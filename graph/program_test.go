@@ -15,6 +15,7 @@ import (
 	"tessera/graph/ops"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -72,9 +73,7 @@ func mean(of ...func() (*gorgonia.Node, error)) (sum *gorgonia.Node, err error) 
 func TestATermReadsViewsAndImages(t *testing.T) {
 	p, err := alone(t, termOf{losses.Reads{Per: losses.Batch, On: true, Views: true, Against: losses.Images}, "output",
 		func(v losses.Values) (*gorgonia.Node, error) { return mean(v.On, v.Against) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := fmt.Sprint(inputs(p)), "[input[2 4 4] views[4 4 4]]"; got != want {
 		t.Errorf("the inputs are %v, want %v", got, want)
 	}
@@ -86,20 +85,12 @@ func TestTheJacobianOfAValueOfViewsIsWithRespectToTheViews(t *testing.T) {
 	contractive := &losses.Contractive{Probes: 1}
 	value := func(views bool, images []float32) float64 {
 		p, err := alone(t, termOf{losses.Reads{On: true, Jacobian: true, Views: views}, "code", contractive.Build})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r, err := tape.Backend{}.Compile(p)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer r.Close()
-		if err := r.Bind(0, images); err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Bind(0, images))
+		fatal.If(t, r.Run())
 		for i, tap := range p.Taps {
 			if tap.Name == graph.Loss {
 				return float64(r.Tap(i)[0])
@@ -157,18 +148,12 @@ encoder = [{ kind = "dropout", rate = 0.0 }, { kind = "dense", units = 4 }]
 encoder = [{ kind = "dense", units = 6 }, { kind = "dense", units = 4 }]
 loss    = [{ kind = "mse" }, { kind = "contractive" }]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, want := range map[string]string{"noisy": "encoder.0.noise is noise", "normed": "encoder.1.running_mean is updated", "quiet": "", "probed": ""} {
 		spec, err := file.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := graph.New(spec, []int{4, 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, err = m.Program(graph.Request{Batch: 3, Of: 10, Want: []string{graph.Loss}})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
@@ -192,22 +177,16 @@ optimizer = { kind = "sgd" }
 
 func TestAParameterWithoutAGradientIsNamed(t *testing.T) {
 	f, err := config.Load("test.toml", []byte(withoutGradient))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	err = graph.Check(spec, []int{4, 4})
 	var setting part.KeyError
 	if !errors.As(err, &setting) || setting.Key != "loss" || !strings.Contains(err.Error(), "no gradient with respect to encoder.1.bias") {
 		t.Errorf("got %v", err)
 	}
 	freeze, err := config.ParseSet(`freeze=["encoder.1.bias"]`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	frozen, err := f.Model("m", freeze)
 	if err == nil {
 		err = graph.Check(frozen, []int{4, 4})
@@ -249,13 +228,9 @@ func TestAWrongLayerIsNamed(t *testing.T) {
 dataset = "bars"
 encoder = [{ kind = "dense", units = 4 }, { kind = "wrong", how = "`+how+`" }]
 `))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		spec, err := f.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := graph.New(spec, []int{8, 8})
 		if err == nil {
 			_, err = m.Program(graph.Request{Batch: 3})
@@ -275,13 +250,9 @@ decoder = [{ kind = "dense" }]
 // Every value that a layer computes has the name of the layer, also within a block. Leaves have no layer.
 func TestValuesNameTheirLayer(t *testing.T) {
 	p, err := model(t, layered, "layered", 2, 3).Program(graph.Request{Batch: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := p.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var order []string
 	for _, v := range m.Values() {
 		if _, leaf := v.Op.(ir.Leaf); leaf == (v.Layer != "") {
@@ -307,21 +278,13 @@ encoder = [
   { kind = "dense", units = 4, bias = false },
 ]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := graph.New(spec, []int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p, err := m.Program(graph.Request{Batch: 3, Training: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var inputs, parameters, moved []string
 	for _, in := range p.Inputs {
 		inputs = append(inputs, in.Name)

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 )
 
 // Both decoder layers are tied. The last one is tied to the first encoder layer: its atoms are the columns of
@@ -36,13 +37,9 @@ decoder = [{ kind = "tied", bias = false }]
 func tied(t *testing.T, m *graph.Model, weight, bias string, h []float64, f func(float64) float64) []float64 {
 	t.Helper()
 	w, err := m.Parameter(weight)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b, err := m.Parameter(bias)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pixels, units := w.Shape[0], w.Shape[1]
 	var y []float64
 	for at := 0; at < len(h); at += units {
@@ -68,15 +65,11 @@ func TestTiedDecodersUseTheEncodersWeights(t *testing.T) {
 	}
 	c := graph.NewCoder(m, tape.Backend{})
 	codes, err := c.Encode(noise(3 * 12))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hidden := dense(t, m, "encoder.0", wide(noise(3*12)), math.Tanh)
 	near(t, "codes", codes, dense(t, m, "encoder.1", hidden, sigmoid))
 	outputs, err := c.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hidden = tied(t, m, "encoder.1.weight", "decoder.0.bias", wide(codes), math.Tanh)
 	near(t, "outputs", outputs, tied(t, m, "encoder.0.weight", "decoder.1.bias", hidden, func(v float64) float64 { return max(v, 0.3*v) }))
 }
@@ -107,22 +100,16 @@ func TestOtherAtomsOfATiedDecoderLeaveTheEncoderAlone(t *testing.T) {
 	c := graph.NewCoder(m, tape.Backend{})
 	images := noise(2 * 12)
 	codes, err := c.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a := c.Atoms()
 	clear(a.Values)
 	other, err := c.WithAtoms(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, err := other.Encode(images); err != nil || !slices.Equal(got, codes) {
 		t.Errorf("codes %v (%v), want %v", got, err, codes)
 	}
 	got, err := other.Decode(codes)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var want []float64
 	for range 2 {
 		for _, v := range a.Bias {
@@ -139,21 +126,13 @@ func TestOtherAtomsOfATiedDecoderLeaveTheEncoderAlone(t *testing.T) {
 func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 	m := model(t, tiedText, "tied", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 3, Training: true, Dtype: tensor.Float64})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := tape.Compile[float64](p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
-	if err := r.Bind(0, wide(noise(3*12))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Bind(0, wide(noise(3*12))))
 	loss := func() float64 {
-		if err := r.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Run())
 		return r.Tap(slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == "loss" }))[0]
 	}
 	loss()
@@ -198,9 +177,7 @@ func TestDecayTakesATiedWeightOnce(t *testing.T) {
 	want := 0.0
 	for _, path := range []string{"encoder.0.weight", "encoder.1.weight"} {
 		w, err := m.Parameter(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, v := range w.Data {
 			want += float64(v) * float64(v) / 2
 		}

@@ -8,6 +8,7 @@ import (
 
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -43,9 +44,7 @@ func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 	value := func(name string) []float32 {
 		t.Helper()
 		v, err := c.Value(name, images)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return v
 	}
 	code, first, both := value("code"), value("encoder.0"), value("both")
@@ -102,9 +101,7 @@ func TestADecoderWithASkipConnectionIsMeasured(t *testing.T) {
 			images[i] = float32(i%7) / 7
 		}
 		out, err := c.Value("output", images)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want := 0.0
 		for i, v := range out {
 			d := float64(v - images[i])
@@ -166,9 +163,7 @@ func TestALayerPublishesValues(t *testing.T) {
 		images[i] = float32(i%5) / 5
 	}
 	code, err := c.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if mean, err := c.Value("encoder.1.mean", images); err != nil || !slices.Equal(mean, code) {
 		t.Errorf("the code is %v, the mean %v, %v", code, mean, err)
 	}
@@ -179,9 +174,7 @@ func TestALayerPublishesValues(t *testing.T) {
 		t.Error(err)
 	}
 	p, err := m.Program(graph.Request{Batch: 2, Training: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, b := range p.Parameters {
 		if b.Gradient == nil {
 			t.Errorf("%s has no gradient", b.Path)
@@ -203,9 +196,7 @@ func TestLayersShareParameters(t *testing.T) {
 	images := make([]float32, 12)
 	images[3] = 1
 	code, err := c.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if h, err := c.Value("h", images); err != nil || !slices.Equal(h, code) {
 		t.Errorf("one layer with one input gives %v and %v, %v", code, h, err)
 	}
@@ -223,9 +214,7 @@ func TestTermsNameTheirTeachers(t *testing.T) {
 		}
 	}
 	p, err := m.Program(graph.Request{Batch: 2, Training: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []string{"teacher.encoder.0.weight", "slow.encoder.0.weight"} {
 		if !slices.ContainsFunc(p.Parameters, func(b graph.Binding) bool { return b.Path == want }) {
 			t.Errorf("the program does not read %s", want)

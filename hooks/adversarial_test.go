@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/attack"
+	"tessera/internal/fatal"
 )
 
 // Perturbed values stay in [0,1] only if the training samples do.
@@ -16,16 +17,10 @@ func TestPerturbedValuesStayInTheRangeOfTheSamples(t *testing.T) {
 		f := newFake(t, c.images)
 		copy(f.parameters[3].Data, []float32{1, 1, 1, 1}) // all derivatives are 1
 		active, err := (&Adversarial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.5}, Share: 1}).Attach(f)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := active.Begin(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, active.Begin())
 		s := &Step{Images: slices.Clone(c.images), Clean: c.images, Size: 1}
-		if err := active.BeforeStep(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, active.BeforeStep(s))
 		if !slices.Equal(s.Images, c.want) {
 			t.Errorf("%v: got %v, want %v", c.images, s.Images, c.want)
 		}

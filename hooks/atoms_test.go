@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestTangentLeavesWhatIsOrthogonalToTheAtoms(t *testing.T) {
@@ -43,12 +45,8 @@ func TestMeanBiasBeginsWithTheMean(t *testing.T) {
 	}
 	before := append([]float32(nil), f.parameters[1].Data...)
 	active, err := (&MeanBias{}).Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Initialise(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, active.Initialise())
 	mean := []float32{2, 2, 2, 2}
 	for j, v := range f.parameters[3].Data {
 		if v != mean[j] {

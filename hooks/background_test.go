@@ -8,6 +8,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // torso returns a training with 3 units whose 3 images have pixel 0 and one other pixel.
@@ -168,14 +169,10 @@ func TestUnknownValuesDoNotCountForTheBackground(t *testing.T) {
 			pixels[4*i+1+i%3] = 1
 		}
 		images, err := data.NewFloats([]int{4}, pixels, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		set := &data.Set{Name: "torso", Shape: []int{4}, Train: images}
 		hidden, err := set.Split(data.Selection{Fit: "train", Hide: 0.5}, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		f := newFake(t, pixels[:4])
 		f.images = hidden.Fit
 		d := f.parameters[2].Data
@@ -190,22 +187,16 @@ func TestUnknownValuesDoNotCountForTheBackground(t *testing.T) {
 // There are as many units as pixels, and all are active with 1 in every image, whatever pixels are unknown.
 func TestUnknownPixelsDoNotChangeCodes(t *testing.T) {
 	images, err := data.NewFloats([]int{4}, make([]float32, 100*4), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hidden, err := (&data.Set{Name: "black", Shape: []int{4}, Train: images}).Split(data.Selection{Fit: "train", Hide: 0.5}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := newFakeOf(t, 4, []float32{0, 0, 0, 0})
 	f.images = hidden.Fit
 	for i := range 4 {
 		f.parameters[1].Data[i], f.parameters[2].Data[i*4+i] = 1, 1
 	}
 	weights, err := unitWeightsOf(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	h := &separating{unitWeights: weights, sample: 100, encode: linear{f, Code}}
 	if effects, err := h.effects(); err != nil || !slices.Equal(effects, []float64{100, 100, 100, 100}) {
 		t.Errorf("got %v (%v)", effects, err)

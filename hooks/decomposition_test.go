@@ -8,6 +8,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 )
 
 func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
@@ -23,13 +24,9 @@ func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
 	for _, images := range []*data.Images{ofBytes, ofFloats} {
 		for _, of := range []morph.Decomposition{{Method: morph.AMD, Levels: 2, Start: 1, Step: 1}, {Method: morph.PADO, Levels: 3, Start: 1, Step: 1, Original: true}} {
 			d, err := decompose(of, images)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			want, _, err := of.Apply(images.Float32(), shape)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			row := len(want) / n
 			for _, kept := range []bool{false, true} {
 				if kept {
@@ -65,9 +62,7 @@ func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
 func TestANewTrainingRescalesTheChannels(t *testing.T) {
 	f := newFake(t, []float32{0, 0, 0, 1})
 	made, err := data.NewFloats([]int{2, 2}, []float32{0, 0, 0, 1, 0.5, 0.5, 0.5, 0.5}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f.images, f.preparation = made, morph.Decomposition{Method: morph.PADO, Levels: 1, Start: 1, Step: 1, Original: true}
 	low, gain := f.parameters[0], f.parameters[1]
 	low.Path, gain.Path = "encoder.0.low", "encoder.0.gain"
@@ -77,15 +72,11 @@ func TestANewTrainingRescalesTheChannels(t *testing.T) {
 			low.Frozen, gain.Started = !free, !free
 			low.Data[0], gain.Data[0] = 7, 7
 			active, err := hook.Attach(f)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if (active.Prepare != nil) != hook.Cache {
 				t.Errorf("cache: %v, prepares images: %v", hook.Cache, active.Prepare != nil)
 			}
-			if err := active.Initialise(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, active.Initialise())
 			if want := map[bool][2]float32{false: {7, 7}, true: {0, 1}}[free]; low.Data[0] != want[0] || gain.Data[0] != want[1] {
 				t.Errorf("free: %v: low %v and gain %v, want %v", free, low.Data, gain.Data, want)
 			}

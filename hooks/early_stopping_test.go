@@ -3,6 +3,7 @@ package hooks
 import (
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -20,17 +21,13 @@ func TestEarlyStoppingComparesAClassifierByItsLikelihood(t *testing.T) {
 	} {
 		training := newFake(t, []float32{0, 0, 0, 1})
 		active, err := (&EarlyStopping{Patience: 1}).Attach(training)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for epoch := 1; epoch <= 3 && !training.stopped; epoch++ {
 			v := metrics.Values{{Name: "loss", Number: float64(4 - epoch)}, {Name: "val_other.nll", Number: 9 - 3*float64(epoch), Missing: "no labels"}}
 			for _, key := range c.keys {
 				v.Set(key, float64(epoch))
 			}
-			if err := active.EndEpoch(&Epoch{Epoch: epoch, Metrics: v}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, active.EndEpoch(&Epoch{Epoch: epoch, Metrics: v}))
 		}
 		if got := active.Best().Epoch; got != c.kept || training.stopped != (c.kept == 1) {
 			t.Errorf("%s: kept epoch %d, stopped %v; want epoch %d", name, got, training.stopped, c.kept)

@@ -8,6 +8,7 @@ import (
 
 	"tessera/attack"
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // fake is a training of an auto-encoder of two linear layers, code = max(0, x W + b), output = code D, computed by plain loops.
@@ -31,9 +32,7 @@ func newFake(t *testing.T, images ...[]float32) *fake {
 func newFakeOf(t *testing.T, units int, images ...[]float32) *fake {
 	t.Helper()
 	made, err := data.NewFloats([]int{4}, slices.Concat(images...), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := &fake{images: made}
 	for i, p := range []Parameter{{Path: "encoder.0.weight", Shape: []int{4, units}}, {Path: "encoder.0.bias", Shape: []int{units}},
 		{Path: "decoder.0.weight", Shape: []int{units, 4}}, {Path: "decoder.0.bias", Shape: []int{4}}} {
@@ -52,16 +51,10 @@ func newFakeOf(t *testing.T, units int, images ...[]float32) *fake {
 func begun(t *testing.T, f *fake, hook Hook, epochs int) *Active {
 	t.Helper()
 	active, err := hook.Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, active.Begin())
 	f.epoch = epochs
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, active.BeginEpoch())
 	return active
 }
 

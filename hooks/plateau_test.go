@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -17,15 +18,9 @@ func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
 		state := &State{}
 		for i, value := range errors {
 			active, err := declared.Attach(newFake(t, []float32{0, 0, 0, 1}))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := active.Restore(state); err != nil {
-				t.Fatal(err)
-			}
-			if err := active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: key, Number: value}}}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
+			fatal.If(t, active.Restore(state))
+			fatal.If(t, active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: key, Number: value}}}))
 			if got := active.Rate(); math.Abs(got-want[i]) > 1e-12 {
 				t.Errorf("%s, epoch %d: got %v, want %v", key, i+1, got, want[i])
 			}
@@ -38,13 +33,9 @@ func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
 // Below 0 too, a worse value is no improvement.
 func TestAWorseNegativeErrorIsNoImprovement(t *testing.T) {
 	active, err := (&Plateau{Factor: 0.5, Patience: 1, Threshold: 0.01}).Attach(newFake(t, []float32{0, 0, 0, 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, value := range []float64{-10, -9.99, -9.98} {
-		if err := active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: "loss", Number: value}}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: "loss", Number: value}}}))
 	}
 	if got := active.Rate(); got != 0.5 {
 		t.Errorf("after two worse epochs the factor of the rate is %v, want 0.5", got)

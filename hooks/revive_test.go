@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // deadSecond returns a training whose units 0 and 2 reconstruct the pixels 0 and 1, and whose unit 1 is dead.
@@ -27,20 +29,14 @@ func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
 	f := deadSecond(t)
 	hook := &Revive{Every: 2, Threshold: 0.01, Sample: 100}
 	active, err := hook.Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Begin(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, active.Begin())
 	before := [][]float32{}
 	for _, p := range f.parameters {
 		before = append(before, slices.Clone(p.Data))
 	}
 	for _, f.epoch = range []int{0, 1} {
-		if err := active.BeginEpoch(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, active.BeginEpoch())
 	}
 	for i, p := range f.parameters {
 		if !slices.Equal(p.Data, before[i]) {
@@ -48,9 +44,7 @@ func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
 		}
 	}
 	f.epoch = 2
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, active.BeginEpoch())
 	v := []float32{0, 0, 0.6, 0.8} // of norm 1: the worst image
 	w, b, d := f.parameters[0], f.parameters[1], f.parameters[2]
 	want := [][]float32{before[0], before[1], before[2], before[3]}
@@ -83,9 +77,7 @@ func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
 		t.Errorf("projected: %q", f.projected)
 	}
 	f.epoch = 4
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, active.BeginEpoch())
 	if len(f.projected) != 3 {
 		t.Error("a living unit was re-initialised")
 	}
@@ -120,9 +112,7 @@ func TestReviveWantsOneDenseEncoder(t *testing.T) {
 	f := deadSecond(t)
 	f.parameters[0].Shape = []int{2, 6}
 	active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := active.Begin(); err == nil {
 		t.Error("a layer that does not read the pixels is taken")
 	}
@@ -144,9 +134,7 @@ func TestADeadUnitTakesWhatIsMissing(t *testing.T) {
 	}
 	b[1], w[4] = -9, 0
 	f.epoch = 2
-	if err := active.BeginEpoch(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, active.BeginEpoch())
 	if b[1] != -9 {
 		t.Error("a unit was re-initialised after the last epoch for it")
 	}
@@ -297,9 +285,7 @@ func TestAReinitialisedUnitDoesNotRaiseTheError(t *testing.T) {
 	error := func() float64 {
 		h := &reviving{unitWeights: &unitWeights{training: f}, sample: 3, decode: linear{f, Output}}
 		sum, err := h.squaredError()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return sum
 	}
 	before := error()

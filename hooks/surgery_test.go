@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // operated returns the gradients of a step before and after the hook. The gradients before are the sums of terms and others.
@@ -22,12 +24,8 @@ func operated(t *testing.T, h *Surgery, terms []TermGradient, others [][]float32
 		before = append(before, slices.Clone(sum))
 	}
 	active, err := h.Attach(newFake(t, make([]float32, 4)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := active.Gradients(g); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, active.Gradients(g))
 	return before, g.Values
 }
 

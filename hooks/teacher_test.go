@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -12,26 +13,18 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	f := newFake(t, []float32{1, 0, 0, 0})
 	const decay = 0.75
 	active, err := (&Teacher{Decay: &losses.Constant{Value: decay}}).Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w, stat := f.parameters[0], f.parameters[1]
 	stat.Trainable = false // a running average of its layer
 	w.Data[3], stat.Data[0] = 5, 2
-	if err := active.Initialise(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, active.Initialise())
 	want, wantStat := 5.0, 2.0
 	scratch := make([]float32, 5) // shorter than the parameter
 	for ; f.step < 20; f.step++ {
-		if err := active.BeforeStep(&Step{}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, active.BeforeStep(&Step{}))
 		w.Data[3], stat.Data[0] = float32(f.step), float32(-f.step)
 		active.AfterUpdate(w, w.Data[2:], 2, scratch)
-		if err := active.AfterStep(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, active.AfterStep())
 		want = decay*want + (1-decay)*float64(f.step)
 		wantStat = decay*wantStat - (1-decay)*float64(f.step)
 	}
@@ -51,22 +44,14 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 func TestTheDecayOfATeacherMayBeASchedule(t *testing.T) {
 	f := newFake(t, []float32{1, 0, 0, 0})
 	hook := &Teacher{Decay: &losses.Step{Between: losses.Between{From: 0.5, To: 1, Epochs: 1}}}
-	if err := hook.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, hook.Check())
 	active, err := hook.Attach(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := f.parameters[0]
 	w.Data[0] = 0
-	if err := active.Initialise(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, active.Initialise())
 	for ; f.step < 4; f.step++ {
-		if err := active.BeforeStep(&Step{Epochs: float64(f.step) / 2}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, active.BeforeStep(&Step{Epochs: float64(f.step) / 2}))
 		w.Data[0] = 1
 		active.AfterUpdate(w, w.Data, 0, make([]float32, 8))
 	}

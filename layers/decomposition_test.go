@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -32,17 +33,11 @@ func TestDecompositionsEqualPackageMorph(t *testing.T) {
 				double[i] = float64(single[i])
 			}
 			want, _, err := morph.Decomposition{Method: method, Levels: 3, Start: 1, Step: 2, Original: true}.Apply(single, shape)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			got, _, err := gradcheck.Evaluate(gradcheck.Layer(layer, single, batch, shape, true))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			exact, _, err := gradcheck.Evaluate(gradcheck.Layer(layer, double, batch, shape, false))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i, v := range want {
 				if got[i] != v || math.Abs(exact[i]-float64(v)) > 1e-7 {
 					t.Fatalf("%s %v: value %d is %v and %v, want %v", method, shape, i, got[i], exact[i], v)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -26,14 +27,10 @@ func TestDiffuseMixesAnImageWithNoise(t *testing.T) {
 		g, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 			return gradcheck.Layer(l, x, 2, []int{2, 3}, false)(b)
 		}, false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		level, noise := g.Leaf("value.number").Values, g.Leaf("value.other image").Values
 		copy(level, []float64{0.2, 0.7})
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		for i, got := range g.Output() {
 			a := signalOf(schedule, level[i/6])
 			if want := a*(2*x[i]-1) + math.Sqrt(1-a*a)*noise[i]; !(math.Abs(got-want) < 1e-12) {
@@ -74,17 +71,13 @@ func TestDiffuseDrawsFromTheDataWithAnExactEstimate(t *testing.T) {
 		for _, eta := range []float64{0, 1} {
 			l := fresh(t, "diffuse", map[string]any{"schedule": schedule})().(layers.Stepwise)
 			stepped, err := l.Stepped(steps, eta)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			g := &gaussian{schedule: schedule, stddev: stddev}
 			for i := range n {
 				g.streams = append(g.streams, random.Stream(1, "draw", uint64(i)))
 			}
 			y, err := stepped.Generate(g)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			mean, square := 0.0, 0.0
 			for _, v := range y {
 				x := 2*float64(v) - 1

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -22,14 +23,10 @@ func maxPlus(t *testing.T, h, w []float32) []float32 {
 	t.Helper()
 	g, err := gradcheck.Compile(gradcheck.Layer(&layers.MaxPlus{Units: len(w) / maxPlusUnits, Init: &layers.Zeros{}}, h, len(h)/maxPlusUnits,
 		[]int{maxPlusUnits}, false), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	copy(g.Leaf("weight").Values, w)
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	return g.Output()
 }
 
@@ -59,9 +56,7 @@ func TestMaxPlusEqualsPlainLoops(t *testing.T) {
 
 func TestFlatOperatorsOfMaximaCommuteWithMaxPlus(t *testing.T) {
 	dilate, err := morph.NewFilter(morph.Dilation, morph.Disk, 1, []int{maxPlusRows, maxPlusRows})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dilated := func(images []float32) []float32 {
 		out := make([]float32, len(images))
 		for at := 0; at < len(images); at += maxPlusPixels {
@@ -85,13 +80,9 @@ func TestMaxPlusPassesTheGradientToTheFirstOfEqualUnits(t *testing.T) {
 		}
 		return gorgonia.Sum(y)
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	if got, want := g.Leaf(gradcheck.Input).Gradient(), []float64{2, 0, 0, 0, 2, 0}; !slices.Equal(got, want) {
 		t.Errorf("code: got %v, want %v", got, want)
 	}

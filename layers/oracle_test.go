@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -57,9 +58,7 @@ func each(f func(float64) float64) func([]float64) []float64 {
 func apply(t *testing.T, l layers.Layer, x []float64, batch int, in []int, training bool) []float64 {
 	t.Helper()
 	y, _, err := gradcheck.Evaluate(gradcheck.Layer(l, x, batch, in, training))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return y
 }
 
@@ -109,9 +108,7 @@ func testSaturation[T float32 | float64](t *testing.T, name string) {
 	want := saturated[name]
 	e := gradcheck.Layer(fresh(t, name, nil)(), []T{-100, 100}, 1, []int{2}, false)
 	y, _, err := gradcheck.Evaluate(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g, err := gradcheck.Compile(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		n, err := e(b)
 		if err != nil {
@@ -119,13 +116,9 @@ func testSaturation[T float32 | float64](t *testing.T, name string) {
 		}
 		return gorgonia.Sum(n)
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	dx := g.Leaf(gradcheck.Input).Gradient()
 	got := []float64{float64(y[0]), float64(dx[0]), float64(y[1]), float64(dx[1])}
 	wantNear(t, fmt.Sprintf("%s of %T", name, y[0]), got, []float64{want.low, want.lowSlope, want.high, want.highSlope}, 1e-7)
@@ -144,16 +137,12 @@ func TestDenseEqualsPlainLoops(t *testing.T) {
 	for name, activation := range activations {
 		l := &layers.Dense{Units: units, Activation: layers.ActivationName(name), Bias: true, Init: &layers.HeNormal{}}
 		g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{2, 3}, false), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		w, b := g.Leaf("weight").Values, g.Leaf("bias").Values
 		for j := range b {
 			b[j] = float64(j) - 1.5
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		var want []float64
 		for i := range batch {
 			row := slices.Clone(b)
@@ -165,9 +154,7 @@ func TestDenseEqualsPlainLoops(t *testing.T) {
 			want = append(want, activation(row)...)
 		}
 		wantNear(t, "dense "+name, g.Output(), want, 1e-12)
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Close())
 	}
 }
 

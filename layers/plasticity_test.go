@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -36,14 +37,10 @@ func TestPlasticityEqualsPlainLoops(t *testing.T) {
 		gain, bias := []float64{1, 0.5, 2, 1.5}[:c.units], []float64{-3, 0, 1, -0.5}[:c.units]
 		for _, training := range []bool{true, false} {
 			g, err := gradcheck.Compile(gradcheck.Layer(l, x, c.batch, c.in, training), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			copy(g.Leaf("gain").Values, gain)
 			copy(g.Leaf("bias").Values, bias)
-			if err := g.Run(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, g.Run())
 			want, gains, biases := make([]float64, len(x)), slices.Clone(gain), slices.Clone(bias)
 			for unit := range c.units {
 				var own []float64
@@ -63,9 +60,7 @@ func TestPlasticityEqualsPlainLoops(t *testing.T) {
 			} else if g.Update("gain") != nil || g.Update("bias") != nil {
 				t.Error("gain or bias change at inference")
 			}
-			if err := g.Close(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, g.Close())
 		}
 	}
 }
@@ -79,14 +74,10 @@ func TestPlasticityBringsMeanActivationsNearTheTarget(t *testing.T) {
 	}
 	l := &layers.Plasticity{Mean: mean, Rate: 0.02, Gain: 1, Bias: 0}
 	g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{2}, true), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	for range 5000 {
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		copy(g.Leaf("gain").Values, g.Update("gain"))
 		copy(g.Leaf("bias").Values, g.Update("bias"))
 	}

@@ -11,6 +11,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -112,9 +113,7 @@ func TestRBMFollowsContrastiveDivergence(t *testing.T) {
 				x[i] = logistic(v)
 			}
 			g, err := gradcheck.Compile(contrastiveDivergence(layer, x, batch, in), true)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer g.Close()
 			plain := &plainRBM{RBM: layer, n: n}
 			for _, name := range []string{"weight", "bias", "visible_bias"} {
@@ -133,9 +132,7 @@ func TestRBMFollowsContrastiveDivergence(t *testing.T) {
 				rows = layer.Chains
 				chains = slices.Clone(g.Leaf("chain").Values)
 			}
-			if err := g.Run(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, g.Run())
 
 			data := slices.Clone(x)
 			if layer.Binarise && layer.Visible == "binary" {

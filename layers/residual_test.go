@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -89,12 +90,8 @@ func TestTheBlockOfAResidualFollowsTheModeOfTheModel(t *testing.T) {
 	x := []float64{1, 2, 3, 5}
 	for _, training := range []bool{false, true} {
 		g, err := gradcheck.Compile(gradcheck.Layer(fresh(t, "residual", keys)(), x, 4, []int{1}, training), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, g.Run())
 		if noisy := g.Leaf("noise.1") != nil; noisy != training {
 			t.Errorf("training %v: noise %v", training, noisy)
 		}
@@ -102,9 +99,7 @@ func TestTheBlockOfAResidualFollowsTheModeOfTheModel(t *testing.T) {
 		if training != (moved != nil) || training && math.Abs(moved[0]-2.75) > 1e-12 {
 			t.Errorf("training %v: the running mean becomes %v, want the batch's 2.75 in training", training, moved)
 		}
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Close())
 	}
 }
 

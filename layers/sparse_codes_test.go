@@ -3,6 +3,7 @@ package layers_test
 import (
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -28,15 +29,11 @@ func TestLayersOfSparseCodesKeepWhatTheySay(t *testing.T) {
 		{"prefix", &layers.Prefix{Units: 3}, false, 0, []float64{5, 4, 3, 0, 2, 1, -1, 0, -2, -3, 0.75, 0}, 0},
 	} {
 		g, err := gradcheck.Compile(gradcheck.Layer(c.layer, threeCodes, 3, []int{4}, c.training), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if len(c.layer.Parameters([]int{4})) > 0 {
 			g.Leaf("threshold").Values[0] = c.threshold
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		wantNear(t, c.name, g.Output(), c.want, 0)
 		if next := g.Update("threshold"); next != nil {
 			wantNear(t, c.name+": threshold", next, []float64{c.next}, 1e-12)

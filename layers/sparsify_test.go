@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -25,14 +26,10 @@ func TestSparsifyRemovesSmallValuesWhileItIsActive(t *testing.T) {
 	} {
 		for _, active := range []float64{1, 0} {
 			g, err := gradcheck.Compile(gradcheck.Layer(&c.layer, c.x, 1, []int{len(c.x)}, true), false)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer g.Close()
 			g.Leaf(layers.Switch).Values[0] = active
-			if err := g.Run(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, g.Run())
 			want := c.want
 			if active == 0 {
 				want = c.x

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -39,9 +40,7 @@ func appliedTo(t *testing.T, l layers.Layer, batch int, shape []int, training bo
 		}
 		return nil, err
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { g.Close() })
 	r := rand.New(rand.NewPCG(5, 5))
 	for _, p := range l.Parameters(shape) {
@@ -51,9 +50,7 @@ func appliedTo(t *testing.T, l layers.Layer, batch int, shape []int, training bo
 	}
 	return func(x []float64) []float64 {
 		copy(g.Leaf(gradcheck.Input).Values, x)
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		return append([]float64(nil), y.Data().([]float64)...)
 	}
 }
@@ -87,9 +84,7 @@ func TestConvolutionsCommuteWithTranslations(t *testing.T) {
 	} {
 		l := fresh(t, c.layer, c.keys)()
 		out, err := l.OutputShape(c.shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		f, row, wide := applied(t, l, c.shape), volume.Of(c.shape[1:]), volume.Of(out[1:])
 		r, x := rand.New(rand.NewPCG(1, 2)), make([]float64, volume.Of(c.shape))
 		for i := range x[:len(x)-c.move*row] { // the last rows are zero

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -19,9 +20,7 @@ func TestTiedEqualsPlainLoops(t *testing.T) {
 		l := &layers.Tied{Weight: "encoder.0.weight", Activation: "linear", Bias: bias}
 		l.Lend([]int{pixels, units})
 		g, err := gradcheck.Compile(gradcheck.Layer(l, h, batch, []int{2, 2}, false), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
 		for j := range units {
 			for i := range pixels {
@@ -33,9 +32,7 @@ func TestTiedEqualsPlainLoops(t *testing.T) {
 			copy(g.Leaf("bias").Values, []float64{1, -2, 3, -4, 5})
 			copy(offset[:], g.Leaf("bias").Values)
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		var want []float64
 		for b := range batch {
 			row := slices.Clone(offset[:])

@@ -3,6 +3,7 @@ package layers_test
 import (
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -24,13 +25,9 @@ func TestTopKKeepsTheLargestValues(t *testing.T) {
 		{9, []float64{1, 0, -1, 2}, []float64{1, 0, -1, 2}},
 	} {
 		g, err := gradcheck.Compile(gradcheck.Layer(&layers.TopK{K: c.k}, c.x, 1, []int{4}, false), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		wantNear(t, "top_k", g.Output(), c.want, 0)
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -43,9 +44,7 @@ func TestLayersAgreeWithPyTorch(t *testing.T) {
 func compareLayers[T ops.Float](t *testing.T, text []byte) {
 	t.Helper()
 	var cases []torchCase[T]
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &cases))
 	if len(cases) == 0 {
 		t.Fatal("there are no cases")
 	}
@@ -86,9 +85,7 @@ func setting(t *testing.T, text json.RawMessage) any {
 		return whole
 	}
 	var value any
-	if err := json.Unmarshal(text, &value); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &value))
 	return value
 }
 
@@ -104,9 +101,7 @@ func (c torchCase[T]) compare(t *testing.T, l layers.Layer) {
 		var chain ops.Chain
 		return chain.Sum(chain.Mul(n, b.Leaf("seed", n.Shape().Clone(), c.Seed, true))), chain.Err()
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	for name, values := range c.Parameters {
 		if n := copy(g.Leaf(name).Values, values); n != len(g.Leaf(name).Values) {
@@ -118,9 +113,7 @@ func (c torchCase[T]) compare(t *testing.T, l layers.Layer) {
 		if copy(input, c.X); run == 1 {
 			clear(input)
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		if run != 1 {
 			c.wantRun(t, g, y.Data().([]T), l.Parameters(c.Shape))
 		}
@@ -183,20 +176,14 @@ func TestBatchNormMovesItsAveragesInTrainingOnly(t *testing.T) {
 	} {
 		g, err := gradcheck.Compile(gradcheck.Layer(fresh(t, "batch_norm", nil)(),
 			[]float64{1, 1, 3, 5}[:2*c.batch], c.batch, []int{2}, c.training), false)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, g.Run())
 		for name, want := range map[string][]float64{"running_mean": c.mean, "running_variance": c.variance} {
 			got := g.Update(name)
 			if (got == nil) != (want == nil) || len(got) > 0 && !slices.EqualFunc(got, want, func(a, b float64) bool { return math.Abs(a-b) < 1e-12 }) {
 				t.Errorf("training %v, batch %d: %s becomes %v, want %v", c.training, c.batch, name, got, want)
 			}
 		}
-		if err := g.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Close())
 	}
 }

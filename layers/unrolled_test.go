@@ -5,6 +5,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -55,9 +56,7 @@ func TestUnrolledEqualsPlainLoops(t *testing.T) {
 	for _, momenta := range [][]float64{{}, {0.3}, {0.2, 0.5, -0.1}} {
 		l := &layers.Unrolled{Units: units, Steps: len(momenta) + 1, Init: &layers.HeNormal{}}
 		g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{2, 3}, false), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
 		copy(g.Leaf("weight").Values, drawn)
 		for t := range l.Steps {
@@ -67,9 +66,7 @@ func TestUnrolledEqualsPlainLoops(t *testing.T) {
 		for i, m := range momenta {
 			g.Leaf(fmt.Sprintf("momentum_%d", i+1)).Values[0] = m
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		w := make([][]float64, pixels)
 		for i := range w {
 			w[i] = drawn[i*units : (i+1)*units]
@@ -93,9 +90,7 @@ func TestUnrolledStepsDescend(t *testing.T) {
 	for steps := 1; steps <= 12; steps++ {
 		l := &layers.Unrolled{Units: units, Steps: steps, Init: &layers.HeNormal{}}
 		g, err := gradcheck.Compile(gradcheck.Layer(l, x, 1, []int{pixels}, false), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
 		copy(g.Leaf("weight").Values, w)
 		for i := 1; i <= steps; i++ {
@@ -107,9 +102,7 @@ func TestUnrolledStepsDescend(t *testing.T) {
 				g.Leaf(fmt.Sprintf("momentum_%d", i)).Values[0] = 0
 			}
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		sum := 0.0
 		for i := range x {
 			rest := x[i]
@@ -139,9 +132,7 @@ func TestSplittingStepsSettleAtTheBestCode(t *testing.T) {
 	for name, threshold := range map[string]float64{"no threshold": 0, "a threshold": 0.01} {
 		l := &layers.Unrolled{Units: units, Steps: 300, Method: "splitting", Rho: 0.01, Init: &layers.HeNormal{}}
 		g, err := gradcheck.Compile(gradcheck.Layer(l, x, batch, []int{pixels}, false), false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
 		copy(g.Leaf("weight").Values, w)
 		g.Leaf("log_rho").Values[0] = math.Log(0.01)
@@ -151,9 +142,7 @@ func TestSplittingStepsSettleAtTheBestCode(t *testing.T) {
 			}
 			g.Leaf(fmt.Sprintf("relaxation_%d", i)).Values[0] = 1 + 0.6*float64(i%2)
 		}
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		mean := 0.0
 		for _, v := range w {
 			mean += v * v / units

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
 
@@ -24,14 +25,10 @@ func TestVQPassesGradientsStraightThrough(t *testing.T) {
 		var c ops.Chain
 		return c.Sum(c.Mul(out, b.Leaf("upstream", []int{2, 2, 2}, upstream, true))), c.Err()
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	outputs := func() []float64 {
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		return slices.Clone(y.Data().([]float64))
 	}
 	before := outputs()
@@ -51,15 +48,11 @@ func TestVQFollowsItsTokens(t *testing.T) {
 	const tokens, features, entries, decay = 6, 2, 3, 0.5
 	x := []float64{0.3, -0.2, 0.9, 0.4, -0.7, 0.1, 0.5, 0.6, 0.35, -0.1, -0.2, -0.9}
 	g, err := gradcheck.Compile(gradcheck.Layer(fresh(t, "vq", map[string]any{"entries": entries, "decay": decay, "revive": 0.0})(), x, 3, []int{2, features}, true), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	book, usage := slices.Clone(g.Leaf("book").Values), []float64{0.4, 1, 1.6}
 	copy(g.Leaf("usage").Values, usage)
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	n, sums := make([]float64, entries), make([]float64, entries*features)
 	for i := range tokens {
 		best, least := 0, -1.0

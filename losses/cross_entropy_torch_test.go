@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/fatal"
 	"tessera/laws"
 	"tessera/losses"
 )
@@ -28,9 +29,7 @@ func TestCrossEntropyWithItsSettingsEqualsPyTorch(t *testing.T) {
 			Gradient [][]float64
 		}
 	}
-	if err := json.Unmarshal(torchCrossEntropy, &f); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(torchCrossEntropy, &f))
 	for _, c := range f.Cases {
 		e, ok := losses.Registry.Lookup(c.Kind)
 		if !ok {
@@ -45,9 +44,7 @@ func TestCrossEntropyWithItsSettingsEqualsPyTorch(t *testing.T) {
 				}
 				value = numbers
 			}
-			if err := laws.Set(l, key, value); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, laws.Set(l, key, value))
 		}
 		leaves := map[string][][]float64{"labels": labelled(f.Labels, len(f.Logits[0]))}
 		switch c.Kind {

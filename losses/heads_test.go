@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
@@ -14,16 +15,12 @@ func valueOf(t *testing.T, l losses.Loss, x [][]float64, leaves map[string][][]f
 	t.Helper()
 	rows, columns := len(x), len(x[0])
 	g, err := gradcheck.Compile(gradcheck.Loss(l, slices.Concat(x...), nil, rows, columns), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	for name, values := range leaves {
 		copy(g.Leaf(name).Values, slices.Concat(values...))
 	}
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	return g.Output()[0], rowsOf(g.Leaf("x").Gradient(), columns)
 }
 

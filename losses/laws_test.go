@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"testing"
 
+	"tessera/internal/fatal"
 	_ "tessera/internal/testheap"
 	"tessera/laws"
 	"tessera/losses"
@@ -49,9 +50,7 @@ func TestEveryLossObeysItsLaws(t *testing.T) {
 			fresh := func() losses.Loss {
 				l := e.New()
 				for key, value := range keys {
-					if err := laws.Set(l, key, value); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, laws.Set(l, key, value))
 				}
 				return l
 			}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
@@ -29,13 +30,9 @@ func TestNextTokensAreClassifiedOneByOne(t *testing.T) {
 			}
 		}
 		g, err := gradcheck.Compile(gradcheck.Loss(l, z, x, batch, n*k), true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		if got := g.Output()[0]; differs(got, want/count) {
 			t.Errorf("%+v: got %v, want %v", *l, got, want/count)
 		}

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws"
 	"tessera/laws/gradcheck"
@@ -308,9 +309,7 @@ func configured(t *testing.T, name string, settings map[string]any) losses.Loss 
 	}
 	l := e.New()
 	for key, value := range settings {
-		if err := laws.Set(l, key, value); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, laws.Set(l, key, value))
 	}
 	return l
 }
@@ -349,16 +348,12 @@ func TestEveryLossEqualsItsPlainLoops(t *testing.T) {
 				x, target := batch(l, rows, columns)
 				want := o.oracle(rowsOf(x, columns), rowsOf(target, columns))
 				got, _, err := gradcheck.Evaluate(gradcheck.Loss(l, x, target, rows, columns))
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if math.Abs(got[0]-want) > 1e-12*(1+math.Abs(want)) {
 					t.Errorf("%d rows: got %v, want %v", rows, got[0], want)
 				}
 				single, _, err := gradcheck.Evaluate(gradcheck.Loss(l, narrow(x), narrow(target), rows, columns))
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				// The clip at 1 - 2^-23 instead of 1 - 1e-7 changes one element's logarithm by at most 0.19 nats.
 				slack := 1e-5*(1+math.Abs(want)) + clipSlack(l, rows*columns)
 				if math.Abs(float64(single[0])-want) > slack {
@@ -380,13 +375,9 @@ func clipSlack(l losses.Loss, n int) float64 {
 func gradient(t *testing.T, l losses.Loss, x []float64, rows, columns int) []float64 {
 	t.Helper()
 	g, err := gradcheck.Compile(gradcheck.Loss(l, x, make([]float64, len(x)), rows, columns), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	return slices.Clone(g.Leaf("x").Gradient())
 }
 
@@ -418,13 +409,9 @@ func TestOutputsAboveSaturatedPixelsAreNoErrors(t *testing.T) {
 	l := configured(t, "mse", map[string]any{"censored": true})
 	output, target := []float64{1.5, 0.5, 1.5, -0.25}, []float64{1, 1, 0.5, 0}
 	value, err := gradcheck.Compile(gradcheck.Loss(l, output, target, 1, 4), true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer value.Close()
-	if err := value.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, value.Run())
 	want := []float64{0, -0.25, 0.5, -0.125} // 2 (output - target) / 4, 0 for the first
 	if got := value.Leaf("x").Gradient(); !slices.Equal(got, want) {
 		t.Errorf("got the gradient %v, want %v", got, want)
@@ -451,13 +438,9 @@ func TestTargetsThatDoNotCountDoNotSaturate(t *testing.T) {
 			losses.Counts{Entries: leaf("mask", []float64{1, 0, 1, 1}, true, 2, 2), Samples: leaf("weight", []float64{1, 0}, true, 2)},
 		})
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer value.Close()
-	if err := value.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, value.Run())
 	if got := value.Output(); got[0] != 0 {
 		t.Errorf("got the error %v, want 0: an output above the saturated pixel", got)
 	}

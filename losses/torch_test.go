@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
@@ -61,9 +62,7 @@ func (c torchCase) compile(t *testing.T) *gradcheck.Graph[float64] {
 		rows := []int{c.Batch, len(c.X) / c.Batch}
 		return losses.Build(l, l.On(), shaped{shape: c.Shape, on: b.Leaf("x", rows, c.X, false), images: b.Leaf("target", rows, c.Target, true)})
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return g
 }
 
@@ -71,16 +70,12 @@ func TestLossesAgreeWithPyTorch(t *testing.T) {
 	var cases []torchCase
 	d := json.NewDecoder(bytes.NewReader(torchLosses))
 	d.UseNumber() // whole numbers stay whole
-	if err := d.Decode(&cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, d.Decode(&cases))
 	for i, c := range cases {
 		t.Run(fmt.Sprint(i, c.Loss, c.Settings), func(t *testing.T) {
 			g := c.compile(t)
 			defer g.Close()
-			if err := g.Run(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, g.Run())
 			if got := g.Output()[0]; math.Abs(got-c.Value) > 1e-12 {
 				t.Errorf("got %v, want %v", got, c.Value)
 			}

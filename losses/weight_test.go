@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws"
 	"tessera/losses"
 )
@@ -22,9 +23,7 @@ func TestWeightSchedulesInterpolate(t *testing.T) {
 		}
 		w := e.New()
 		for key, v := range map[string]float64{"from": 2, "to": 0, "epochs": 8} {
-			if err := laws.Set(w, key, v); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, laws.Set(w, key, v))
 		}
 		for i, epoch := range []float64{0, 2, 4, 8, math.Inf(1)} {
 			if got := w.At(epoch); math.Abs(got-want[i]) > 1e-15 {
@@ -36,9 +35,7 @@ func TestWeightSchedulesInterpolate(t *testing.T) {
 
 func TestPointsInterpolateAndJump(t *testing.T) {
 	w := &losses.Points{Epochs: []float64{2, 2, 6, 7}, Weights: []float64{1, 3, 5, 0}}
-	if err := w.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Check())
 	for epoch, want := range map[float64]float64{0: 1, 1.9: 1, 2: 3, 3: 3.5, 6: 5, 6.5: 2.5, 7: 0, math.Inf(1): 0} {
 		if got := w.At(epoch); math.Abs(got-want) > 1e-15 {
 			t.Errorf("after %v epochs: got %v, want %v", epoch, got, want)

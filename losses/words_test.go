@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
@@ -35,13 +36,9 @@ func TestObjectivesOfVectorsOfWords(t *testing.T) {
 	}
 	for l, want := range want {
 		g, err := gradcheck.Compile(gradcheck.Loss(l, z, x, batch, n), true)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer g.Close()
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		if got := g.Output()[0]; differs(got, want) {
 			t.Errorf("%+v: got %v, want %v", l, got, want)
 		}

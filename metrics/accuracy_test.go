@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestAccuracyIsTheShareOfLargestLogits(t *testing.T) {
@@ -56,9 +58,7 @@ func TestAccuracyIsShownWhereThereAreLabelledHeads(t *testing.T) {
 	for want, names := range map[string][]string{"accuracy": {"class"}, "colour.accuracy shape.accuracy": {"colour", "shape"}, "": nil} {
 		c := newHeaded(r, 3, names...)
 		all, err := Evaluate(context.Background(), c, s, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var got []string
 		for _, v := range all.Shown() {
 			if m, _ := MeasureOf(v.Name); m.Name == "accuracy" {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // planted returns images of sparse sums of non-negative atoms, with their codes.
@@ -28,16 +30,10 @@ func gapOf(t *testing.T, atoms *Atoms, images, codes []float32) (gap, share Valu
 	t.Helper()
 	pixels := atoms.Pixels()
 	m, err := (&AmortisationGap{}).Start(&Subject{Atoms: atoms, Shape: atoms.Shape, Units: atoms.Count, Images: len(images) / pixels})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Add(&Batch{Images: images, Codes: codes, Outputs: matrixProduct(codes, atoms.Values, atoms.Count, pixels)}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, m.Add(&Batch{Images: images, Codes: codes, Outputs: matrixProduct(codes, atoms.Values, atoms.Count, pixels)}))
 	v, err := m.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return v[0], v[len(v)-1]
 }
 
@@ -92,9 +88,7 @@ func TestTheAmortisationGapIsOfSumsOfAtomsOnly(t *testing.T) {
 	m, _ := (&AmortisationGap{}).Start(&Subject{Atoms: atoms, Shape: atoms.Shape, Units: 4, Images: 10})
 	_ = m.Add(&Batch{Images: images, Codes: codes, Outputs: make([]float32, len(images))})
 	v, err := m.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if v[0].Missing == "" {
 		t.Error("outputs that are no sums of the atoms have a gap")
 	}
@@ -153,9 +147,7 @@ func TestTheAmortisationGapOfCodesThatOnlyALargePenaltyMakesSparse(t *testing.T)
 
 func TestTheAmortisationGapNeedsImages(t *testing.T) {
 	m, err := (&AmortisationGap{}).Start(&Subject{Atoms: &Atoms{Shape: []int{1, 2}, Count: 1, Values: []float32{1, 2}}, Shape: []int{1, 2}, Units: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := m.Values(context.Background()); err == nil || !strings.Contains(err.Error(), "no images") {
 		t.Errorf("got %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
 
@@ -59,9 +60,7 @@ func BenchmarkLinearProbe(b *testing.B) {
 	features, labels := clouds(r, 8_000, 100, 10)
 	for b.Loop() {
 		p, err := fit.Of("svm", features, 100, labels)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		p.Scale(p.Subset(nil))
 		p.Centre(p.Subset(nil))
 		if _, err := p.Logistic(context.Background(), 1); err != nil {

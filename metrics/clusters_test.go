@@ -6,24 +6,21 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
 
 // The expected values are those of scikit-learn and SciPy, computed by testdata/clusters.py.
 func TestClustersEqualScikitLearns(t *testing.T) {
 	text, err := os.ReadFile("testdata/clusters.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var cases []struct {
 		X                              []float32
 		Width, Units                   int
 		Clusters, Labels               []int
 		Accuracy, NMI, ARI, Silhouette float64
 	}
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &cases))
 	for i, c := range cases {
 		codes := make([]float32, len(c.Clusters)*c.Units)
 		for j, cluster := range c.Clusters {
@@ -33,21 +30,13 @@ func TestClustersEqualScikitLearns(t *testing.T) {
 		s := &silhouetteMeter{newSpaced(&Subject{Images: len(c.Clusters)}, c.Width, MostSilhouette), newSpaced(&Subject{Images: len(c.Clusters)}, c.Units, MostSilhouette)}
 		for _, half := range [][2]int{{0, len(c.Clusters) / 2}, {len(c.Clusters) / 2, len(c.Clusters)}} {
 			b := &Batch{Images: c.X[half[0]*c.Width : half[1]*c.Width], Codes: codes[half[0]*c.Units : half[1]*c.Units], Labels: c.Labels[half[0]:half[1]]}
-			if err := m.Add(b); err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Add(b); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, m.Add(b))
+			fatal.If(t, s.Add(b))
 		}
 		values, err := m.Values(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		silhouettes, err := s.Values(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for name, v := range map[string][2]float64{"accuracy": {values[0].Number, c.Accuracy}, "nmi": {values[1].Number, c.NMI}, "ari": {values[2].Number, c.ARI},
 			"silhouette": {silhouettes[0].Number, c.Silhouette}} {
 			if !(math.Abs(v[0]-v[1]) <= 1e-6) {
@@ -83,9 +72,7 @@ func TestAccuraciesAreRatiosOfCounts(t *testing.T) {
 		codes[i] = float32(2*label - 1)
 	}
 	p, err := fit.Of("svm", codes, 1, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if accuracy, _ := p.Predicted([]float64{-1, 0, 1, 0}); accuracy != 1 {
 		t.Errorf("linear probe: got %v, want 1", accuracy)
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"math"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // quantised is a coder with code books whose indices are columns.
@@ -35,17 +37,13 @@ func TestCodePerplexityByHand(t *testing.T) {
 			q.books = append(q.books, CodeBook{name, 4})
 		}
 		meter, err := m.New().Start(&Subject{Coder: q})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for half := range 2 {
 			columns := map[string][]float32{}
 			for name, values := range c.indices {
 				columns[name] = values[half*2 : half*2+2]
 			}
-			if err := meter.Add(&Batch{Columns: columns}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, meter.Add(&Batch{Columns: columns}))
 		}
 		got, err := meter.Values(context.Background())
 		if err != nil || !(math.Abs(got[0].Number-c.want) < 1e-12) {
@@ -57,9 +55,7 @@ func TestCodePerplexityByHand(t *testing.T) {
 func TestCodePerplexityOfATokenWithANaNIsAnError(t *testing.T) {
 	m, _ := Registry.Lookup("code_perplexity")
 	meter, err := m.New().Start(&Subject{Coder: quantised{books: []CodeBook{{"a", 4}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	err = meter.Add(&Batch{Columns: map[string][]float32{"a": {1, float32(math.NaN())}}})
 	if infinite := new(NotFinite); !errors.As(err, &infinite) {
 		t.Errorf("got %v, want a NotFinite", err)

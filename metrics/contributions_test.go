@@ -3,15 +3,15 @@ package metrics
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestEffectsAreDeviationsTimesLengths(t *testing.T) {
 	atoms := &Atoms{Shape: []int{1, 2}, Count: 4, Values: []float32{3, 4, 3, 4, 0, 0, 1, 0}}
 	// Activations 1 and 5 deviate by 2 from their mean; the second unit is constant, the third has an empty atom.
 	got, err := atoms.Effects([]float32{1, 7, 1, 0, 5, 7, 5, 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for j, want := range []float64{10, 0, 0, 0.5} {
 		if math.Abs(got[j]-want) > 1e-12 {
 			t.Errorf("unit %d: got %v, want %v", j, got[j], want)

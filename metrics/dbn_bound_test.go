@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -33,18 +34,12 @@ func (c deepCoder) DeepBelief() ([]*boltzmann.Machine, error) {
 func bounded(t *testing.T, m metrics.Metric, machines []*boltzmann.Machine, images []float32) []metrics.Value {
 	t.Helper()
 	meter, err := m.Start(&metrics.Subject{Coder: deepCoder{machines: machines}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, part := range [][]float32{images[:4], images[4:]} {
-		if err := meter.Add(&metrics.Batch{Images: part}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, meter.Add(&metrics.Batch{Images: part}))
 	}
 	values, err := meter.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return values
 }
 
@@ -80,17 +75,13 @@ func TestABatchDoesNotTransposeTheWeightsAgain(t *testing.T) {
 	first := &boltzmann.Machine{Weight: make([]float32, visible*hidden), Bias: make([]float32, hidden), VisibleBias: make([]float32, visible)}
 	second := &boltzmann.Machine{Weight: make([]float32, hidden), Bias: make([]float32, 1), VisibleBias: make([]float32, hidden)}
 	meter, err := (&metrics.DBNBound{Chains: 2, Temperatures: 1}).Start(&metrics.Subject{Coder: deepCoder{machines: []*boltzmann.Machine{first, second}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	batch := &metrics.Batch{Images: make([]float32, visible)}
 	least := uint64(math.MaxUint64) // of some batches: other goroutines allocate too
 	for range 5 {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := meter.Add(batch); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, meter.Add(batch))
 		runtime.ReadMemStats(&after)
 		least = min(least, after.TotalAlloc-before.TotalAlloc)
 	}

@@ -9,15 +9,14 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
 
 // The expected numbers are those of scikit-learn, NumPy and plain loops on the same codes, computed by testdata/encoders.py.
 func TestMeasuresOfEncodersEqualScikitLearnsAndNumPys(t *testing.T) {
 	text, err := os.ReadFile("testdata/encoders.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var cases []struct {
 		Units         int
 		C             float64
@@ -31,21 +30,15 @@ func TestMeasuresOfEncodersEqualScikitLearnsAndNumPys(t *testing.T) {
 		Spread        float64 `json:"code_spread"`
 		KNN           float64
 	}
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &cases))
 	for i, c := range cases {
 		p, err := fit.Of("svm", c.Codes, c.Units, c.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		train, test := p.Subset(c.Fitted), p.Subset(c.Held)
 		train.Scale(test)
 		train.Centre(test)
 		w, err := train.Logistic(context.Background(), c.C)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for k, row := range c.Weights {
 			for j, want := range row {
 				if got := w[k*p.Width+j]; !(math.Abs(got-want) <= 1e-4) {

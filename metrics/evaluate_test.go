@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
@@ -25,9 +26,7 @@ func close6(t *testing.T, name string, got, want float64) {
 func measured(t *testing.T, c Coder, images []float32, chosen ...Choice) *Result {
 	t.Helper()
 	r, err := Evaluate(context.Background(), c, Sample{Images: images}, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -158,9 +157,7 @@ func TestEvaluateMeasuresUsageAndOverlapOfAtoms(t *testing.T) {
 	c := newAffine(r, []int{6, 5}, 7)
 	images := uniform(r, (JaccardImages+1)*30) // one more than Jaccard looks at
 	chosen, err := Select("hoyer_atoms_dilated", "used_units", "jaccard*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	result := measured(t, c, images, chosen...)
 	codes, _ := c.Encode(images)
 	used := 0
@@ -178,9 +175,7 @@ func TestEvaluateMeasuresUsageAndOverlapOfAtoms(t *testing.T) {
 	dilated.Values = plainCross(c.atoms.Values, c.shape)
 	for name, atoms := range map[string]*Atoms{"jaccard": c.atoms, "jaccard_dilated": &dilated} {
 		want, err := meanJaccard(atoms, codes[:JaccardImages*7])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		close6(t, name, number(t, result, name), want)
 	}
 	close6(t, "hoyer_atoms_dilated", number(t, result, "hoyer_atoms_dilated"), plainHoyer(dilated.Values, 30))
@@ -195,9 +190,7 @@ func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 	for _, procs := range []int{1, 2, 5} {
 		runtime.GOMAXPROCS(procs)
 		text, err := json.Marshal(measured(t, c, images))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if first == nil {
 			first = text
 		}
@@ -218,9 +211,7 @@ func TestAResultHasTheContractsKeysInOrder(t *testing.T) {
 		result.Set(name, float64(i+1))
 	}
 	text, err := json.Marshal(result)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := `{"model":"m","dataset":"d","images":2,"mse":1,"mse_clipped":2,"hoyer":3,"hoyer_atoms":null,"max_approx":null,` +
 		`"max_approx_clipped":null,"max_approx_bias_dilated":null,"max_approx_reconstructed":null,"dead_units":4,` +
 		`"negative_weights":null,"kl":null,"active_units":5,"cosine":6,"explained_variance":7}`
@@ -310,9 +301,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 func TestAccuracyWithoutAHeadIsNotApplicable(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	got, err := Evaluate(t.Context(), newAffine(r, []int{4, 4}, 3), Sample{Images: uniform(r, 32), Labels: []int{0, 1}}, selected(t, "accuracy"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if v, ok := got.Find("accuracy"); !ok || v.Missing != "the model has no head that is compared with classes" {
 		t.Errorf("got %+v, %t", v, ok)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/posthoc"
 )
 
@@ -34,16 +35,10 @@ func grouped(n int) Batch {
 func measuredFairness(t *testing.T, m *Fairness, s Subject, b Batch) (Values, *Table) {
 	t.Helper()
 	meter, err := m.Start(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := meter.Add(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, meter.Add(&b))
 	values, err := meter.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range values {
 		values[i].Name = m.Describe().Measures[i].Name
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // clusters returns codes of three classes around three points. The last fifth of the labels is unknown.
@@ -99,9 +100,7 @@ func TestFewShotOfSeparateClassesIsPerfect(t *testing.T) {
 func TestFewShotNeedsMoreImagesThanShots(t *testing.T) {
 	m, _ := (&FewShot{Shots: 20}).Start(&Subject{Units: 3})
 	b := clusters(60, 3, 0.1)
-	if err := m.Add(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Add(&b))
 	_, err := m.Values(context.Background())
 	var lacking *data.Error
 	if !errors.As(err, &lacking) || !strings.Contains(err.Error(), "class 0 has 16 images, want more than the 20 of a draw") {
@@ -119,9 +118,7 @@ func TestQuantiles(t *testing.T) {
 
 func TestSettingsByTheirTexts(t *testing.T) {
 	s, err := Select("few_shot")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := s.SetText("shots=3"); err != nil || s[0].Metric.(*FewShot).Shots != 3 {
 		t.Errorf("%v: %+v", err, s[0].Metric)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
@@ -52,9 +53,7 @@ func labelledSample(r *rand.Rand, n, classes int) Sample {
 func ofHead(t *testing.T, c *headed, s Sample, m Metric) *Result {
 	t.Helper()
 	r, err := Evaluate(context.Background(), c, s, Selection{{Metric: m}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -62,9 +61,7 @@ func ofHead(t *testing.T, c *headed, s Sample, m Metric) *Result {
 func labelledRows(t *testing.T, c *headed, s Sample, head string) (rows [][]float64, classes []int) {
 	t.Helper()
 	logits, err := c.Value(head, s.Images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	width := len(logits) / len(s.Labels)
 	for i, class := range s.Labels {
 		if class < 0 {

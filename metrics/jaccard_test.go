@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // plainJaccard computes the mean Jaccard index from its definition, for every image, pair and pixel.
@@ -48,9 +50,7 @@ func TestJaccardEqualsItsDefinition(t *testing.T) {
 			}
 		}
 		got, err := meanJaccard(atoms, codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		close6(t, "jaccard", got, plainJaccard(atoms, codes))
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // speaker predicts the tokens of a sequence with given probabilities.
@@ -48,13 +50,9 @@ func TestLanguageIsJudgedByTheProbabilitiesOfWhatFollows(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := &speaker{newAffine(rand.New(rand.NewPCG(1, 1)), []int{1, 5}, 2), c.of, p}
 			chosen, err := Select("language")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			r, err := Evaluate(t.Context(), s, Sample{Images: sequences, Columns: map[string][]float32{"length": lengths}}, chosen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i, want := range []float64{c.perplexity, c.bits} {
 				v := r.Values[i]
 				if want == 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/random"
 )
@@ -60,9 +61,7 @@ func TestTheFitIsTheMinimumOfTheProblem(t *testing.T) {
 	}
 	for _, c := range []float64{1e-3, 1, 1000} {
 		m, err := fit.SVM{C: c, Tolerance: 1e-6}.Fit(context.Background(), features, 7, labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(m.Classes, []int{0, 10, 20, 30}) {
 			t.Fatalf("classes %v", m.Classes)
 		}
@@ -91,13 +90,9 @@ func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
 		{.01, .7600, 6.234645}, {1, .7975, 20.048535}, {100, .7980, 50.984346}, {1000, .7980, 86.041730},
 	} {
 		m, err := fit.SVM{C: peer.c, Tolerance: fit.Tolerance}.Fit(context.Background(), features[:8_000*49], 49, labels[:8_000])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		predicted, err := m.Predict(features[8_000*49:])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		right := 0
 		for i, class := range predicted {
 			if class == labels[8_000+i] {
@@ -126,9 +121,7 @@ func TestTheProtocolIsDeterministic(t *testing.T) {
 	run := func(seed uint64, procs int) *SVMResult {
 		runtime.GOMAXPROCS(procs)
 		r, err := smallProtocol(seed).Measure(context.Background(), features, 5, labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return r
 	}
 	one := run(1, 1)
@@ -150,9 +143,7 @@ func TestTheProtocolFindsWhatCanBeSeparated(t *testing.T) {
 	protocol := smallProtocol(1)
 	protocol.Grid = []float64{1e-4, 100} // at the first C both classes look alike
 	got, err := protocol.Measure(context.Background(), features, 2, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got.Accuracy != 1 || got.Std != 0 || got.C != 100 || got.Grid[1] != 1 || got.Grid[0] == 1 {
 		t.Errorf("separable classes: %+v", got)
 	}
@@ -171,14 +162,10 @@ func TestSplitsAreStratifiedPartitions(t *testing.T) {
 		counts[labels[i]]++
 	}
 	p, err := fit.Of("split", make([]float32, len(labels)), 1, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, fraction := range []float64{0.05, 0.08, 0.2, 0.5} {
 		train, test, err := p.Split(fraction, random.Stream(1, "test", 0))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if want := int(math.Ceil(fraction * 997)); len(test) != want {
 			t.Errorf("fraction %g: %d test images, want %d", fraction, len(test), want)
 		}
@@ -261,15 +248,11 @@ func TestEvaluateReportsTheSVM(t *testing.T) {
 	labels = append(labels, -1, -1) // two images of an unknown class
 	images = append(images, images[:24]...)
 	got, err := Evaluate(context.Background(), c, Sample{Images: images, Labels: labels}, Selection{{Metric: &SVM{Protocol: smallProtocol(3)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	labels, images = labels[:300], images[:3600]
 	codes, _ := c.Encode(images)
 	want, err := smallProtocol(3).Measure(context.Background(), codes, 20, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if number(t, got, "svm_accuracy") != want.Accuracy || number(t, got, "svm_std") != want.Std || number(t, got, "svm_c") != want.C {
 		t.Errorf("got %+v, want %+v", got.Values, want)
 	}

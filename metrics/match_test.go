@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -13,9 +14,7 @@ func TestAtomsAreMatchedWhateverTheirOrderSignAndLength(t *testing.T) {
 	first := &metrics.Atoms{Shape: []int{2, 2}, Count: 3, Values: []float32{1, 0, 0, 0, 0, 2, 1, 0, 0, 0, 0, 3}}
 	second := &metrics.Atoms{Shape: []int{2, 2}, Count: 4, Values: []float32{0, 0, 0, -1, 1, 1, 1, 1, 5, 0, 0, 0, 0, 4, 2, 0}}
 	pairs, err := metrics.MatchAtoms(first, second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := map[int]int{0: 2, 1: 3, 2: 0}
 	if len(pairs) != len(want) {
 		t.Fatalf("got %v", pairs)

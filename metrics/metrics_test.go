@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
@@ -16,18 +17,12 @@ import (
 func added(t *testing.T, m Metric, s Subject, batches ...Batch) Values {
 	t.Helper()
 	meter, err := m.Start(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range batches {
-		if err := meter.Add(&batches[i]); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, meter.Add(&batches[i]))
 	}
 	values, err := meter.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, one := range m.Describe().Measures {
 		values[i].Name = one.Name
 	}
@@ -189,9 +184,7 @@ func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 	atoms := &Atoms{Shape: []int{2, 2}, Count: 2, Values: []float32{2, 2, 0, 0, 0, 0, 1, 0.5}, Bias: []float32{0, 3, 0, 3}}
 	parts := [][]float32{{1, 0, 0, 0}, {1, 1, 0, 0}, {0, 1, 0, 1}, {0, 0, 1, 1}, {0, 0, 0, 0}}
 	got, err := PartsRecovered(parts, atoms, 0.96)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Part{{NoAtom, 0, false}, {0, 1, true}, {BiasAtom, 1, true}, {1, 1.5 / math.Sqrt(2*1.25), false}, {NoAtom, 0, false}}
 	for i := range want {
 		if got[i].Atom != want[i].Atom || got[i].Found != want[i].Found || math.Abs(got[i].Cosine-want[i].Cosine) > 1e-12 {
@@ -233,9 +226,7 @@ func plainMaxApproximation(t *testing.T, c *affine, m Morphology, images []float
 	reconstructions, _ := c.Decode(codes)
 	psi := func(v []float32) []float32 {
 		out, err := morph.Apply(m.Operator, m.Element, m.Radius, v, c.shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return out
 	}
 	atoms, bias, target := psi(c.atoms.Values), c.atoms.Bias, psi(images)

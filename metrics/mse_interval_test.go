@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // The interval of a mean of many values is about that of the normal approximation, has the same bits again, and is a point if
@@ -20,18 +22,12 @@ func TestTheBootstrapOfTheErrorIsAboutNormal(t *testing.T) {
 	}
 	interval := func(m *MSEInterval) (low, high float64) {
 		meter, err := m.Start(&Subject{Shape: []int{pixels}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, half := range []*Batch{{Images: b.Images[:n], Outputs: b.Outputs[:n]}, {Images: b.Images[n:], Outputs: b.Outputs[n:]}} {
-			if err := meter.Add(half); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, meter.Add(half))
 		}
 		v, err := meter.Values(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return v[0].Number, v[1].Number
 	}
 	mean := sum / n

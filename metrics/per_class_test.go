@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestPerClassEqualsPlainLoops(t *testing.T) {
@@ -47,12 +49,8 @@ func TestPerClassEqualsPlainLoops(t *testing.T) {
 // ignore them.
 func TestPerClassSaysWhatIsNotThere(t *testing.T) {
 	m, err := metricOf("per_class").Start(&Subject{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := m.Add(&Batch{Logits: []float32{1, 0, 0, 1, 0, 0, 0, 1, 0}, Labels: []int{0, 1, -1}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, m.Add(&Batch{Logits: []float32{1, 0, 0, 1, 0, 0, 0, 1, 0}, Labels: []int{0, 1, -1}}))
 	values, _ := m.Values(t.Context())
 	if values[0].Number != 0.5 || values[1].Number != 0.5 || values[2].Number != 0 {
 		t.Errorf("got %+v", values)
@@ -62,9 +60,7 @@ func TestPerClassSaysWhatIsNotThere(t *testing.T) {
 		t.Errorf("recall of a class without images: %v", v)
 	}
 	text, err := json.Marshal(table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := `{"rows":[{"class":"0","count":1,"precision":0.5,"recall":1},{"class":"1","count":1,"precision":null,"recall":0},` +
 		`{"class":"2","count":0,"precision":null,"recall":null}],"notes":["1 of 3 classes have no images here: they have no recall",` +
 		`"2 of 3 classes are never predicted: they have no precision"]}`

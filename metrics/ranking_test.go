@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // The measures equal loops over all pairs of columns, without sorting.
@@ -69,12 +70,8 @@ func TestRankingEqualsPlainLoops(t *testing.T) {
 		want[3] += gain / ideal
 	}
 	meter, err := (&Ranking{K: k, Least: least}).Start(&Subject{Shape: []int{width}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := meter.Add(b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, meter.Add(b))
 	values, _ := meter.Values(context.Background())
 	if counted == n || counted < n/2 {
 		t.Fatalf("%v of %d samples count", counted, n)
@@ -90,9 +87,7 @@ func TestRankingEqualsPlainLoops(t *testing.T) {
 func TestARankingNeedsOtherEntries(t *testing.T) {
 	b := &Batch{Outputs: []float32{1, 2}, Columns: map[string][]float32{data.ObservedColumn: {1, 0}, data.HeldOutColumn: {0, 1}, data.CompleteColumn: {1, 1}}}
 	m := &rankingMeter{k: 1, width: 2}
-	if err := m.Add(b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Add(b))
 	values, err := m.Values(t.Context())
 	if err != nil || values[0].Missing == "" {
 		t.Errorf("got %+v, %v", values, err)

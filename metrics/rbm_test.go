@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -42,18 +43,12 @@ func smallMachine() *boltzmann.Machine {
 func measuredBy(t *testing.T, m metrics.Metric, machine *boltzmann.Machine, images []float32) []metrics.Value {
 	t.Helper()
 	meter, err := m.Start(&metrics.Subject{Coder: energyCoder{machine: machine}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, part := range [][]float32{images[:4], images[4:]} {
-		if err := meter.Add(&metrics.Batch{Images: part}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, meter.Add(&metrics.Batch{Images: part}))
 	}
 	values, err := meter.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return values
 }
 
@@ -127,12 +122,8 @@ func TestOtherModelsHaveNoEnergy(t *testing.T) {
 	}
 	large := &boltzmann.Machine{Weight: make([]float32, 23*23), Bias: make([]float32, 23), VisibleBias: make([]float32, 23)}
 	meter, err := (&metrics.RBMExact{}).Start(&metrics.Subject{Coder: energyCoder{machine: large}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := meter.Add(&metrics.Batch{Images: make([]float32, 23)}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, meter.Add(&metrics.Batch{Images: make([]float32, 23)}))
 	values, err := meter.Values(context.Background())
 	if err != nil || !strings.Contains(values[0].Missing, "want at most 22") {
 		t.Errorf("a large machine gives %v (%v), want a value that is not applicable", values, err)

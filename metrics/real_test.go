@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // realImages reads pixels of Fashion-MNIST, scaled by 1/255. It skips the test if the data are not available.
@@ -38,14 +40,10 @@ func realBytes(tb testing.TB, file string, header, n int) []byte {
 		tb.Skip("left out with -short: the other tests run the same goroutines on fewer images")
 	}
 	f, err := os.Open(filepath.Join(dir, "fashion-mnist", file))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	defer f.Close()
 	z, err := gzip.NewReader(f)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	raw := make([]byte, header+n)
 	if _, err := io.ReadFull(z, raw); err != nil {
 		tb.Fatal(err)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // regressor is a coder whose values are compared with columns.
@@ -22,9 +24,7 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 		n := float32(i)
 		y := []float32{float32(i*i%11) + 0.5*n, 3 - float32(i*7%5), 100 + float32(i*5%13)*4}
 		v := []float32{y[0] + (float32(i*3%7)-3)*0.25, y[1]*0.5 + float32(i*2%3), y[2] - (float32(i*11%9)-4)*1.5}
-		if err := m.Add(&Batch{Logits: v, Columns: map[string][]float32{"y": y}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.Add(&Batch{Logits: v, Columns: map[string][]float32{"y": y}}))
 	}
 	values, _ := m.Values(context.Background())
 	rows := m.Tables()[0]
@@ -54,9 +54,7 @@ func TestRegressionEqualsPlainLoops(t *testing.T) {
 	c := &regressor{of, []Target{{Value: "y", Column: "target", Size: 2, Counted: []string{"mask", "rows", "no column"}}, {Value: "z", Column: "same", Size: 2}, {Value: "z", Column: "absent", Size: 2}}}
 	of.names = nil // no head is compared with classes
 	result, err := Evaluate(context.Background(), c, s, Selection{{Metric: metricOf("regression")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	values, _ := of.Value("y", s.Images)
 	var rmse, mae, r2 float64
 	for j := range 2 {

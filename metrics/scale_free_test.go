@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
 
@@ -20,9 +21,7 @@ func line(activation string, bias []float32, atoms ...[]float32) *listed {
 func lost(t *testing.T, c *listed, code ...float32) float64 {
 	t.Helper()
 	outputs, err := c.Decode(code)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := Subject{Coder: c, Shape: c.Shape(), Units: 2, Atoms: c.Atoms()}
 	return added(t, metricOf("additivity"), s, Batch{Codes: code, Outputs: outputs})[0].Number
 }
@@ -129,9 +128,7 @@ func TestClassesAreNeeded(t *testing.T) {
 			if err == nil {
 				err = meter.Add(&Batch{Codes: []float32{1, 2}, Labels: labels})
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			var bad *data.Error
 			if _, err := meter.Values(context.Background()); !errors.As(err, &bad) {
 				t.Errorf("%T, %s: got %v, want a *data.Error", m, name, err)
@@ -147,9 +144,7 @@ func TestCodesThatAreNotFiniteAreNotClassified(t *testing.T) {
 		if err == nil {
 			err = meter.Add(&Batch{Codes: []float32{1, float32(math.NaN())}, Labels: []int{0, 1}})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := meter.Values(context.Background()); err == nil {
 			t.Errorf("%T measures NaN", m)
 		}
@@ -168,9 +163,7 @@ func TestAModelAgreesWithItself(t *testing.T) {
 		}
 	}
 	got, err := CompareAtoms([]*Atoms{a, b, a}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if math.Abs(got.Matched-1) > 1e-6 || math.Abs(got.Amari) > 1e-6 || got.Random > 0.9 || got.Permuted > 0.95 {
 		t.Errorf("got %+v, want 1, 0 and less", got)
 	}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
@@ -58,13 +59,9 @@ type scipyClusters struct {
 func scipy(t *testing.T) *scipyFile {
 	t.Helper()
 	text, err := os.ReadFile("testdata/scipy_metrics.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var f scipyFile
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &f))
 	return &f
 }
 
@@ -132,9 +129,7 @@ func TestUsefulUnitsEqualTheLeastOfAllSubsets(t *testing.T) {
 	for _, m := range scipy(t).Models {
 		for rise, want := range m.Useful {
 			r, err := strconv.ParseFloat(rise, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			seen[want] = true
 			got := measured(t, &listed{scipyModel: &m}, flat(m.Images), Choice{Metric: &UsefulUnits{Rise: r}})
 			if n := number(t, got, "useful_units"); n != float64(want) {
@@ -150,9 +145,7 @@ func TestUsefulUnitsEqualTheLeastOfAllSubsets(t *testing.T) {
 func TestTruePartsAreMatchedAsBySciPy(t *testing.T) {
 	f := scipy(t)
 	table, err := PartsRecovered(f.TrueParts.Parts, (&listed{scipyModel: &f.Models[1]}).Atoms(), PartCosine)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, row := range table {
 		within1e6(t, "cosine", row.Cosine, f.TrueParts.Cosines[i])
 		if row.Atom != f.TrueParts.Matched[i] || row.Found != (row.Cosine >= PartCosine) {
@@ -177,14 +170,10 @@ func TestNeighboursAndClustersEqualScikitLearns(t *testing.T) {
 	within1e6(t, "nmi", got[1].Number, c.NMI)
 
 	m := contributionReadout("", &Subject{Atoms: &Atoms{Shape: c.Shape, Count: c.Units, Values: flat(c.Atoms)}}, nil)
-	if err := m.Add(&Batch{Codes: flat(c.Codes), Labels: c.Labels}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Add(&Batch{Codes: flat(c.Codes), Labels: c.Labels}))
 	rows := vectors.Narrow(m.codes.Rows)
 	k := fit.NewKMeans(fit.Dense(rows, m.codes.Width), slices.Clone(rows[:3*m.codes.Width]))
-	if err := k.Run(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, k.Run(t.Context()))
 	for i, c := range c.Lloyd.Nearest {
 		if int(k.Nearest[i]) != c {
 			t.Errorf("from given centres: cluster %d of code %d, want %d", k.Nearest[i], i, c)
@@ -200,9 +189,7 @@ func TestAgreementOfAtomsEqualsSciPys(t *testing.T) {
 		models = append(models, &Atoms{Shape: []int{30}, Count: len(rows), Values: flat(rows)})
 	}
 	got, err := CompareAtoms(models, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	within1e6(t, "matched", got.Matched, want.Matched)
 	within1e6(t, "amari", got.Amari, want.Amari)
 	within1e6(t, "random", got.Random, want.Random)

@@ -12,14 +12,13 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 )
 
 func selected(t *testing.T, names ...string) Selection {
 	t.Helper()
 	s, err := Select(names...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -116,9 +115,7 @@ func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
 	c := newAffine(r, []int{6, 5}, 7)
 	images := uniform(r, 41*30)
 	s := selected(t, "mse", "max_approx", "hoyer_atoms_dilated")
-	if err := errors.Join(s.Set("operator", "opening"), s.Set("radius", 2)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(s.Set("operator", "opening"), s.Set("radius", 2)))
 	got := measured(t, c, images, s...)
 	m := Morphology{Operator: morph.Opening, Radius: 2}
 	want := measured(t, c, images, Choice{Metric: &MSE{}}, Choice{Metric: &MaxApprox{m}}, Choice{Metric: &HoyerAtomsDilated{m}})
@@ -126,9 +123,7 @@ func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
 		t.Errorf("got %+v, want %+v", got.Values, want.Values)
 	}
 	text, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const shown = `"operator":"opening","radius":2,"max_approx":`
 	if before, after, ok := strings.Cut(string(text), shown); !ok || strings.Contains(after, "radius") || !strings.Contains(before, `"mse"`) {
 		t.Errorf("the settings are not before the first metric that has them: %s", text)
@@ -185,9 +180,7 @@ func TestResultsAreReadAsTheyAreWritten(t *testing.T) {
 		`{"model":"m","dataset":"","images":0}`:                                                         `{"model":"m","dataset":"","images":0}`,
 	} {
 		var r Result
-		if err := json.Unmarshal([]byte(text), &r); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(text), &r))
 		if got, err := json.Marshal(&r); err != nil || string(got) != want {
 			t.Errorf("%s became %s (%v)", text, got, err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
 
@@ -14,9 +15,7 @@ import (
 // scaled units, a dead unit, the grid of C, and the accuracy on the held-out codes.
 func TestHeldOutAccuracyEqualsScikitLearns(t *testing.T) {
 	text, err := os.ReadFile("testdata/svm_holdout.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var cases []struct {
 		Units                       int
 		Scale                       bool
@@ -27,18 +26,12 @@ func TestHeldOutAccuracyEqualsScikitLearns(t *testing.T) {
 		Best                        int
 		Accuracy                    float64
 	}
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &cases))
 	for i, c := range cases {
 		p, err := fit.Of("svm", c.Codes, c.Units, c.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		accuracy, onGrid, best, err := holdout{c.Fitted, c.Held, c.Inner, c.Chosen}.classify(context.Background(), p, c.Scale)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for j, want := range c.Grid {
 			within1e6(t, fmt.Sprintf("case %d: accuracy with C %g", i, holdoutGrid()[j]), onGrid[j], want)
 		}

@@ -6,22 +6,18 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // held returns the values of a metric on codes of three clouds with 5 units.
 func held(t *testing.T, m *SVMHoldout, codes []float32, labels []int) []Value {
 	t.Helper()
 	meter, err := m.Start(&Subject{Units: 5, Seed: 77})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := meter.Add(&Batch{Codes: codes, Labels: labels}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, meter.Add(&Batch{Codes: codes, Labels: labels}))
 	values, err := meter.Values(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return values
 }
 

@@ -1,6 +1,10 @@
 package metrics
 
-import "testing"
+import (
+	"testing"
+
+	"tessera/internal/fatal"
+)
 
 // Two parts of two pixels; the atom of the second part has a cosine of 0.6 with the first one, and 0.8 with its own.
 func TestThePartsFoundDependOnTheCosineThatIsAskedFor(t *testing.T) {
@@ -8,14 +12,10 @@ func TestThePartsFoundDependOnTheCosineThatIsAskedFor(t *testing.T) {
 	for text, want := range map[string]float64{"": 1, "part_cosine=0.9": 1, "part_cosine=0.79": 2} {
 		chosen := selected(t, "parts_found")
 		if text != "" {
-			if err := chosen.SetText(text); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, chosen.SetText(text))
 		}
 		meter, err := chosen[0].Metric.Start(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		values, err := meter.Values(t.Context())
 		if err != nil || values[0].Number != want || values[1].Number < 0.899 || values[1].Number > 0.901 {
 			t.Errorf("%q: got %v and the error %v, want %v parts with a mean cosine of 0.9", text, values, err, want)
@@ -33,9 +33,7 @@ func TestThePartsFoundDependOnTheCosineThatIsAskedFor(t *testing.T) {
 func TestAnAtomThatIsNearerToASumHasAbsorbedAPart(t *testing.T) {
 	s := &Subject{Parts: [][]float32{{5, 0, 0}, {0, 1, 0}, {0, 0, 0.1}}, Atoms: &Atoms{Shape: []int{3}, Count: 3, Values: []float32{3, 0.3, 0, 0, 0.8, 0.6, 0, 0, 1}}}
 	meter, err := selected(t, "parts_found")[0].Metric.Start(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if values, err := meter.Values(t.Context()); err != nil || values[2].Number != 1 {
 		t.Errorf("got %v, %v, want 1 absorbed part", values, err)
 	}

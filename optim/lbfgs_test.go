@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
+	"tessera/internal/fatal"
 	"tessera/optim"
 )
 
@@ -63,9 +64,7 @@ func TestLBFGSReachesTheSolutionOfTheNormalEquations(t *testing.T) {
 		var right, want mat.VecDense
 		normal.Mul(p.a.T(), p.a)
 		right.MulVec(p.a.T(), p.b)
-		if err := want.SolveVec(&normal, &right); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, want.SolveVec(&normal, &right))
 		w, d := searching(&optim.LBFGS{History: 8, Evaluations: 25}, optim.Objective{Evaluate: p.evaluate}, columns)
 		iterations := 0
 		for ; iterations < 200; iterations++ {
@@ -103,9 +102,7 @@ func TestLBFGSLooksWhereTheInverseHessianPoints(t *testing.T) {
 		if iteration == 0 {
 			looks++ // the evaluation of the starting point
 		}
-		if err := d.Next(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, d.Next())
 		var step mat.VecDense
 		if iteration == 0 {
 			step.ScaleVec(1/mat.Norm(gradients[0], 2), gradients[0])
@@ -170,9 +167,7 @@ func TestLBFGSFollowsACurvedValley(t *testing.T) {
 	w[0], w[1] = -1.2, 1
 	n := 0
 	for ; n < 100 && (math.Abs(float64(w[0]-1)) > 1e-3 || math.Abs(float64(w[1]-1)) > 1e-3); n++ {
-		if err := d.Next(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, d.Next())
 	}
 	if n == 100 || looks > 80 {
 		t.Errorf("at %v after %d iterations and %d looks", w, n, looks)

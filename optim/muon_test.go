@@ -7,15 +7,14 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/optim"
 )
 
 // Five steps in float32 differ from PyTorch's in float64 by at most 2e-6 * (1+|w|).
 func TestMuonAgreesWithPyTorch(t *testing.T) {
 	text, err := os.ReadFile("testdata/torch_muon.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var cases []struct {
 		Name      string
 		Shape     []int
@@ -24,9 +23,7 @@ func TestMuonAgreesWithPyTorch(t *testing.T) {
 		Gradients [][]float64
 		Weights   [][]float64
 	}
-	if err := json.Unmarshal(text, &cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &cases))
 	for _, c := range cases {
 		t.Run(c.Name, func(t *testing.T) {
 			if n, ok := c.Settings["iterations"].(float64); ok {

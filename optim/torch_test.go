@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/laws"
 	"tessera/optim"
 )
@@ -25,13 +26,9 @@ type fixture struct {
 func readFixture(t *testing.T) fixture {
 	t.Helper()
 	text, err := os.ReadFile("testdata/torch_optimizers.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var f fixture
-	if err := json.Unmarshal(text, &f); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &f))
 	return f
 }
 
@@ -44,9 +41,7 @@ func declared(t *testing.T, kind string, settings map[string]any) optim.Rule {
 	}
 	o := e.New().(optim.Rule)
 	for key, value := range settings {
-		if err := laws.Set(o, key, value); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, laws.Set(o, key, value))
 	}
 	return o
 }
@@ -187,9 +182,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 		"lion":     &optim.Lion{Rate: 3e-4, Beta1: 0.9, Beta2: 0.99},
 	} {
 		got, err := json.Marshal(declared(t, kind, nil))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if text, _ := json.Marshal(want); string(got) != string(text) {
 			t.Errorf("%s: defaults %s, want %s", kind, got, text)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
 
@@ -31,18 +32,14 @@ func readOracle(t *testing.T) (o oracle) {
 	if err == nil {
 		err = json.Unmarshal(text, &o)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return o
 }
 
 func TestTheTemperatureIsSciPysOptimum(t *testing.T) {
 	for i, c := range readOracle(t).Cases {
 		got, err := Fit(Temperature, c.Logits, c.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if d := math.Abs(got.Fitted.(*TemperatureScaling).Temperature - c.Temperature); !(d < 1e-6) || got.Samples != len(c.Labels) {
 			t.Errorf("case %d: got %v, want %v", i, got, c.Temperature)
 		}
@@ -57,9 +54,7 @@ func TestTheTemperatureIsSciPysOptimum(t *testing.T) {
 func TestPlattsScalingIsThatOfScikitLearnAndSciPy(t *testing.T) {
 	for i, c := range readOracle(t).Cases {
 		got, err := Fit(Platt, c.Logits, c.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		logits, p := slices.Clone(c.Logits), make([]float64, len(c.Logits))
 		got.Apply(logits, c.Classes)
 		for r := range c.Labels {
@@ -83,9 +78,7 @@ func TestIsotonicRegressionIsThatOfScikitLearn(t *testing.T) {
 	}
 	for i, c := range o.Cases {
 		got, err := Fit(Isotonic, c.Logits, c.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		curves := got.Fitted.(*IsotonicCurves).Curves
 		for j, p := range c.Fresh {
 			// scikit-learn computes in the precision of the probabilities, which is float64 here.
@@ -133,13 +126,9 @@ func TestWhatIsKeptIsChecked(t *testing.T) {
 	good := readOracle(t).Cases[0]
 	for _, method := range Methods() {
 		c, err := Fit(method, good.Logits, good.Labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := json.Marshal(Head{Calibration: c})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var back Head
 		if err := json.Unmarshal(text, &back); err != nil || back.Check(2) != nil {
 			t.Errorf("%s: %v, %v", method, err, back.Check(2))

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
 
@@ -55,9 +56,7 @@ func TestThresholdsFulfilTheirCriterionOnOtherSamples(t *testing.T) {
 	accuracies := map[string]float64{}
 	for _, criterion := range Criteria() {
 		of := &Thresholds{Criterion: criterion, Column: "group", Positive: 1, Seed: 3}
-		if err := of.Fit(applicants(1, 30000)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, of.Fit(applicants(1, 30000)))
 		s := applicants(2, 30000)
 		sa, fa, ta, accuracy := ratesIn(t, of, s, 0)
 		sb, fb, tb, _ := ratesIn(t, of, s, 1)
@@ -117,9 +116,7 @@ func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	}
 	right := 0.0
 	rules, err := Rules(&separation{}, s, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, c := range curves {
 		for _, x := range c.samples {
 			q := rules[fmt.Sprint(i)].Probability(x.score)

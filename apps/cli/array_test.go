@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/sweep/scheduler"
 	"tessera/internal/train/folder"
 )
@@ -146,9 +147,7 @@ func TestWrongUsesOfArrayJobsSayWhatToDo(t *testing.T) {
 // The exit codes after which Kubernetes does not restart a pod are those of errors that a restart would repeat.
 func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
 	job, err := scheduler.Job{Sweep: "s", Folder: "/s", Work: "/", Program: "/tessera", Tasks: 2, PerJob: 1}.Kubernetes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []string{
 		list(exitPreempted, exitInterrupted),
 		list(exitUsage, exitConfig, exitData, exitDiverged, exitCheckpoint, exitSweep),
@@ -170,14 +169,10 @@ func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
 		t.Fatal(err, trials)
 	}
 	held, err := folder.Open(trials[0], folder.OS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := b.must(exitPreempted, "trial", "array", "0")
 	b.contains("standard error", r.stderr, "another process is working on it")
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, held.Close())
 	b.must(0, "trial", "array", "0")
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Two groups of columns occur apart: the units are listed by use with their columns, and a unit has its samples, classes and values.
@@ -35,9 +37,7 @@ dataset    = { name = "csv", file = "table.csv", columns = { names = "name", lab
 			Columns string  `json:"columns"`
 		} `json:"atoms"`
 	}
-	if err := json.Unmarshal([]byte(b.must(0, "atoms", "runs/parts", "--json").stdout), &list); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "atoms", "runs/parts", "--json").stdout), &list))
 	if len(list.Atoms) != 2 || list.Atoms[0].Columns != "sun, moon" || list.Atoms[0].Active != 0.5 {
 		t.Fatalf("got %+v, want the sky, which half of the samples use, first: its values are larger", list.Atoms)
 	}
@@ -53,9 +53,7 @@ dataset    = { name = "csv", file = "table.csv", columns = { names = "name", lab
 		}
 		Near []any
 	}
-	if err := json.Unmarshal([]byte(b.must(0, "atoms", "runs/parts", "--unit", fmt.Sprint(list.Atoms[0].Unit), "--json").stdout), &sky); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "atoms", "runs/parts", "--unit", fmt.Sprint(list.Atoms[0].Unit), "--json").stdout), &sky))
 	if len(sky.Top) != 6 || sky.Top[0].Name != "s10" || sky.Top[0].Class != "sky" {
 		t.Errorf("samples %+v, want the six of the sky, s10 first", sky.Top)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/attack"
+	"tessera/internal/fatal"
 )
 
 func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
@@ -19,9 +20,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 		t.Errorf("a second attack measures something else:\n%s\nthan\n%s", again, text)
 	}
 	var r attack.Report
-	if err := json.Unmarshal([]byte(text), &r); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &r))
 	if r.Model != "small" || r.Dataset != "swimmer" || r.Images != 40 || len(r.Attacks) != 8 {
 		t.Fatalf("got %s", text)
 	}
@@ -84,9 +83,7 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 	b.must(0, "train", "flowers", "--epochs", "2", "--out", "runs/other")
 	args := []string{"attack", "runs/flowers", "--on", "class", "--epsilon", "0.5,3", "--objective", "cross_entropy,margin", "--steps", "5", "--restarts", "1", "--method", "pgd"}
 	var j attack.Judgement
-	if err := json.Unmarshal([]byte(b.must(0, append(args, "--json")...).stdout), &j); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, append(args, "--json")...).stdout), &j))
 	if j.Model != "flowers" || j.Head != "class" || len(j.Trials) != 8 || j.Accuracy.Value < 0.9 || j.From != "" {
 		t.Fatalf("got %+v", j)
 	}

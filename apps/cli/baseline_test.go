@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // smallBaselines declares baselines that are fitted quickly.
@@ -49,9 +50,7 @@ func TestBaselinesAreTrainedMeasuredAndUsedLikeAutoEncoders(t *testing.T) {
 		}
 		var last struct{ Loss float64 }
 		lines := strings.Split(strings.TrimSpace(b.read(run+"/metrics.jsonl")), "\n")
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
 		e := b.eval(run)
 		// Of images that were fitted the error of the codes that are kept is the one that was minimised.
 		if math.Abs(e.MSE-last.Loss) > 1e-4*last.Loss+1e-9 || e.Images != 500 || e.Model != name {
@@ -70,9 +69,7 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", strings.ReplaceAll(smallBaselines, `"bars"`, `"swimmer"`))
 	images := swimmer(t)
-	if err := data.WriteImages(b.path("images.npy"), []int{32, 32}, images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("images.npy"), []int{32, 32}, images))
 	for _, name := range []string{"components", "factors"} {
 		run := "runs/" + name
 		b.must(0, "train", name)
@@ -91,9 +88,7 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 		}
 	}
 	images[5] = -1
-	if err := data.WriteImages(b.path("negative.npy"), []int{32, 32}, images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("negative.npy"), []int{32, 32}, images))
 	b.contains("stderr", b.must(exitData, "encode", "runs/factors", "--in", "negative.npy", "--out", "x.npy").stderr, "sample 0, value 5: got -1")
 }
 
@@ -102,9 +97,7 @@ func TestSummaryAndListKnowBaselines(t *testing.T) {
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	var s summary
-	if err := json.Unmarshal([]byte(b.must(0, "summary", "components", "--json").stdout), &s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "summary", "components", "--json").stdout), &s))
 	if s.Parameters != 16*64+64 || s.Trainable != s.Parameters || len(s.Layers) != 2 || s.Layers[0].Path != "atoms" || s.Layers[1].Parameters != 64 {
 		t.Errorf("got %+v", s)
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // stacked declares an auto-encoder that is trained layer by layer.
@@ -108,9 +110,7 @@ func TestAChainRefusesBeforeItTrains(t *testing.T) {
 			t.Errorf("%s: something was trained", what)
 		}
 	}
-	if err := os.Rename(b.path("runs/first"), b.path("first")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Rename(b.path("runs/first"), b.path("first")))
 	refused("a run whose start is missing", exitUsage, chain, "runs/second exists, but runs/first", "remove runs/second")
 	b.remove("runs/second/state.safetensors")
 	refused("a run without a state", exitCheckpoint, chain, "runs/second/state.safetensors: is missing")
@@ -121,9 +121,7 @@ func TestAChainRefusesBeforeItTrains(t *testing.T) {
 	refused("--out is a run of the chain", exitUsage, append(chain, "--out", "./runs/second/"), "--out: ./runs/second/ is the run of model \"second\"")
 	refused("--out is the beginning", exitUsage, append(chain, "--out", b.path("runs/first")), "is the run of model \"first\"")
 
-	if err := os.Rename(b.path("first"), b.path("runs/first")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Rename(b.path("first"), b.path("runs/first")))
 	b.remove("runs/first/atoms.png") // a kill after the last checkpoint
 	b.must(0, chain...)
 	if !b.exists("runs/first/atoms.png") {

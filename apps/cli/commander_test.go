@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // asCommander is an environment variable. If it is set, the test binary runs commands that it reads from its standard input, one after another.
@@ -149,9 +151,7 @@ func dismiss() error {
 // commandable reports whether a commander can run the command in place of a process of its own.
 func commandable(t *testing.T, cmd *exec.Cmd) bool {
 	binary, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	role, _ := valueOf(cmd.Env, asCommand)
 	return cmd.Path == binary && role == "1" && cmd.Stdin == nil && cmd.Stdout == nil && cmd.Stderr == nil && slices.Equal(fixed(cmd.Env), fixed(commanders.env))
 }
@@ -160,9 +160,7 @@ func commandable(t *testing.T, cmd *exec.Cmd) bool {
 func commanded(t *testing.T, cmd *exec.Cmd) result {
 	t.Helper()
 	c, err := hired(cmd.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hung := time.AfterFunc(patience, func() { _ = c.Process.Kill() })
 	var got printed
 	err = c.orders.Encode(order{cmd.Dir, cmd.Env, cmd.Args[1:]})

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/comparison"
+	"tessera/internal/fatal"
 )
 
 func TestCompareShowsWhatDiffers(t *testing.T) {
@@ -20,9 +21,7 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 	b.contains("standard output", r.stdout, "A  small  swimmer, train, 256 images (fitted to these samples)  a1 a2\n", "B  small  swimmer, train, 256 images (fitted to these samples)  b1 b2\n", "Holm's correction for ",
 		"setting        A    B\nloss.0.weight  1.0  0.5\n", "B - A (95 %)", " ± ", "A, between its seeds", "A and B")
 	var c comparison.Table
-	if err := json.Unmarshal([]byte(b.must(0, "compare", "a1", "b1", "--json", "--metrics", "mse,hoyer").stdout), &c); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "compare", "a1", "b1", "--json", "--metrics", "mse,hoyer").stdout), &c))
 	if len(c.Models) != 2 || len(c.Metrics) != 2 || c.Metrics[0].Name != "mse" || c.Metrics[0].Cells[1].Paired != nil {
 		t.Errorf("got %+v", c)
 	}
@@ -53,9 +52,7 @@ set.encoder.0.units = [3, 5, 9]
 	for _, flags := range [][]string{nil, {"--reference", "B"}} {
 		text := b.must(0, append([]string{"compare", "sweeps/s"}, flags...)...).stdout
 		var c comparison.Table
-		if err := json.Unmarshal([]byte(b.must(0, append([]string{"compare", "sweeps/s", "--json"}, flags...)...).stdout), &c); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(b.must(0, append([]string{"compare", "sweeps/s", "--json"}, flags...)...).stdout), &c))
 		b.must(0, append([]string{"report", "sweeps/s", "-o", "s.html"}, flags...)...)
 		page, shown := html.UnescapeString(b.read("s.html")), 0
 		for _, row := range c.Metrics {

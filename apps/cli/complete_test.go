@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Models trained with missing entries, and a pca model trained without them, complete a table of rank two almost exactly.
@@ -79,9 +81,7 @@ train = { epochs = 150, batch = 16 }
 				}
 				if cell == "" {
 					v, err := strconv.ParseFloat(after[k], 64)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					worst, filled = max(worst, math.Abs(v-truth[i][k-1])), filled+1
 				}
 			}

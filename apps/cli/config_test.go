@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tessera"
+	"tessera/internal/fatal"
 )
 
 func TestMistakesAreReportedWithLineCaretAndSuggestionAndExitCode3(t *testing.T) {
@@ -79,9 +80,7 @@ func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.shipped()
-	if err := os.Symlink("models.toml", b.path("models.toml")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink("models.toml", b.path("models.toml")))
 	b.contains("standard error", b.must(exitUsage, "check").stderr, "models.toml")
 	b.contains("standard error", b.must(exitUsage, "list", "models").stderr, "models.toml")
 }
@@ -181,9 +180,7 @@ func TestSummaryCountsParameters(t *testing.T) {
 			Parameters  int
 		}
 	}
-	if err := json.Unmarshal([]byte(b.must(0, "summary", "clothes", "--json").stdout), &s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "summary", "clothes", "--json").stdout), &s))
 	if s.Parameters != 784*6+6+6*784+784 || s.Trainable != s.Parameters || len(s.Layers) != 4 ||
 		s.Layers[2].Path != "encoder.2" || s.Layers[2].Kind != "dense" || s.Layers[2].OutputShape[0] != 6 || s.Layers[2].Parameters != 4710 {
 		t.Errorf("got %+v", s)

@@ -6,6 +6,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 const spectraModel = smallModels + `
@@ -65,9 +67,7 @@ func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
 		b.contains("standard error", r.stderr, "decoded.csv has numbers as names of columns", b.path("spectra.csv")+": is not the file of the training", "restore that file")
 	}
 	b.write("spectra.csv", text)
-	if err := os.Remove(b.path("run/env.json")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path("run/env.json")))
 	b.contains("without a record", b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv").stderr, "is not in the run's env.json")
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -99,9 +100,7 @@ func (b *bench) hit(out string, rank int, how func(pid int) error, more ...strin
 	cmd := b.mpi(2, several(out, append([]string{"--epochs", "100000"}, more...)...)...)
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, cmd.Start())
 	ids := b.ranks(2)
 	for b.measured(out) < 3 {
 		time.Sleep(time.Millisecond)
@@ -271,9 +270,7 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, folder.State), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, folder.State), nil, 0o666))
 	full := &folder.WriteError{Path: filepath.Join(dir, "metrics.jsonl"), Err: syscall.ENOSPC}
 	for distributed, want := range map[bool]string{true: "`mpirun -n 2 tessera resume " + dir + " --distributed` continues", false: "`tessera resume " + dir + "` continues"} {
 		cmd := &cobra.Command{}
@@ -293,9 +290,7 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 
 func TestAnErrorIsReadBeforeTheProcessesEnd(t *testing.T) {
 	here, there, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer here.Close()
 	defer there.Close()
 	if _, err := there.WriteString("an error\n"); err != nil {
@@ -312,9 +307,7 @@ func TestAnErrorIsReadBeforeTheProcessesEnd(t *testing.T) {
 	}
 	delivered(there, time.Hour) // nothing is left to read
 	file, err := os.Create(filepath.Join(t.TempDir(), "log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer file.Close()
 	_, _ = file.WriteString("an error\n")
 	delivered(file, time.Hour) // nobody reads a file

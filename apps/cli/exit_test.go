@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
 	"tessera/internal/train/checkpoint"
@@ -54,15 +55,11 @@ func TestARunOfAnotherFormatNamesItsVersion(t *testing.T) {
 	b := newBench(t)
 	b.trained("run", 1)
 	f, err := checkpoint.Read(b.path("run/state.safetensors"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	delete(f.Metadata, "format")
 	for _, name := range []string{"state", "model", "best"} {
 		text, err := checkpoint.Encode(f, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		b.write("run/"+name+".safetensors", string(text))
 	}
 	for _, command := range []string{"eval", "resume"} {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
@@ -27,9 +29,7 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 			t.Errorf("%s printed %q, want its file", k.name, r.stdout)
 		}
 		f, err := os.Open(b.path(k.name + ".png"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if picture, err := png.DecodeConfig(f); err != nil || picture.Width < 300 || picture.Height < 100 {
 			t.Errorf("%s: %+v, %v", k.name, picture, err)
 		}
@@ -46,9 +46,7 @@ func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
 	b.contains("a unit that is not there", b.must(exitUsage, "figure", "attention", "runs/small", "--atoms", "4").stderr, "--atoms: got 4, want 0 to 3")
 	b.must(0, "report", "runs/small", "-o", "report.html")
 	page, err := os.ReadFile(b.path("report.html"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.contains("the report", string(page), `aria-label="Attention"`)
 	b.trained("dense", 1)
 	b.contains("a model without attention", b.must(exitUsage, "figure", "attention", "dense").stderr, "dense publishes no attention over parts of its images")
@@ -62,9 +60,7 @@ func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
 	b.contains("the figure", b.read("two.svg"), "Two limbs", "small: atoms 3, 1")
 	b.must(0, "figure", "training", "runs/small", "--width", "617", "-o", "wide.png")
 	f, err := os.Open(b.path("wide.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	if picture, err := png.DecodeConfig(f); err != nil || picture.Width != 617 || picture.Height < 400 {
 		t.Errorf("got %+v, %v, want a picture of 617 pixels", picture, err)
@@ -96,14 +92,10 @@ func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 	width := func(images string) int {
 		b.must(0, "figure", "reconstructions", "runs/small", "--images", images)
 		f, err := os.Open(b.path("reconstructions.png"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		picture, err := png.DecodeConfig(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return picture.Width
 	}
 	if eight, nine := width("0,1,2,3,4,5,6,255"), width("0,1,2,3,4,5,6,7,8"); nine-eight != 3*32+2 {

@@ -7,6 +7,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 func TestInitWritesModelsThatTrain(t *testing.T) {
@@ -45,9 +46,7 @@ func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
 		}
 	}
 	f, err := config.Load("topic", []byte(declared.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f.Extend(tessera.Shipped())
 	if err := f.Check(); err != nil || f.FileOf("NAME") != "topic" || f.FileOfSweep("NAME") != "topic" {
 		t.Errorf("%v\n%s", err, declared.String())

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A packed run is the same model on another machine, from a folder and from a web server, and nothing but it is accepted.
@@ -46,9 +48,7 @@ start   = "base"
 	}
 	b.contains("what resume says", b.must(6, "resume", "fetched").stderr, "state.safetensors")
 	b.contains("an existing run", b.must(2, "get", "base", "--from", server.URL).stderr, "runs/base")
-	if err := os.RemoveAll(b.path("runs/base")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll(b.path("runs/base")))
 	b.contains("without the run", b.must(3, "train", "next").stderr, "runs/base")
 	b.must(0, "get", "base", "--from", "release")
 	b.must(0, "train", "next")

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // encode reads labels like any other column. The class names are those of the training, even if the classes in the file
@@ -93,9 +95,7 @@ train = { epochs = 3 }
 	value := func(args ...string) string {
 		var of map[string]any
 		text := b.must(0, append([]string{"eval", "runs/given", "--json", "--metrics", "accuracy,r2,mse"}, args...)...).stdout
-		if err := json.Unmarshal([]byte(text), &of); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(text), &of))
 		return fmt.Sprint(of["accuracy"], of["r2"], of["mse"], of["images"])
 	}
 	want := value("--split", "test")

@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"tessera/internal/fatal"
 )
 
 func TestNoLineOfHelpIsLongerThanTheTerminal(t *testing.T) {
@@ -13,9 +15,7 @@ func TestNoLineOfHelpIsLongerThanTheTerminal(t *testing.T) {
 	check = func(cmd *cobra.Command, width int) {
 		var out bytes.Buffer
 		cmd.SetOut(&out)
-		if err := cmd.Help(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Help())
 		for line := range strings.Lines(out.String()) {
 			if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width && !strings.HasPrefix(line, "  tessera ") && !strings.HasPrefix(line, "  curl ") {
 				t.Errorf("%s --help: a line of %d characters, want at most %d: %s", cmd.Name(), n, width, line)

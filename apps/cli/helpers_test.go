@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/fatal"
 	_ "tessera/internal/testheap"
 )
 
@@ -84,9 +85,7 @@ type bench struct {
 func newBench(t *testing.T) *bench {
 	t.Helper()
 	path, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b := &bench{t, path, t.TempDir()}
 	b.write("models.toml", smallModels)
 	return b
@@ -95,9 +94,7 @@ func newBench(t *testing.T) *bench {
 // shipped removes the models.toml of the folder, so that the shipped models are used.
 func (b *bench) shipped() {
 	b.Helper()
-	if err := os.Remove(b.path("models.toml")); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.Remove(b.path("models.toml")))
 }
 
 // result contains the outputs and the exit code of a command.
@@ -192,9 +189,7 @@ func (b *bench) trained(run string, epochs int) {
 	shared.Lock()
 	if shared.trains == nil {
 		folder, err := os.MkdirTemp("", "small")
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		shared.folder, shared.trains = folder, map[int]func(){}
 	}
 	name := strconv.Itoa(epochs)
@@ -208,26 +203,20 @@ func (b *bench) trained(run string, epochs int) {
 	train := shared.trains[epochs]
 	shared.Unlock()
 	train()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(b.path(run)), 0o700), os.CopyFS(b.path(run), os.DirFS(filepath.Join(shared.folder, name)))); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, errors.Join(os.MkdirAll(filepath.Dir(b.path(run)), 0o700), os.CopyFS(b.path(run), os.DirFS(filepath.Join(shared.folder, name)))))
 }
 
 func (b *bench) path(name string) string { return filepath.Join(b.dir, name) }
 
 func (b *bench) write(name, text string) {
 	b.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(b.path(name)), 0o700), os.WriteFile(b.path(name), []byte(text), 0o600)); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, errors.Join(os.MkdirAll(filepath.Dir(b.path(name)), 0o700), os.WriteFile(b.path(name), []byte(text), 0o600)))
 }
 
 func (b *bench) read(name string) string {
 	b.Helper()
 	text, err := os.ReadFile(b.path(name))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return string(text)
 }
 
@@ -302,9 +291,7 @@ func (b *bench) killWhen(reached func() bool, moment time.Duration, args ...stri
 // start starts a command and returns a channel that is closed when the command ends.
 func (b *bench) start(cmd *exec.Cmd) (ended chan struct{}) {
 	b.Helper()
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, cmd.Start())
 	ended = make(chan struct{})
 	go func() {
 		_ = cmd.Wait()

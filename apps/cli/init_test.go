@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 
 	"golang.org/x/text/encoding/unicode"
 )
@@ -37,16 +38,12 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	b.must(0, "sweep", "units", "--epochs", "1", "--dry-run")
 	b.contains("again", b.must(exitUsage, "init", "My genes.csv").stderr, "models.toml exists already")
 
-	if err := os.Remove(b.path("models.toml")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path("models.toml")))
 	for i := range 12 {
 		picture := image.NewGray(image.Rect(0, 0, 8, 8))
 		picture.SetGray(i%8, i/2, color.Gray{Y: 200})
 		var text strings.Builder
-		if err := png.Encode(&text, picture); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, png.Encode(&text, picture))
 		b.write(fmt.Sprintf("photos/%d.png", i), text.String())
 	}
 	b.contains("pictures", b.must(0, "init", "photos").stdout, "all pictures have 8x8 pixels", "tessera train photos")
@@ -81,9 +78,7 @@ func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 				for k := range values {
 					values[k] = float32(k*(i+7)%11) - 3
 				}
-				if err := data.WriteImages(b.path(fmt.Sprintf("acts-%d.npy", i)), []int{6}, values); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, data.WriteImages(b.path(fmt.Sprintf("acts-%d.npy", i)), []int{6}, values))
 			}
 			entries := "%%MatrixMarket matrix coordinate integer general\n20 8 40\n"
 			for i := range 40 {
@@ -164,13 +159,9 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	if err == nil {
 		err = w.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	wide, err := unicode.UTF16(unicode.LittleEndian, unicode.UseBOM).NewEncoder().String(columns("a,b,c", "\t", "."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	late := strings.Repeat("1,2\n0.5,0.1\n", 600)
 	for _, c := range []struct {
 		file, text     string
@@ -232,9 +223,7 @@ func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
 				picture := image.NewRGBA(image.Rect(0, 0, c.width, c.height))
 				picture.Set(i, 1, c.colour)
 				var text strings.Builder
-				if err := png.Encode(&text, picture); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, png.Encode(&text, picture))
 				b.write(fmt.Sprintf("photos/%d.png", i), text.String())
 			}
 			b.must(0, "init", "photos")

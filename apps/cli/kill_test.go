@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // long makes the small model train for about a second, with a number of threads that differs from the default of resume.
@@ -125,9 +127,7 @@ func (b *bench) moments() *rand.Rand {
 // remove removes a folder with its contents.
 func (b *bench) remove(name string) {
 	b.Helper()
-	if err := os.RemoveAll(b.path(name)); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.RemoveAll(b.path(name)))
 }
 
 // interrupted runs the command and sends one Ctrl-C after the run has started; see [bench.signalled].
@@ -213,9 +213,7 @@ func (b *bench) everything(dir string) string {
 		}
 		return err
 	})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return list.String()
 }
 

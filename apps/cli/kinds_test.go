@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
@@ -73,9 +74,7 @@ func tokensOf(i int) string {
 func (b *bench) answer(into any) func(r *http.Response, err error) {
 	return func(r *http.Response, err error) {
 		b.Helper()
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		defer r.Body.Close()
 		text, err := io.ReadAll(r.Body)
 		if err == nil && r.StatusCode != http.StatusOK {
@@ -84,9 +83,7 @@ func (b *bench) answer(into any) func(r *http.Response, err error) {
 		if err == nil {
 			err = json.Unmarshal(text, into)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 	}
 }
 
@@ -144,9 +141,7 @@ func (b *bench) served(run, model string) (names []string) {
 		in.Data = make([]float64, volume.Of(in.Shape)) // 0 is a token, a class and a length
 	}
 	body, err := json.Marshal(map[string]any{"inputs": about.Inputs})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	var answer struct{ Outputs []struct{ Name string } }
 	b.answer(&answer)(http.Post(url+"/infer", "application/json", bytes.NewReader(body)))
 	for _, o := range answer.Outputs {

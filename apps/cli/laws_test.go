@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tessera/config/part/table"
+	"tessera/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "write the flags of docs/command.md")
@@ -133,9 +134,7 @@ func TestChoicesAreCompleted(t *testing.T) {
 
 func TestModelsSettingsAndMetricsAreCompleted(t *testing.T) {
 	t.Chdir(t.TempDir())
-	if err := os.WriteFile("models.toml", []byte(smallModels), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("models.toml", []byte(smallModels), 0o600))
 	for args, want := range map[string]string{
 		"train |": "small", "train small --set=|": "train.epochs=", "eval . --metrics=mse,ho|": "mse,hoyer", "sweep |": "figure8", "list |": "losses", "check --fill=|": "clothes",
 	} {
@@ -210,15 +209,11 @@ func TestRequiredAndRelatedFlags(t *testing.T) {
 func TestTheFlagsOfTheDocsAreThoseOfTheCommands(t *testing.T) {
 	const path, begin = "../../docs/command.md", "\n## Flags of the commands\n"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	before, _, _ := strings.Cut(string(text), begin)
 	want := before + begin + "\n" + reference()
 	if *update {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(want), 0o644))
 	} else if want != string(text) {
 		t.Errorf("%s is not that of the tags: go test ./apps/cli -run TestTheFlagsOfTheDocs -update", path)
 	}

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // ratings writes observed entries of a matrix of 60 users and 30 films, which consist of planted factors, biases and noise of
@@ -119,9 +121,7 @@ func TestColumnsAreRecommendedToARow(t *testing.T) {
 	recommend := func(args ...string) {
 		t.Helper()
 		got.Columns = nil
-		if err := json.Unmarshal([]byte(b.must(0, append([]string{"recommend", "runs/ratings", "--json"}, args...)...).stdout), &got); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(b.must(0, append([]string{"recommend", "runs/ratings", "--json"}, args...)...).stdout), &got))
 	}
 	recommend("--row", "u3", "-n", "30")
 	seen := strings.Count(b.read("ratings.csv"), "\nu3;")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // spaced replaces every sequence of blanks by one blank.
@@ -34,9 +35,7 @@ func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
 			Area       *float64 `json:"atom_area"`
 		}
 	}
-	if err := json.Unmarshal([]byte(b.must(0, "eval", "runs/small", "--json").stdout), &both); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", "runs/small", "--json").stdout), &both))
 	first, beside := b.eval("runs/small", "--split", "validation"), b.eval("runs/small", "--split", "train")
 	if both.Split != "validation" || !both.HeldOut || both.MSE != first.MSE || both.Fitted.Split != "train" || both.Fitted.MSE != beside.MSE ||
 		both.Fitted.Of != 150 || both.Fitted.Images != 150 || first.MSE == beside.MSE {
@@ -63,9 +62,7 @@ func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 	images := swimmer(t)
 	half := len(images) / 2
 	for name, values := range map[string][]float32{"a.npy": images[:half], "b.npy": images[half:]} {
-		if err := data.WriteImages(b.path(name), []int{32, 32}, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(b.path(name), []int{32, 32}, values))
 	}
 	b.contains("the table", spaced(b.must(0, "eval", "runs/small", "--in", "a.npy").stdout), "\ndataset a.npy\n", "\nsplit given (not of the data set)\nimages 128\n")
 	if got, want := b.eval("runs/small", "--in", "a.npy", "--in", "b.npy"), b.eval("runs/small"); got.MSE != want.MSE || got.Dataset != "a.npy b.npy" || *got.KL != *want.KL {
@@ -83,9 +80,7 @@ func TestTrainAndEvalWarnOfUselessUnits(t *testing.T) {
 	var e struct {
 		Useful int `json:"useful_units"`
 	}
-	if err := json.Unmarshal([]byte(b.must(0, "eval", "runs/small", "--json").stdout), &e); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", "runs/small", "--json").stdout), &e))
 	if e.Useful > 2 {
 		t.Fatalf("the model is too good for this test: %d units of 6 are useful", e.Useful)
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // A message contains the problem, its location and the remedy.
@@ -83,18 +84,14 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	if b.read("runs/small/model.safetensors") != whole {
 		t.Error("the model is another one")
 	}
-	if err := errors.Join(os.Remove(b.path("runs/small/model.safetensors")), os.Remove(b.path("runs/small/atoms.png"))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Remove(b.path("runs/small/model.safetensors")), os.Remove(b.path("runs/small/atoms.png"))))
 	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written again")
 	if b.read("runs/small/atoms.png") != picture || b.read("runs/small/model.safetensors") != whole {
 		t.Error("a finished run is not complete after resume")
 	}
 	b.write("runs/small/.atoms.png.abcdefghij.tmp", "half") // of a killed process
 	long := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(b.path("runs/small/.atoms.png.abcdefghij.tmp"), long, long); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Chtimes(b.path("runs/small/.atoms.png.abcdefghij.tmp"), long, long))
 	b.must(0, "resume", "runs/small")
 	if b.exists("runs/small/.atoms.png.abcdefghij.tmp") {
 		t.Error("a half-drawn picture stays")

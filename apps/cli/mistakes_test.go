@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Files that are no pages, and folders that are missing, cost neither a file nor a result.
@@ -13,9 +15,7 @@ func TestMistakenOutputsCostNothing(t *testing.T) {
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	before, err := os.ReadFile(b.path("spectra.csv"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, args := range [][]string{{"report", "run"}, {"compare", "run", "run"}} {
 		b.contains("another name", b.must(exitUsage, append(args, "-o", "spectra.csv")...).stderr, `want a name that ends in .html`)
 	}
@@ -50,9 +50,7 @@ func TestMistakesHaveTheCodeOfMistakes(t *testing.T) {
 	b.contains("labels", b.must(exitData, "eval", "run", "--in", "bare.csv", "--metrics", "knn_accuracy").stderr, "give the labels in the file of the samples")
 	b.trained("images", 12)
 	b.contains("atoms", b.must(exitUsage, "figure", "atoms", "run", "images", "-o", "a.png").stderr, "draw vectors and images one by one")
-	if err := os.Mkdir(b.path("damaged"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(b.path("damaged"), 0o777))
 	b.write("damaged/config.toml", "garbage")
 	b.contains("runs", strings.Join(strings.Fields(b.must(0, "runs", "damaged").stdout), " "), "damaged - - ")
 }

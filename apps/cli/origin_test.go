@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 const ownModel = smallModels + "\n[model.own]\nextends = \"small\"\ndataset = { name = \"npy\", images = \"pics/x.npy\", test_images = \"pics/t.npy\", validation = 0.0 }\n"
@@ -17,9 +18,7 @@ func (b *bench) ownImages() {
 	b.write("models.toml", ownModel)
 	b.write("pics/README", "pictures")
 	for name, n := range map[string]int{"pics/x.npy": 60, "pics/t.npy": 20} {
-		if err := data.WriteImages(b.path(name), []int{32, 32}, swimmer(b.T)[n*1024:2*n*1024]); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, data.WriteImages(b.path(name), []int{32, 32}, swimmer(b.T)[n*1024:2*n*1024]))
 	}
 }
 
@@ -54,9 +53,7 @@ func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
 	b.contains("env.json", b.read("whole/env.json"), `"path": "`+b.path("pics/x.npy")+`"`, `"sha256": "`)
 
 	moved := filepath.Join(t.TempDir(), "project")
-	if err := os.Rename(b.dir, moved); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Rename(b.dir, moved))
 	b.dir = moved
 	if there := b.must(0, "eval", "whole").stdout; there != here {
 		t.Errorf("of a project that was moved:\n%s\nwant\n%s", there, here)
@@ -70,9 +67,7 @@ func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
 		t.Skip("left out: TESSERA_DATA is not set")
 	}
 	b := newBench(t)
-	if err := os.Symlink(folder, b.path("sets")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink(folder, b.path("sets")))
 	b.must(0, "train", "clothes", "--epochs", "1", "--set", "dataset.limit=500", "--data", "sets", "--out", "run")
 	b.elsewhere(0, "eval", "../run", "--metrics", "mse")
 	b.elsewhere(0, "resume", "../run", "--epochs", "2")
@@ -113,8 +108,6 @@ func TestAnEnvironmentThatIsDamagedOrOldChangesNoNumber(t *testing.T) {
 			t.Errorf("%s: %s", name, r.stderr)
 		}
 	}
-	if err := os.Remove(b.path("run/env.json")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path("run/env.json")))
 	b.must(0, "eval", "run")
 }

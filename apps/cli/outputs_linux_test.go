@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // outputs are the commands that write one file to a path of the user, up to --out.
@@ -64,13 +66,9 @@ dataset = { name = "bars", count = 40 }
 		words := func(out string) []string { return append(strings.Fields(command), out) }
 		pipe := "pipe" + ending
 		_ = os.Remove(b.path(pipe))
-		if err := syscall.Mkfifo(b.path(pipe), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, syscall.Mkfifo(b.path(pipe), 0o600))
 		reader, err := os.OpenFile(b.path(pipe), os.O_RDWR, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		received := make(chan int64)
 		go func() { // until the pipe is closed
 			n, _ := io.Copy(io.Discard, reader)
@@ -81,15 +79,11 @@ dataset = { name = "bars", count = 40 }
 		if err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 			t.Errorf("%s: the pipe is %v (%v)", command, info.Mode(), err)
 		}
-		if err := reader.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reader.Close())
 		if n := <-received; n == 0 {
 			t.Errorf("%s: nothing came through the pipe", command)
 		}
-		if err := errors.Join(os.MkdirAll(b.path("folder"+ending), 0o700), os.RemoveAll(b.path("link"+ending)), os.Symlink("runs/vae/model.safetensors", b.path("link"+ending))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.MkdirAll(b.path("folder"+ending), 0o700), os.RemoveAll(b.path("link"+ending)), os.Symlink("runs/vae/model.safetensors", b.path("link"+ending))))
 		b.contains(command, b.must(exitUsage, words("folder"+ending)...).stderr, "is a folder")
 		b.contains(command, b.must(exitUsage, words("link"+ending)...).stderr, "is a file of the run")
 	}
@@ -116,9 +110,7 @@ func TestResumeRefusesALinkedFile(t *testing.T) {
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	b.write("victim", "one line\n")
-	if err := errors.Join(os.Remove(b.path("runs/small/metrics.jsonl")), os.Symlink("../../victim", b.path("runs/small/metrics.jsonl"))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Remove(b.path("runs/small/metrics.jsonl")), os.Symlink("../../victim", b.path("runs/small/metrics.jsonl"))))
 	b.contains("resume", b.must(exitCheckpoint, "resume", "runs/small", "--epochs", "4").stderr, "runs/small/metrics.jsonl: is a symbolic link")
 	if got := b.read("victim"); got != "one line\n" {
 		t.Errorf("the victim holds %q", got)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 // outsideBinary builds the tests of the module in testdata/outside once. They are also the command with the parts of that module, so that
@@ -39,14 +40,10 @@ func outside(t *testing.T) *bench {
 	}
 	b := newBench(t)
 	path, err := outsideBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.binary = path
 	text, err := os.ReadFile("testdata/outside/models.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.write("models.toml", string(text))
 	return b
 }
@@ -114,9 +111,7 @@ func TestACommandOfAnotherModule(t *testing.T) {
 // docs/adding-a-part.md contains, for every kind that list prints, a section with an example.
 func TestEveryKindOfPartHasASectionOfTheDocs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/adding-a-part.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, kind := range append(config.Vocabularies(), metricsTitle) {
 		row := regexp.MustCompile("(?m)^\\| `" + kind + "` \\| .*`laws\\..*\\[(.+?)\\]\\(#").FindSubmatch(page)
 		if row == nil {
@@ -133,9 +128,7 @@ func TestTheOutsidePartsObeyTheLaws(t *testing.T) {
 		t.Skip("compiles the tests of another module")
 	}
 	path, err := outsideBinary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cmd := exec.Command(path)
 	cmd.Dir = "testdata/outside/parts"
 	if out, err := cmd.CombinedOutput(); err != nil {

@@ -11,6 +11,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"strings"
+
+	"tessera/internal/fatal"
 )
 
 // ownData contains the expected values of user-defined data.
@@ -116,9 +118,7 @@ func (b *bench) writePhotos(r *rand.Rand) {
 		} else {
 			err = jpeg.Encode(&out, m, nil)
 		}
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		b.write("photos/"+name, out.String())
 		if i == 0 || i == 6 {
 			b.write(fmt.Sprintf("jpegs/%d.jpg", i), out.String())

@@ -12,6 +12,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -19,9 +20,7 @@ import (
 func (b *bench) follow(name string) {
 	b.Helper()
 	text, err := os.ReadFile("testdata/own_data/" + name)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	lines := strings.Split(string(text), "\n")
 	for len(lines) > 0 {
 		command, ok := strings.CutPrefix(lines[0], "$ ")
@@ -65,9 +64,7 @@ func TestFirstAfternoonWithDataOfOnesOwn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	models, err := os.ReadFile("testdata/own_data/models.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.write("models.toml", string(models))
 	o := writeOwnData(b)
 	b.follow("first-steps.txt")
@@ -81,9 +78,7 @@ func TestFirstAfternoonWithDataOfOnesOwn(t *testing.T) {
 func (b *bench) rows(name string, shape ...int) *data.Rows {
 	b.Helper()
 	rows, err := data.ReadRows(b.Context(), b.path(name), shape, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return rows
 }
 
@@ -119,17 +114,11 @@ func (b *bench) photos(t *testing.T) {
 // Pillow.
 func (b *bench) photoNumbers(t *testing.T) {
 	models, err := config.Load("models.toml", []byte(b.read("models.toml")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	model, err := models.Model("photos")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pixels, err := data.ReadRows(t.Context(), b.path("photos"), []int{20, 20, 3}, model.Dataset.Source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var samples [][]float64
 	for photo := range slices.Chunk(pixels.Float32(), 20*20*3) {
 		sample := make([]float64, len(photo))
@@ -162,9 +151,7 @@ func (a affine) of(x []float64) []float64 {
 func (b *bench) parameters(run string) func(name string) []float64 {
 	b.Helper()
 	f, err := checkpoint.Decode([]byte(b.read(run + "/model.safetensors")))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return func(name string) []float64 {
 		tensor, ok := f.Tensor(name)
 		if !ok {
@@ -226,9 +213,7 @@ func (b *bench) recompute(run string, samples [][]float64, last func(float64) fl
 func (b *bench) agrees(t *testing.T, run, file string, want recomputed) {
 	t.Helper()
 	var got map[string]any
-	if err := json.Unmarshal([]byte(b.must(0, "eval", run, "--in", file, "--json").stdout), &got); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", run, "--in", file, "--json").stdout), &got))
 	for name, w := range map[string]float64{"mse": want.mse, "explained_variance": want.explained, "cosine": want.cosine, "active_units": want.active} {
 		if g, ok := got[name].(float64); !ok || math.Abs(g-w) > 1e-5*max(1, math.Abs(w)) {
 			t.Errorf("%s: %s is %v, want %v", run, name, got[name], w)
@@ -287,9 +272,7 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 		t.Errorf("classes %q, want %q", codes.Classes, species)
 	}
 	lines, err := csv.NewReader(strings.NewReader(b.read("codes.csv"))).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, label := range codes.Labels() {
 		if species[label] != o.species[i] || lines[i+1][0] != o.species[i] {
 			t.Errorf("row %d: %s, in the .csv file %s, want %s", i, species[label], lines[i+1][0], o.species[i])
@@ -308,17 +291,13 @@ func (b *bench) columns() {
 	if got := names("decoded.csv"); !strings.HasSuffix(got, strings.TrimSuffix(want, ",species")) {
 		b.Errorf("the decoded columns are %q, want those of %q", got, want)
 	}
-	if err := os.Rename(b.path("measurements.csv"), b.path("away.csv")); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.Rename(b.path("measurements.csv"), b.path("away.csv")))
 	r := b.must(0, "decode", "runs/measurements", "--in", "codes.csv", "--out", "numbered.csv")
 	b.contains("standard error", r.stderr, "numbered.csv has numbers as names of columns", "measurements.csv")
 	if got := names("numbered.csv"); !strings.HasSuffix(got, "0,1,2,3,4,5") {
 		b.Errorf("without the data set the columns are %q", got)
 	}
-	if err := os.Rename(b.path("away.csv"), b.path("measurements.csv")); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.Rename(b.path("away.csv"), b.path("measurements.csv")))
 }
 
 // activations checks float16 vectors, a single vector, and the warning about values with another range.

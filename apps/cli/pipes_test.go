@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Opening a named pipe blocks until another process opens it for writing, and no signal interrupts this.
@@ -17,9 +19,7 @@ func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
 	b.must(0, "sweep", "s", "--epochs", "1")
 	trials, _ := filepath.Glob(b.path("sweeps/s/trials/*"))
 	run, err := filepath.Rel(b.dir, trials[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pipe := func(name string) {
 		t.Helper()
 		if err := os.Remove(b.path(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -34,9 +34,7 @@ func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
 	b.contains("metrics", b.must(exitCheckpoint, "figure", "training", run).stderr, problem)
 	pipe(run + "/eval.json")
 	b.contains("of a trial", b.must(exitSweep, "sweep", "s", "--epochs", "1").stderr, problem)
-	if err := os.Remove(b.path(run + "/metrics.jsonl")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path(run+"/metrics.jsonl")))
 	pipe("sweeps/s/timings.csv")
 	b.must(0, "sweep", "s", "--epochs", "1") // which measures again
 	pipe("sweeps/s/results.json")

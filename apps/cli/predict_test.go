@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // flowers writes a file of 60 flowers of two species, and declares a classifier without a decoder for them.
@@ -44,9 +46,7 @@ func TestPredictNamesTheClasses(t *testing.T) {
 		sum := 0.0
 		for _, text := range row[3:] {
 			p, err := strconv.ParseFloat(text, 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			sum += p
 		}
 		if row[0] != fmt.Sprint(i) || row[1] != class || row[2] != row[3+i] || sum < 0.999999 || sum > 1.000001 {
@@ -90,9 +90,7 @@ train     = { epochs = 60, batch = 16 }
 		R2      float64
 		Targets struct{ Rows []struct{ Target string } }
 	}
-	if err := json.Unmarshal([]byte(b.must(0, "eval", "runs/houses", "--json").stdout), &measured); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", "runs/houses", "--json").stdout), &measured))
 	if measured.R2 < 0.9 || len(measured.Targets.Rows) != 2 || measured.Targets.Rows[0].Target != "price" {
 		t.Errorf("got %+v", measured)
 	}

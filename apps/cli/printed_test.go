@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // tokens writes a data set of tokens, and trains a model whose code reads them and not the images.
@@ -50,9 +51,7 @@ func TestCheckAndSummarySayWhatWasRead(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
-	if err := data.WriteImages(b.path("in.npy"), []int{32, 32}, swimmer(t)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("in.npy"), []int{32, 32}, swimmer(t)))
 	b.must(0, "encode", "runs/small", "--in", "in.npy", "-o", "codes.npy")
 	b.write("own.toml", "[model.codes]\nkind = \"gmm\"\ncomponents = 2\ndataset = { name = \"npy\", images = \"codes.npy\" }\n")
 	b.contains("check", b.must(0, "check", "own.toml").stdout, `model "codes": 256 training samples of 6`)

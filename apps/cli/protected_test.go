@@ -9,6 +9,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // No output replaces the file of models or the data that a run was trained on.
@@ -101,9 +103,7 @@ func (b *bench) writePNGs() {
 			m.Pix[k] = uint8(37 * (i + 1) * (k + 3))
 		}
 		var buffer bytes.Buffer
-		if err := errors.Join(png.Encode(&buffer, m), os.MkdirAll(b.path("pictures/a"), 0o700)); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, errors.Join(png.Encode(&buffer, m), os.MkdirAll(b.path("pictures/a"), 0o700)))
 		b.write(fmt.Sprintf("pictures/a/%d.png", i), buffer.String())
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/classical"
+	"tessera/internal/fatal"
 )
 
 func TestRankChoosesTheNumberOfComponents(t *testing.T) {
@@ -23,9 +24,7 @@ func TestRankChoosesTheNumberOfComponents(t *testing.T) {
 			Components int
 			MSE        float64
 		}
-		if err := json.Unmarshal([]byte(b.must(0, "rank", model, "--ranks", "2,16,30", "--json").stdout), &errs); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(b.must(0, "rank", model, "--ranks", "2,16,30", "--json").stdout), &errs))
 		if len(errs) != 3 || errs[1].Components != 16 || errs[0].MSE <= errs[1].MSE || errs[2].MSE <= errs[1].MSE {
 			t.Errorf("%s: got %+v, want the least error at 16 bars", model, errs)
 		}

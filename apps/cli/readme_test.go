@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // The commands of README.md are run in one folder, from top to bottom, on the table of docs/guide/table.md.
@@ -49,9 +50,7 @@ func TestTheGuideIsWhatItsCommandsPrint(t *testing.T) {
 			b := newBench(t)
 			b.shipped()
 			if walk[0] == "photos" {
-				if err := data.WriteImages(b.path("photos"), []int{32, 32}, swimmer(t)); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, data.WriteImages(b.path("photos"), []int{32, 32}, swimmer(t)))
 			}
 			for _, page := range walk {
 				b.walk("docs/guide/" + page + ".md")
@@ -148,9 +147,7 @@ func TestLinesThatACommandDoesNotPrintAreFound(t *testing.T) {
 func documented(t *testing.T, page string) string {
 	t.Helper()
 	text, err := os.ReadFile("../../" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 
@@ -193,9 +190,7 @@ func (b *bench) made(files ...string) {
 func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
 	for path, line := range map[string]string{"../../README.md": "\ngo run ./apps/tessera train swimmer-parts\ngo test -timeout 30m ./...\n", "../../.ci/run": "\ngo test -timeout 30m ./...\n"} {
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !strings.Contains(string(text), line) {
 			t.Errorf("%s does not have the lines %q", path, line)
 		}
@@ -210,9 +205,7 @@ func (b *bench) shell(line string) (stdout string, ok bool) {
 	b.Helper()
 	if folders, ok := strings.CutPrefix(line, "mkdir -p "); ok {
 		for _, folder := range strings.Fields(folders) {
-			if err := os.MkdirAll(b.path(folder), 0o700); err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, os.MkdirAll(b.path(folder), 0o700))
 		}
 		return "", true
 	}
@@ -241,9 +234,7 @@ func (b *bench) readme(line string) (stdout string) {
 		run := exec.Command(awk, "-f", "make.awk")
 		run.Dir = b.path("")
 		table, err := run.Output()
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		if file != "" {
 			b.write(file, string(table))
 		}
@@ -288,15 +279,11 @@ func (b *bench) swimmerParts() string {
 	}
 	swimmerRun.Do(func() {
 		folder, err := os.MkdirTemp("", "swimmer")
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		in := &bench{b.T, b.binary, folder}
 		swimmerRun.folder, swimmerRun.stdout = folder, in.must(0, "train", "swimmer-parts").stdout
 	})
-	if err := os.CopyFS(b.path("runs"), os.DirFS(filepath.Join(swimmerRun.folder, "runs"))); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.CopyFS(b.path("runs"), os.DirFS(filepath.Join(swimmerRun.folder, "runs"))))
 	return swimmerRun.stdout
 }
 

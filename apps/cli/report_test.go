@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestReportsAreFiles(t *testing.T) {
@@ -33,28 +35,18 @@ func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
 	b.trained("runs/small", 1)
 	cmd := b.command("ui", "--listen", "127.0.0.1:0")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	address, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	answer, err := http.Get(strings.TrimSpace(address))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := io.ReadAll(answer.Body)
 	answer.Body.Close()
 	if err != nil || !strings.Contains(string(text), `"path":"runs/small"`) {
 		t.Errorf("the list: %v\n%.300s", err, text)
 	}
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Process.Signal(os.Interrupt))
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("after Ctrl-C: %v", err)
 	}

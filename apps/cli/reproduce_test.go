@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // smallStudy declares the sweeps of reproductions with models that train quickly.
@@ -272,9 +274,7 @@ func TestMistakesOfAReproductionAreUsage(t *testing.T) {
 		t.Errorf("a dry run did something:\n%s", r.stdout)
 	}
 	b.must(0, "reproduce", "table1", "--epochs", "1", "--svm=false")
-	if err := os.RemoveAll(b.path("sweeps/table1/page")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll(b.path("sweeps/table1/page")))
 	b.write("sweeps/table1/page", "in the way")
 	b.must(exitWrite, "reproduce", "table1", "--epochs", "1", "--svm=false")
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -42,9 +43,7 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 		b.write(path, whole)
 	}
 	state := b.read("runs/small/state.safetensors")
-	if err := os.Remove(b.path("runs/small/state.safetensors")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path("runs/small/state.safetensors")))
 	b.contains("without a state", b.must(exitCheckpoint, "resume", "runs/small").stderr, "is missing", "train MODEL -f runs/small/config.toml")
 	b.write("runs/small/state.safetensors", state)
 	b.write("runs/small/config.toml", strings.Replace(b.read("runs/small/config.toml"), "units = 6", "units = 7", 1))
@@ -83,18 +82,14 @@ func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 	b.must(0, "figure", "pareto", "sweeps/s")
 
 	for _, name := range []string{"model.safetensors", "config.toml", "metrics.jsonl"} {
-		if err := errors.Join(os.Remove(b.path("runs/small/"+name)), os.Mkdir(b.path("runs/small/"+name), 0o700)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.Remove(b.path("runs/small/"+name)), os.Mkdir(b.path("runs/small/"+name), 0o700)))
 		args := []string{"eval", "runs/small"}
 		if name == "metrics.jsonl" {
 			args = []string{"figure", "training", "runs/small"}
 		}
 		b.contains(name, b.must(exitCheckpoint, args...).stderr, "is a directory")
 	}
-	if err := os.Symlink("loop", b.path("loop")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink("loop", b.path("loop")))
 	b.must(exitCheckpoint, "eval", "loop")
 	b.must(exitCheckpoint, "resume", "loop")
 }
@@ -113,9 +108,7 @@ func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 // A resume does not fit a calibration: the command is run again.
 func TestAFullDiskSaysHowToFitACalibration(t *testing.T) {
 	run := t.TempDir()
-	if err := os.WriteFile(filepath.Join(run, folder.State), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(run, folder.State), nil, 0o600))
 	for name, want := range map[string]string{folder.PostHoc: "run the command again", folder.Metrics: "`tessera resume"} {
 		var stderr strings.Builder
 		code := explain(failure{err: &folder.WriteError{Path: filepath.Join(run, name), Err: syscall.ENOSPC}}, &stderr)
@@ -136,9 +129,7 @@ func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
 		for i := range pixels {
 			pixels[i] = float32(i%7) / 7
 		}
-		if err := data.WriteImages(b.path("train.npy"), shape, pixels); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(b.path("train.npy"), shape, pixels))
 	}
 	b.write("models.toml", `
 [model.net]

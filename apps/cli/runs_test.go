@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tessera/apps/show/doc"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -23,9 +24,7 @@ type listed struct {
 
 func (b *bench) runs(args ...string) (runs []listed) {
 	b.Helper()
-	if err := json.Unmarshal([]byte(b.must(0, append([]string{"runs", "--json"}, args...)...).stdout), &runs); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, json.Unmarshal([]byte(b.must(0, append([]string{"runs", "--json"}, args...)...).stdout), &runs))
 	return runs
 }
 
@@ -93,9 +92,7 @@ func TestARunInTrainingIsListedAsSuch(t *testing.T) {
 	ended := b.start(cmd)
 	b.until(func() bool { return b.measured("runs/small") > 0 }, ended)
 	r := b.runs()
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Process.Signal(os.Interrupt))
 	<-ended
 	if len(r) != 1 || r[0].State != "training" || r[0].Epochs != 1000000000 {
 		t.Errorf("got %+v", r)
@@ -132,9 +129,7 @@ func TestRunsShowsAccuracies(t *testing.T) {
 		run("runs/one", metrics.Value{Name: "val_accuracy", Number: 0.75}),
 		run("runs/two", metrics.Value{Name: "val_sex.accuracy", Number: 0.5}, metrics.Value{Name: "val_sex.nll", Number: 1}),
 	}, time.Now())}}
-	if err := d.Text(&out, doc.Screen{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, d.Text(&out, doc.Screen{}))
 	var got []string
 	for line := range strings.Lines(out.String()) {
 		got = append(got, strings.Join(strings.Fields(line), " "))

@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // A variational model whose decoder reads the class, and a head that computes samples from noise and the class, draw samples of the class that is
@@ -58,9 +60,7 @@ train   = { epochs = 1 }
 		lines := strings.Split(strings.TrimSpace(b.read(run+class+".csv")), "\n")[1:]
 		for _, line := range lines {
 			v, err := strconv.ParseFloat(strings.Split(line, ",")[0], 64)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			sum += v / float64(len(lines))
 		}
 		return sum

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // serving starts tessera serve. It returns the address of the model, the process, and a reader of the remaining standard
@@ -22,12 +24,8 @@ func (b *bench) serving(args ...string) (url string, cmd *exec.Cmd, rest *bufio.
 	b.Helper()
 	cmd = b.command(append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		b.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
+	fatal.If(b, cmd.Start())
 	rest = bufio.NewReader(stderr)
 	line, err := rest.ReadString('\n')
 	for err == nil && strings.Contains(line, " is not served: ") { // with --generate
@@ -75,9 +73,7 @@ func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
 		})
 	}
 	<-enough
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Process.Signal(syscall.SIGTERM))
 	wait.Wait()
 	said, err := io.ReadAll(rest)
 	if err := cmd.Wait(); err != nil {
@@ -123,12 +119,8 @@ func TestServeBehindAProxy(t *testing.T) {
 	b.trained("R", 1)
 	cmd := b.command("serve", "R", "--listen", "0.0.0.0:0", "--path", "/tessera/", "--allow-host", "models.example.com", "--log-requests", "json", "--drain-delay", "1ms")
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	lines := bufio.NewScanner(stderr)
 	var first struct{ Msg string }
 	if !lines.Scan() || json.Unmarshal(lines.Bytes(), &first) != nil || !strings.HasSuffix(first.Msg, "/tessera/v2/models/R") {
@@ -144,22 +136,16 @@ func TestServeBehindAProxy(t *testing.T) {
 		{strings.TrimSuffix(address, "models/R") + "health/ready", "10.0.0.7", http.StatusOK},
 	} {
 		r, err := http.NewRequest(http.MethodGet, c.address, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r.Host = c.host
 		got, err := http.DefaultTransport.RoundTrip(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got.Body.Close()
 		if got.StatusCode != c.want {
 			t.Errorf("%s of %s: status %d, want %d", c.address, c.host, got.StatusCode, c.want)
 		}
 	}
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Process.Signal(syscall.SIGTERM))
 	for lines.Scan() {
 		if !json.Valid(lines.Bytes()) {
 			t.Errorf("a line that is no JSON: %s", lines.Text())

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/hooks"
+	"tessera/internal/fatal"
 )
 
 // stuck is a hook that does not end the batch stuckAt while the file "stick" exists, so that even a fast machine cannot
@@ -51,12 +52,8 @@ func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T)
 
 	cmd := b.command(append(train, "--out", "cut")...)
 	stderr, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	lines := bufio.NewScanner(stderr)
 	waitFor := func(text string) {
 		for lines.Scan() {
@@ -67,9 +64,7 @@ func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T)
 		t.Fatalf("standard error ended without %q", text)
 	}
 	interrupt := func() {
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Process.Signal(syscall.SIGINT))
 	}
 	waitFor("the batch is stuck")
 	before := b.read("cut/state.safetensors")
@@ -89,9 +84,7 @@ func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T)
 		t.Error("the state is not the one from before the interrupts")
 	}
 
-	if err := os.Remove(b.path("stick")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path("stick")))
 	b.must(0, append(train, "--out", "whole")...)
 	b.must(0, "resume", "cut")
 	b.sameRun("whole", "cut")

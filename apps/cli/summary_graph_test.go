@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 const graphModels = `
@@ -46,9 +48,7 @@ func TestSummaryListsValuesAndTheirReaders(t *testing.T) {
 	}
 	b.contains("heads", b.must(0, "summary", "heads").stdout, "read by", "loss mse (sample_weight)", "loss mse (against)", "loss sort (against)")
 	var s summary
-	if err := json.Unmarshal([]byte(b.must(0, "summary", "skip", "--json").stdout), &s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "summary", "skip", "--json").stdout), &s))
 	got := map[string]valueSummary{}
 	for _, v := range s.Values {
 		got[v.Name] = v

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
 )
 
@@ -38,9 +39,7 @@ func newSweepBench(t *testing.T) *bench {
 func (b *bench) files(sweep string) map[string]string {
 	b.Helper()
 	all, err := samefiles.Files(b.path(sweep))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return all
 }
 
@@ -93,9 +92,7 @@ func (b *bench) epochs(sweep string) int {
 func trialsOf(t *testing.T, results string) []string {
 	t.Helper()
 	var r struct{ Trials []struct{ Trial string } }
-	if err := json.Unmarshal([]byte(results), &r); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(results), &r))
 	var ids []string
 	for _, trial := range r.Trials {
 		ids = append(ids, trial.Trial)
@@ -212,9 +209,7 @@ func TestFiguresAreDrawnFromASweepWithoutItsModels(t *testing.T) {
 		b.must(0, "figure", kind, "sweeps/targets", "--out", "before.svg")
 		parameters, _ := filepath.Glob(b.path("sweeps/targets/trials/*/*.safetensors"))
 		for _, path := range parameters {
-			if err := os.Remove(path); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.Remove(path))
 		}
 		b.must(0, "figure", kind, "sweeps/targets", "--out", "after.svg")
 		if svg := b.read("after.svg"); svg != b.read("before.svg") || !strings.Contains(svg, "p = 0.3") && kind != "pareto" {

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
@@ -49,9 +51,7 @@ func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
 			Loss, MSE, KL, Seconds  float64
 			NegativeWeights, VALMSE *float64
 		}
-		if err := json.Unmarshal([]byte(line), &m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(line), &m))
 		if m.Epoch != i+1 || m.Step != 11*(i+1) || m.Seconds <= 0 || math.Abs(m.Loss-m.MSE-m.KL) > 1e-9 {
 			t.Errorf("line %d: %s", i+1, line)
 		}
@@ -135,9 +135,7 @@ func TestBothBackEndsLearnTheSame(t *testing.T) {
 	for i, backend := range []string{"engine", "tape"} {
 		b.must(0, "train", "small", "--epochs", "3", "--backend", backend, "--out", backend)
 		var m struct{ MSE float64 }
-		if err := json.Unmarshal([]byte(b.must(0, "eval", backend, "--json").stdout), &m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", backend, "--json").stdout), &m))
 		mse[i] = m.MSE
 	}
 	if math.Abs(mse[0]-mse[1]) > 1e-5*mse[0] || mse[0] == 0 {
@@ -178,9 +176,7 @@ func (b *bench) partsOfTheSwimmer(printed string) {
 func BenchmarkHelp(bm *testing.B) {
 	bm.Setenv(asCommand, "1")
 	for bm.Loop() {
-		if err := exec.Command(os.Args[0], "--help").Run(); err != nil {
-			bm.Fatal(err)
-		}
+		fatal.If(bm, exec.Command(os.Args[0], "--help").Run())
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -31,9 +32,7 @@ type evaluated struct {
 
 func (b *bench) eval(args ...string) (e evaluated) {
 	b.Helper()
-	if err := json.Unmarshal([]byte(b.must(0, append([]string{"eval", "--json"}, args...)...).stdout), &e); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, json.Unmarshal([]byte(b.must(0, append([]string{"eval", "--json"}, args...)...).stdout), &e))
 	return e
 }
 
@@ -47,9 +46,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 		"atom_radius", "atom_entropy", "parts_found", "parts_cosine", "parts_absorbed", "explained_variance", "cosine", "active_units"}
 	text := b.must(0, "eval", "runs/small", "--json").stdout
 	var document map[string]any
-	if err := json.Unmarshal([]byte(text), &document); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &document))
 	table := b.must(0, "eval", "runs/small").stdout
 	for _, key := range keys {
 		if _, ok := document[key]; !ok || strings.Count(text, `"`+key+`":`) != 1 {
@@ -89,9 +86,7 @@ func TestEvalMeasuresTheSplitThatIsAskedFor(t *testing.T) {
 			Images int
 			MSE    float64
 		}
-		if err := json.Unmarshal([]byte(b.must(0, "eval", "held", "--json", "--split", split).stdout), &got); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", "held", "--json", "--split", split).stdout), &got))
 		images[got.Split] = got.Images
 	}
 	if want := map[string]int{"train": 192, "validation": 64, "all": 256}; !maps.Equal(images, want) {
@@ -109,9 +104,7 @@ type plain struct{ w, b, v, c []float32 }
 func readPlain(b *bench, run, encoder string) plain {
 	b.Helper()
 	f, err := checkpoint.Read(b.path(run + "/model.safetensors"))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	tensor := func(name string) []float32 {
 		t, ok := f.Tensor(name)
 		if !ok {
@@ -171,9 +164,7 @@ func (p plain) errors(images []float32, slope float64) (mse, hoyer float64) {
 func swimmer(t *testing.T) []float32 {
 	t.Helper()
 	set, err := new(data.Swimmer).Load(context.Background(), nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set.Train.Float32()
 }
 
@@ -192,9 +183,7 @@ func TestEvalAgreesWithPlainLoops(t *testing.T) {
 func (b *bench) values(name string, shape ...int) []float32 {
 	b.Helper()
 	images, err := data.ReadImages(context.Background(), b.path(name), shape)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return images.Float32()
 }
 
@@ -205,9 +194,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 	images := swimmer(t)
 	var first []float32
 	for _, in := range []string{"images.npy", "images.idx", "images.idx.gz", "images"} {
-		if err := data.WriteImages(b.path(in), []int{32, 32}, images); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(b.path(in), []int{32, 32}, images))
 		b.must(0, "encode", "runs/small", "--in", in, "--out", "codes.npy")
 		codes := b.values("codes.npy", 6)
 		if first == nil {
@@ -239,9 +226,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 	b.must(0, "decode", "runs/small", "--in", "codes.npy", "--out", "outputs")
 	b.contains("standard error", b.must(exitUsage, "decode", "runs/small", "--in", "codes.npy", "--out", "outputs").stderr, "outputs is a folder with files")
 	f, err := os.Open(b.path("outputs/00255.png"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	if picture, err := png.Decode(f); err != nil || picture.Bounds().Dx() != 32 {
 		t.Errorf("the last picture: %v", err)
@@ -252,12 +237,8 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
-	if err := data.WriteImages(b.path("small.npy"), []int{4, 4}, make([]float32, 32)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Mkdir(b.path("empty"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("small.npy"), []int{4, 4}, make([]float32, 32)))
+	fatal.If(t, os.Mkdir(b.path("empty"), 0o700))
 	b.write("empty/config.toml", b.read("runs/small/config.toml"))
 	for _, c := range []struct {
 		code int
@@ -281,9 +262,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 			t.Errorf("%s printed %q", c.args, r.stdout)
 		}
 	}
-	if err := data.WriteImages(b.path("images.npy"), []int{32, 32}, swimmer(t)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("images.npy"), []int{32, 32}, swimmer(t)))
 	b.must(exitWrite, "encode", "runs/small", "--in", "images.npy", "--out", "no/such/codes.npy")
 	before := b.read("images.npy")
 	r := b.must(exitUsage, "encode", "runs/small", "--in", "images.npy", "--out", "./images.npy")
@@ -296,9 +275,7 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	}
 	large := make([]float32, 1024)
 	large[5] = 255
-	if err := data.WriteImages(b.path("large.npy"), []int{32, 32}, large); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("large.npy"), []int{32, 32}, large))
 	r = b.must(0, "encode", "runs/small", "--in", "large.npy", "--out", "codes.npy")
 	b.contains("standard error", r.stderr, "values from 0 to 255", "uint8, or divide them by 255")
 	if r := b.run("encode", "runs/small", "--in", "images.npy", "--out", "codes.idx"); r.code != exitUsage {
@@ -310,9 +287,7 @@ func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	const n = 40
-	if err := data.WriteImages(b.path("x.npy"), []int{4, 4}, make([]float32, n*16)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(b.path("x.npy"), []int{4, 4}, make([]float32, n*16)))
 	for says, few := range map[string]int{
 		"tessera: npy: svm: a class is too small: only 1 of its images are left": 3,
 		"tessera: npy: svm: 1 classes, want at least 2":                          0,
@@ -333,9 +308,7 @@ func TestMissingDataEndWithExitCode4AndSayWhatToDo(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.contains("standard error", b.must(exitData, "train", "clothes", "--data", "here").stderr, "here: no such folder", "tessera data get NAME --data here")
-	if err := os.Mkdir(b.path("here"), 0o777); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(b.path("here"), 0o777))
 	r := b.must(exitData, "train", "clothes", "--data", "here")
 	b.contains("standard error", r.stderr, "train-images-idx3-ubyte", "here/fashion-mnist", "tessera data get fashion-mnist", "TESSERA_DATA")
 	if b.exists("runs") {
@@ -368,9 +341,7 @@ func TestRealImages(t *testing.T) {
 		t.Errorf("got %+v, want 10000 images, mse <= 0.040, no negative weight, a KL", e)
 	}
 	images, err := testImages(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mse, hoyer := readPlain(b, "runs/shallow-nonneg-kl", "encoder.0").errors(images, 0.1)
 	if math.Abs(e.MSE-mse) > 1e-5*mse || math.Abs(e.Hoyer-hoyer) > 1e-5*hoyer {
 		t.Errorf("eval says mse %g, hoyer %g; plain loops %g, %g", e.MSE, e.Hoyer, mse, hoyer)

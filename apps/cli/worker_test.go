@@ -4,6 +4,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestWrongFlagsOfSweepsOnSeveralMachinesSayWhatToDo(t *testing.T) {
@@ -29,9 +31,7 @@ func TestASweepThatCannotListenWritesNothing(t *testing.T) {
 	t.Parallel()
 	b := newSweepBench(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer l.Close()
 	r := b.must(exitUsage, "sweep", "targets", "--listen", l.Addr().String())
 	b.contains("standard error", r.stderr, "in use")

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // Each of these is a wrong first step. The message says what to do; the test does it, and it works.
@@ -17,9 +18,7 @@ func (b *bench) within(folder string, code int, args ...string) result {
 	b.Helper()
 	inner := *b
 	inner.dir = b.path(folder)
-	if err := os.MkdirAll(inner.dir, 0o700); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, os.MkdirAll(inner.dir, 0o700))
 	return inner.must(code, args...)
 }
 
@@ -80,9 +79,7 @@ func TestFirstStepAfterAnInterruption(t *testing.T) {
 	cmd.Stderr = &stderr
 	ended := b.start(cmd)
 	b.until(func() bool { return b.measured("runs/small") > 0 }, ended)
-	if err := cmd.Process.Signal(os.Interrupt); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, cmd.Process.Signal(os.Interrupt))
 	<-ended
 	done := b.runs()[0].Epoch + 1
 	short := fmt.Sprintf("epochs = %d\n", done)

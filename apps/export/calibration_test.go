@@ -6,6 +6,7 @@ import (
 
 	"tessera/apps/export"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -15,9 +16,7 @@ import (
 // The ONNX graph includes the calibration of a head. The files of other formats contain its tensors.
 func TestCalibrationsAgreeInONNXRuntime(t *testing.T) {
 	spec, err := shipped(t).Model("classifier")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := made(t, spec)
 	scales, biases := make([]float64, 10), make([]float64, 10)
 	for k := range scales {
@@ -29,25 +28,17 @@ func TestCalibrationsAgreeInONNXRuntime(t *testing.T) {
 		t.Errorf("npz: %v, or the calibration is missing", err)
 	}
 	var file bytes.Buffer
-	if err := export.Write(&file, r, "onnx", ""); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, export.Write(&file, r, "onnx", ""))
 	o := startONNXRuntime(t)
 	path, err := o.save("calibrated", file.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x := uniform(3, 4*volume.Of(r.Shape()))
 	got, err := o.run(path, "input", append([]int{4}, r.Shape()...), x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	threads := team.New(1)
 	defer threads.Close()
 	want, err := r.Coder(engine.Backend{Team: threads}).(metrics.ValueCoder).Value("class", x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if d := difference(got["class"].floats(), want); !(d <= tolerance) {
 		t.Errorf("the calibrated logits differ by %g", d)
 	}

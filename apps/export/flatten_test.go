@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/apps/export"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -15,9 +16,7 @@ import (
 func exported(t *testing.T, r *export.Run, path string) []float32 {
 	t.Helper()
 	f, err := checkpoint.Decode(written(t, r, "safetensors", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	tensor, ok := f.Tensor(path)
 	if !ok {
 		t.Fatalf("no tensor %q", path)
@@ -29,9 +28,7 @@ func exported(t *testing.T, r *export.Run, path string) []float32 {
 func parameter(t *testing.T, r *export.Run, path string) []float32 {
 	t.Helper()
 	p, err := r.Model.Parameter(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p.Data
 }
 

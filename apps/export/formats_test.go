@@ -23,6 +23,7 @@ import (
 	"tessera"
 	"tessera/apps/export"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/internal/wire"
@@ -35,27 +36,17 @@ func trained(t *testing.T, model string, sets ...string) *export.Run {
 	var changes []config.Set
 	for _, s := range sets {
 		change, err := config.ParseSet(s)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, change)
 	}
 	m, err := tessera.Shipped().Model(model, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	folder := filepath.Join(t.TempDir(), model)
 	r, err := tessera.Train(context.Background(), m, tessera.Options{Out: folder, Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.Close())
 	opened, err := export.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return opened
 }
 
@@ -63,9 +54,7 @@ func trained(t *testing.T, model string, sets ...string) *export.Run {
 func written(t *testing.T, r *export.Run, format, part string) []byte {
 	t.Helper()
 	var one, other bytes.Buffer
-	if err := errors.Join(export.Write(&one, r, format, part), export.Write(&other, r, format, part)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(export.Write(&one, r, format, part), export.Write(&other, r, format, part)))
 	if !bytes.Equal(one.Bytes(), other.Bytes()) {
 		t.Errorf("%s: two files of one run differ", format)
 	}
@@ -89,9 +78,7 @@ func TestFormatsHoldTheRun(t *testing.T) {
 	if err := export.Write(io.Discard, &export.Run{Trained: r.Trained}, "csv", ""); err == nil {
 		t.Error("a training is exported of a run that has none")
 	}
-	if err := os.WriteFile(filepath.Join(r.Path, folder.Metrics), []byte(`{"epoch":`), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(r.Path, folder.Metrics), []byte(`{"epoch":`), 0o666))
 	var damaged *checkpoint.Error
 	if err := export.Write(io.Discard, r, "tensorboard", ""); !errors.As(err, &damaged) {
 		t.Errorf("a damaged metrics.jsonl: got %v", err)
@@ -104,18 +91,12 @@ func TestFormatsHoldTheRun(t *testing.T) {
 func checkNPZ(t *testing.T, r *export.Run) {
 	b := written(t, r, "npz", "")
 	z, err := zip.NewReader(bytes.NewReader(b), int64(len(b)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, p := range r.Parameters {
 		f, err := z.Open(p.Path + ".npy")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := io.ReadAll(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		// the format is described at https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 		start := 10 + int(binary.LittleEndian.Uint16(text[8:]))
 		shape := strings.Trim(strings.ReplaceAll(fmt.Sprint(p.Shape), " ", ", "), "[]")
@@ -126,9 +107,7 @@ func checkNPZ(t *testing.T, r *export.Run) {
 		}
 	}
 	f, err := z.Open("metadata.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	metadata := map[string]string{}
 	if err := json.NewDecoder(f).Decode(&metadata); err != nil || metadata["declaration"] != string(r.Spec.Text()) || metadata["epoch"] != "3" {
 		t.Errorf("got the metadata %v, %v", metadata, err)
@@ -137,9 +116,7 @@ func checkNPZ(t *testing.T, r *export.Run) {
 
 func checkSafetensors(t *testing.T, r *export.Run) {
 	f, err := checkpoint.Decode(written(t, r, "safetensors", ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if f.Metadata["declaration"] != string(r.Spec.Text()) || f.Metadata["format"] != "pt" || len(f.Tensors) != len(r.Parameters) {
 		t.Errorf("got %d tensors and the metadata %v", len(f.Tensors), f.Metadata)
 	}
@@ -187,9 +164,7 @@ func records(t *testing.T, b []byte) (events []event) {
 			t.Fatal("a record has another checksum")
 		}
 		var e event
-		if err := wire.Read(data, &e); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, wire.Read(data, &e))
 		events = append(events, e)
 		b = b[16+n:]
 	}
@@ -219,9 +194,7 @@ func checkEvents(t *testing.T, r *export.Run) {
 	}
 	want := map[int64]float32{}
 	epochs, err := r.History()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, e := range epochs {
 		loss, _ := e.Values.Number("loss")
 		want[int64(e.Epoch)] = float32(loss)
@@ -234,9 +207,7 @@ func checkEvents(t *testing.T, r *export.Run) {
 func checkCSV(t *testing.T, r *export.Run) {
 	read := func(part string) [][]string {
 		lines, err := csv.NewReader(bytes.NewReader(written(t, r, "csv", part))).ReadAll()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return lines
 	}
 	lines := read("")

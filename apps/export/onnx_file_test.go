@@ -11,6 +11,7 @@ import (
 
 	"tessera/apps/export"
 	"tessera/apps/export/onnx"
+	"tessera/internal/fatal"
 	"tessera/internal/wire"
 )
 
@@ -34,9 +35,7 @@ func dims(t *testing.T, v onnx.Value) (list []int64) {
 // metadata.
 func TestAnONNXFileHasTheNamesShapesAndDeclarationOfTheModel(t *testing.T) {
 	spec, err := shipped(t).Model("semi-supervised")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := made(t, spec)
 	images, code := []int64{0, 28, 28}, []int64{0, 100}
 	classes := []int64{0, 10}
@@ -48,13 +47,9 @@ func TestAnONNXFileHasTheNamesShapesAndDeclarationOfTheModel(t *testing.T) {
 		"class":   {{"code": code}, {"class": classes}},
 	} {
 		var b bytes.Buffer
-		if err := export.Write(&b, r, "onnx", part); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, export.Write(&b, r, "onnx", part))
 		m := &onnx.Model{}
-		if err := wire.Read(b.Bytes(), m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, wire.Read(b.Bytes(), m))
 		for i, list := range [][]onnx.Value{m.Graph.Inputs, m.Graph.Outputs} {
 			got := map[string][]int64{}
 			for _, v := range list {
@@ -125,9 +120,7 @@ func floatsOf(raw []byte) []float32 {
 // The table is written only if onnxruntime is installed. Every shipped model must have a row.
 func TestTheTableOfDifferencesHasEveryShippedModel(t *testing.T) {
 	page, err := os.ReadFile(differences)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range shipped(t).Names() {
 		if !bytes.Contains(page, []byte("\n"+name+",")) {
 			t.Errorf("%s has no row of %s: run go test ./export -update", differences, name)

@@ -9,6 +9,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 	"tessera/layers"
@@ -146,9 +147,7 @@ func layered(t *testing.T, name, encoder, decoder string) *export.Run {
 	}
 	text := fmt.Sprintf("[model.m]\ndataset = %q\nencoder = [%s]\ndecoder = [%s]\n", dataset, encoder, decoder)
 	f, err := config.Load(name, []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f.Trained = true
 	spec, err := f.Model("m")
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 	"tessera/internal/volume"
@@ -40,13 +41,9 @@ func shipped(t *testing.T) *config.File {
 	t.Helper()
 	const path = "../../models.toml"
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := config.Load(path, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return f
 }
 
@@ -74,9 +71,7 @@ func made(t *testing.T, spec *config.Model) *export.Run {
 		t.Fatalf("%s: the shape of its images is not known", spec.Name)
 	}
 	m, err := graph.New(spec, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	moved(m)
 	r.Model = m
 	return r
@@ -100,13 +95,9 @@ func fitted(t *testing.T, method classical.Method) classical.Model {
 	t.Helper()
 	const side, images = 12, 130
 	m, err := method.New([]int{side, side}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := classical.NewMatrix(uniform(3, images*side*side), side*side)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = classical.Fit(context.Background(), m, rows, func(classical.Progress) error { return errEnough })
 	if !errors.Is(err, errEnough) {
 		t.Fatal(err)
@@ -130,9 +121,7 @@ func TestShippedModelsAgreeInONNXRuntime(t *testing.T) {
 	var rows []row
 	for _, name := range f.Names() {
 		spec, err := f.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r := made(t, spec)
 		coder := r.Coder(engine.Backend{Team: threads})
 		whole := compared(t, runtime, r, coder, "model")
@@ -142,9 +131,7 @@ func TestShippedModelsAgreeInONNXRuntime(t *testing.T) {
 		}
 	}
 	if *update && !t.Failed() {
-		if err := os.WriteFile(differences, []byte(onnxTable(rows)), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(differences, []byte(onnxTable(rows)), 0o666))
 	}
 }
 
@@ -158,9 +145,7 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 		return result
 	}
 	path, err := o.save(r.Name+"-"+part, file.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	allowed := tolerance
 	if r.Baseline == nil {
 		for p := range r.Layout.Layers() {
@@ -213,9 +198,7 @@ func compared(t *testing.T, o *onnxRuntime, r *export.Run, coder metrics.Coder, 
 		}
 		for name, y := range outputs {
 			want, err := expected(coder, input, name, columns)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			mask := slices.ContainsFunc(r.Trained.Spec.Losses, func(l config.Loss) bool { return l.Mask == name }) // a mask is 0 outside of training
 			if len(want) > 1 && slices.Min(want) == slices.Max(want) && !mask {
 				t.Errorf("%s: %s is %v everywhere, which shows nothing", r.Name, name, want[0])

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/layers"
 )
 
@@ -34,18 +35,12 @@ func taps(f func(x *ir.Value) map[string]*ir.Value) onnx.Program {
 func (o *onnxRuntime) session(t *testing.T, name string, p onnx.Program) string {
 	t.Helper()
 	g, err := onnx.Translate(p)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g.Name = name
 	b, err := (&onnx.Model{FormatVersion: onnx.FormatVersion, Graph: g, Opsets: []onnx.Opset{{Version: onnx.OpsetVersion}}}).Append(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path, err := o.save(name, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return path
 }
 
@@ -62,9 +57,7 @@ func TestPrimitivesAgreeInONNXRuntime(t *testing.T) {
 	}))
 	x := []float32{0.25, 1.5, 2.75, 0.5, 1, 3}
 	got, err := o.run(path, "x", []int{2, 3}, x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for p := range ir.Primitives {
 		for i, y := range got[fmt.Sprint("y", int(p))].floats() {
 			if want := p.Eval(float64(x[i]), 1.5); math.Abs(float64(y)-want) > tolerance*max(1, math.Abs(want)) {
@@ -92,9 +85,7 @@ func TestBroadcastsAgreeInONNXRuntime(t *testing.T) {
 		}
 	}))
 	got, err := o.run(path, "x", []int{2, 3}, []float32{1, 2, 3, 4, 5, 6})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, want := range map[string]string{"y0": "[2 3] [1 2 3 4 5 6]", "y1": "[2 3] [7 7 7 7 7 7]", "y2": "[2 2] [588 588 588 588]",
 		"y3": "[2 2] [6 6 15 15]", "y4": "[] [15]", "y5": "[2 3] [7 7 7 7 7 7]"} {
 		if y := fmt.Sprint(got[name].Dims, " ", got[name].floats()); y != want {
@@ -134,9 +125,7 @@ func TestColumnsAreASlice(t *testing.T) {
 	r := oneLayer(t, "flatten", "")
 	r.Spec.Encoder = append(r.Spec.Encoder, config.Layer{Kind: "zz_halves", Layer: &halves{}})
 	model, err := graph.New(r.Spec, r.Shape())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g, err := onnx.Translate(onnx.Program{Module: func(batch int) (*ir.Module, error) {
 		p, err := model.Program(graph.Request{Batch: batch, Want: []string{"code"}})
 		if err != nil {
@@ -144,9 +133,7 @@ func TestColumnsAreASlice(t *testing.T) {
 		}
 		return p.Module()
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, n := range g.Nodes {
 		if n.Op == "Slice" && slices.Equal(n.Inputs[1:], []string{"ints[0]", fmt.Sprintf("ints[%d]", model.Units()), "ints[1]"}) {
 			return

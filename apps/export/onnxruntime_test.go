@@ -13,6 +13,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // onnxRuntime is a process that runs models by onnxruntime-node.
@@ -37,9 +39,7 @@ func startONNXRuntime(t *testing.T) *onnxRuntime {
 	cmd.Dir, cmd.Stderr = folder, os.Stderr
 	in, err1 := cmd.StdinPipe()
 	out, err2 := cmd.StdoutPipe()
-	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(err1, err2, cmd.Start()))
 	t.Cleanup(func() {
 		in.Close()
 		if err := cmd.Wait(); err != nil {

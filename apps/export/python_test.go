@@ -14,6 +14,7 @@ import (
 	"tessera/apps/export"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 	"tessera/layers"
 )
@@ -128,9 +129,7 @@ func blocks(t *testing.T, fence string) string {
 		file = "tessera.py"
 	}
 	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if fence == "python" {
 		return string(page)
 	}
@@ -168,33 +167,19 @@ func pythonRuns(t *testing.T, names ...string) string {
 	for i := range signed {
 		signed[i] = 9*signed[i] - 3
 	}
-	if err := data.WriteImages(vectors, []int{12}, signed); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(vectors, []int{12}, signed))
 	f, err := config.Load("models of the test", []byte(strings.ReplaceAll(pythonModels, "VECTORS", filepath.ToSlash(vectors))))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range names {
 		m, err := f.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		folder := filepath.Join(parent, name)
 		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: folder, Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := run.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, run.Close())
 		r, err := export.Open(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(folder+".safetensors", written(t, r, "safetensors", ""), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, os.WriteFile(folder+".safetensors", written(t, r, "safetensors", ""), 0o666))
 	}
 	return parent
 }
@@ -205,18 +190,14 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 	for _, name := range names {
 		folder := filepath.Join(runs, name)
 		run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		images := uniform(5, 5*volume.Of(run.Shape()))
 		want, err1 := run.Encode(images)
 		if err := run.Close(); err != nil || err1 != nil {
 			t.Fatal(err, err1)
 		}
 		in, out := filepath.Join(runs, "images.npy"), filepath.Join(runs, "codes.npy")
-		if err := data.WriteImages(in, run.Shape(), images); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(in, run.Shape(), images))
 		cmd := exec.Command(command[0], append(slices.Clone(command[1:]), folder, in, out)...)
 		cmd.Stdin = strings.NewReader(code + end)
 		if text, err := cmd.CombinedOutput(); err != nil {
@@ -224,9 +205,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 			continue
 		}
 		codes, err := data.ReadImages(t.Context(), out, []int{len(want) / 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if d := difference(codes.Float32(), want); !(d <= tolerance*max(1, float64(slices.Max(want)))) || slices.Min(want) == slices.Max(want) {
 			t.Errorf("%s: the codes differ by %g", name, d)
 		} else {
@@ -268,12 +247,8 @@ func TestTheExportedModuleReadsRuns(t *testing.T) {
 	names := []string{"dense", "nmf", "standardised", "whitened"}
 	runs := pythonRuns(t, names...)
 	r, err := export.Open(filepath.Join(runs, "dense"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(runs, "tessera.py"), written(t, r, "python", ""), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(filepath.Join(runs, "tessera.py"), written(t, r, "python", ""), 0o600))
 	const program = `import sys; sys.path.insert(0, %q); import tessera, numpy as np
 run, images = sys.argv[1], np.load(sys.argv[2]); codes = tessera.encode(run, images)
 assert tessera.decode(run, codes).shape == (len(images), images[0].size)
@@ -282,28 +257,20 @@ np.save(sys.argv[3], codes.astype(np.float32))
 	agree(t, []string{python, "-"}, fmt.Sprintf(program, runs), "", runs, names...)
 	for _, name := range []string{"standardised", "whitened"} {
 		coder, err := tessera.Open(filepath.Join(runs, name), tessera.Options{Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer coder.Close()
 		codes := uniform(7, 2*coder.Units())
 		want, err := coder.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		in, out := filepath.Join(runs, "in.npy"), filepath.Join(runs, "out.npy")
-		if err := data.WriteImages(in, []int{coder.Units()}, codes); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(in, []int{coder.Units()}, codes))
 		decode := exec.Command(python, "-c", "import sys; sys.path.insert(0, sys.argv[1]); import tessera, numpy as np; np.save(sys.argv[4], tessera.decode(sys.argv[2], np.load(sys.argv[3])).astype(np.float32))",
 			runs, filepath.Join(runs, name), in, out)
 		if text, err := decode.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
 		got, err := data.ReadImages(t.Context(), out, coder.Shape())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if d := difference(got.Float32(), want); !(d <= 1e-4) {
 			t.Errorf("%s: the decoded samples differ by %g", name, d)
 		}
@@ -337,9 +304,7 @@ func TestThePythonPageComputesCodesInR(t *testing.T) {
 // The page lists every registered layer with the names of all its tensors.
 func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 	page, err := os.ReadFile(pythonPage)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, section, _ := strings.Cut(string(page), "## Layout of the tensors")
 	section, _, _ = strings.Cut(section, "## PyTorch")
 	for _, kind := range layers.Registry.Names() {

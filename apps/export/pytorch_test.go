@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -39,27 +40,19 @@ func TestExportedTensorsFitPyTorchsModules(t *testing.T) {
 		x = uniform(8, 3*volume.Of(r.Shape()))
 		coder := r.Coder(engine.Backend{Team: threads})
 		y, err := coder.(metrics.ValueCoder).Value(losses.Code, x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		name := fmt.Sprintf("%d-%s", i, c[0])
 		model, result := filepath.Join(folder, name+".safetensors"), filepath.Join(folder, name+".npy")
-		if err := os.WriteFile(model, written(t, r, "safetensors", ""), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(model, written(t, r, "safetensors", ""), 0o666))
 		args, expected[result] = append(args, model, result), y
-		if err := data.WriteImages(images, r.Shape(), x); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(images, r.Shape(), x))
 	}
 	if text, err := exec.Command(python, args...).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	for result, want := range expected {
 		got, err := data.ReadImages(t.Context(), result, []int{len(want) / 3})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if d := difference(got.Float32(), want); !(d <= tolerance) {
 			t.Errorf("%s: differs by %g", filepath.Base(result), d)
 		}

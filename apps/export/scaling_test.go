@@ -13,6 +13,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/metrics"
@@ -59,23 +60,15 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 			}
 		}
 		var file bytes.Buffer
-		if err := export.Write(&file, r, "onnx", ""); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, export.Write(&file, r, "onnx", ""))
 		path, err := o.save("scaled-"+kind, file.Bytes())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, err := o.run(path, "input", append([]int{4}, r.Shape()...), x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		coder := r.Coder(engine.Backend{Team: threads}).(metrics.ValueCoder)
 		for _, name := range []string{"code", "output"} {
 			want, err := coder.Value(name, r.Scaling.Applied(x))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if want = slices.Clone(want); name == "output" {
 				r.Scaling.Undo(want)
 			}
@@ -91,9 +84,7 @@ func TestScalingsOfColumnsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "samples.npy")
-	if err := data.WriteImages(path, []int{6}, uniform(8, 40*6)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(path, []int{6}, uniform(8, 40*6)))
 	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
 dataset = { name = "npy", images = %q, scale = "standardise" }
 encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
@@ -104,39 +95,23 @@ head.far = { from = "other", layers = [{ kind = "dense", units = 4 }] }
 [model.m.column.other]
 kind = "other"
 `, filepath.ToSlash(path)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	r, err := export.Open(run.Path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var file bytes.Buffer
-	if err := export.Write(&file, r, "onnx", ""); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, export.Write(&file, r, "onnx", ""))
 	saved, err := o.save("columns", file.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x, other := uniform(3, 5*6), uniform(4, 5*6)
 	got, err := o.run(saved, "input", []int{5, 6}, x, packed("column.other", []int{5, 6}, other))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want, err := run.ValueOf("far", map[string][]float32{"images": x, "other": other})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if d := difference(got["far"].floats(), want); !(d <= tolerance) {
 		t.Errorf("the head differs by %g", d)
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/apps/export"
+	"tessera/internal/fatal"
 )
 
 // Every word has the line of its vector, from which float32 numbers are read exactly, for tables and for atoms.
@@ -16,9 +17,7 @@ func TestVecHoldsTheVectorsOfWords(t *testing.T) {
 		r := trained(t, model, "dataset.grammar=500")
 		lines := strings.Split(strings.TrimSuffix(string(written(t, r, "vec", "")), "\n"), "\n")
 		vectors, width, err := r.WordVectors()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		names := r.Tokens.Names
 		if want := fmt.Sprint(len(names), " ", width); len(lines) != len(names)+1 || lines[0] != want {
 			t.Fatalf("%s: got %d lines and the first %q, want %q", model, len(lines), lines[0], want)
@@ -28,9 +27,7 @@ func TestVecHoldsTheVectorsOfWords(t *testing.T) {
 			var values []float32
 			for _, cell := range cells[1:] {
 				v, err := strconv.ParseFloat(cell, 32)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				values = append(values, float32(v))
 			}
 			if cells[0] != names[i] || !slices.Equal(values, vectors[i*width:(i+1)*width]) {
@@ -47,9 +44,7 @@ func TestVecHoldsTheVectorsOfWords(t *testing.T) {
 func TestVecEscapesTokensThatAreNoWords(t *testing.T) {
 	r := trained(t, "gpt-grammar", "dataset.grammar=20", "dataset.tokens=bytes", "encoder.0.vocabulary=260", "head.next.layers.0.units=260", "train.epochs=1")
 	_, width, err := r.WordVectors()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lines, seen := strings.Split(strings.TrimSuffix(string(written(t, r, "vec", "")), "\n"), "\n"), map[string]int{}
 	if len(lines) != 257 {
 		t.Fatalf("%d lines, want the first and 256", len(lines))

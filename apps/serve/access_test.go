@@ -15,26 +15,21 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // rewrite replaces a file by a file with another size or time, as an administrator would.
 func rewrite(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "tokens")
 	const one, other = "0123456789abcdef", "fedcba9876543210"
-	if err := os.WriteFile(file, []byte("# clients\n"+one+"\n\n  "+other+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("# clients\n"+one+"\n\n  "+other+"\n"), 0o600))
 	tokens, err := ReadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := newServer(t, Options{Tokens: tokens, Profile: true, Reload: -1})
 	for _, c := range []struct {
 		path, header string
@@ -60,9 +55,7 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", "# nothing", "short"} {
-		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
 		if _, err := ReadTokens(file); err == nil {
 			t.Errorf("%q: no error", text)
 		}
@@ -75,9 +68,7 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 func TestTokensOfAProgramAreServed(t *testing.T) {
 	const one = "0123456789abcdef"
 	tokens, err := NewTokens(one, "fedcba9876543210")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := newServer(t, Options{Tokens: tokens, Reload: -1})
 	s.refresh() // there is no file that could change
 	for header, want := range map[string]int{"Authorization: Bearer " + one: 200, "Authorization: Bearer 0": 401, "": 401} {
@@ -102,9 +93,7 @@ func TestPicturesInAndOut(t *testing.T) {
 	coloured := image.NewNRGBA(image.Rect(0, 0, 9, 8))
 	coloured.SetNRGBA(0, 0, color.NRGBA{1, 2, 3, 255})
 	for _, err := range []error{png.Encode(&asPNG, grey), jpeg.Encode(&asJPEG, grey, nil), png.Encode(&large, coloured)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	x := fromBinary(nil, grey.Pix, typeUINT8)
 	got := post(s, "/v2/models/small/image", asPNG.Bytes()).reply(t)
@@ -143,13 +132,9 @@ func TestPicturesAreTurnedAsThoseOfDataSets(t *testing.T) {
 	for orientation := 1; orientation <= 8; orientation++ {
 		path := fmt.Sprintf("../../data/testdata/turned%d.jpg", orientation)
 		want, err := data.ReadImages(t.Context(), path, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		body, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got, err := bufferOf(body).decodePicture(want.Shape); err != nil || !sameBits(got, want.Float32()) {
 			t.Errorf("orientation %d: other values: %v", orientation, err)
 		}

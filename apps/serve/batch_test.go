@@ -8,6 +8,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // gate is a model whose batches wait until the test releases them. The value of an image is the sum of its two numbers.
@@ -44,9 +46,7 @@ func newJob(ctx context.Context, values ...float32) *job {
 
 func submit(t *testing.T, b *batcher, j *job) *job {
 	t.Helper()
-	if err := b.submit(j); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, b.submit(j))
 	return j
 }
 

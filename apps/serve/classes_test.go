@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/internal/fatal"
 )
 
 // The metadata of a classifier contain the names of its classes. On request, the response contains the most probable class and
@@ -25,20 +26,14 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 	for i := range 60 {
 		table += fmt.Sprintf("%v,%v,\"%s\"\n", i%3*4, i%3*7+i%2, strings.ReplaceAll(names[i%3], `"`, `""`))
 	}
-	if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(table), 0o600))
 	trainRun(t, folder, fmt.Sprintf("[model.m]\ndataset = { name = \"csv\", images = %q, labels = \"species\", scale = \"standardise\" }\n"+
 		"encoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\nhead = { class = { layers = [{ kind = \"dense\" }] } }\nloss = [{ kind = \"cross_entropy\" }]\n", file))
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	s, err := New([]Model{{Run: run}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	quotedNames, _ := json.Marshal(names)
 	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
@@ -50,9 +45,7 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 	}
 	x := []float32{0, 0, 4, 7, 8, 15, 100, 3}
 	want, err := run.Predict("class", x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var labels []string
 	for _, label := range want.Labels {
 		labels = append(labels, names[label])
@@ -123,14 +116,10 @@ head    = { g = { layers = [{ kind = "dense" }] } }
 loss    = [{ kind = "cross_entropy", on = "g", against = "group" }]
 `)
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	s, err := New([]Model{{Run: run}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
 	if want := `"name":"g.label","datatype":"BYTES","shape":[-1,1],"classes":["a","b"]`; !strings.Contains(about, want) {

@@ -17,6 +17,7 @@ import (
 	"tessera"
 	"tessera/apps/serve"
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 // client is a client of the protocol. It is written only from the specification:
@@ -66,23 +67,17 @@ type (
 func (c *client) call(method, path string, body []byte, jsonLength int) (int, http.Header, []byte) {
 	c.Helper()
 	r, err := http.NewRequest(method, c.url+path, bytes.NewReader(body))
-	if err != nil {
-		c.Fatal(err)
-	}
+	fatal.If(c, err)
 	r.Header.Set("Content-Type", "application/json")
 	if jsonLength >= 0 {
 		r.Header.Set("Content-Type", "application/octet-stream")
 		r.Header.Set("Inference-Header-Content-Length", strconv.Itoa(jsonLength))
 	}
 	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		c.Fatal(err)
-	}
+	fatal.If(c, err)
 	defer answer.Body.Close()
 	b, err := io.ReadAll(answer.Body)
-	if err != nil {
-		c.Fatal(err)
-	}
+	fatal.If(c, err)
 	return answer.StatusCode, answer.Header, b
 }
 
@@ -111,9 +106,7 @@ func (c *client) infer(model string, q inferenceRequest, asBinary bool) (int, in
 		}
 	}
 	head, err := json.Marshal(q)
-	if err != nil {
-		c.Fatal(err)
-	}
+	fatal.If(c, err)
 	length := -1
 	if asBinary {
 		length = len(head)
@@ -149,28 +142,16 @@ func server(t *testing.T) *client {
 	t.Helper()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "models.toml")
-	if err := os.WriteFile(file, []byte("[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 6 }]\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 6 }]\n"), 0o600))
 	models, err := tessera.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := models.Model("bars", config.Passes(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(dir, "bars"), Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := serve.New([]serve.Model{{Run: run}}, serve.Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, run.Close())
 	h := httptest.NewServer(s)
 	t.Cleanup(func() { h.Close(); s.Close() })
 	return &client{t, h.URL}

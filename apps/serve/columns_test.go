@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/internal/fatal"
 )
 
 // patients returns a run whose heads read further columns: floats, whole numbers and classes with names.
@@ -24,9 +25,7 @@ func patients(t *testing.T) *tessera.Run {
 	for i := range 40 {
 		table += fmt.Sprintf("%v,%v,%v,%v,%v,%d,%s,%d\n", i%3, i%5, i%7, float64(i)/4, float64(i%9)/3, i%4, []string{"f", "m"}[i%2], i%2)
 	}
-	if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(table), 0o600))
 	trainRun(t, folder, fmt.Sprintf(`[model.m]
 dataset = { name = "csv", file = %q, scale = "standardise", labels = "sex", columns = { doses = ["dose", "age"], ward = "ward", group = "sex2" } }
 encoder = [{ kind = "dense", units = 3, activation = "tanh" }]
@@ -36,9 +35,7 @@ head.sex = { from = ["code", "doses", "ward"], layers = [{ kind = "dense" }] }
 loss = [{ kind = "mse" }, { kind = "l1", on = "risk" }, { kind = "l1", on = "place" }, { kind = "cross_entropy", on = "sex" }]
 `, file))
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
 }
@@ -75,9 +72,7 @@ const (
 func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 	run := patients(t)
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
 	if want := `"inputs":[{"name":"input","datatype":"FP32","shape":[-1,3],"names":["a","b","c"]},{"name":"ward","datatype":"INT32","shape":[-1,1]},{"name":"doses","datatype":"FP32","shape":[-1,2]}]`; !strings.Contains(about, want) {
@@ -86,9 +81,7 @@ func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 	columns := map[string][]float32{"images": {0, 1, 2, 2, 1, 0, 1, 4, 6}, "doses": {0.5, 1, 2, 0, 9, 1}, "ward": {0, 3, 1}}
 	value := func(name string) []float32 {
 		v, err := run.ValueOf(name, columns)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return v
 	}
 	got, _ := asking(t, s, 200, threeDoses+","+threeWards+","+threeImages, "")
@@ -129,9 +122,7 @@ func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 func TestSeveralBinaryInputs(t *testing.T) {
 	run := patients(t)
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	json := `{"inputs":[{"name":"ward","shape":[1,1],"datatype":"INT32","parameters":{"binary_data_size":4}},` +
 		`{"name":"input","shape":[1,3],"datatype":"FP32","data":[2,1,0]},` +
@@ -142,9 +133,7 @@ func TestSeveralBinaryInputs(t *testing.T) {
 	}
 	a := post(s, "/v2/models/run/infer", body, headerLength+": "+itoa(len(json)))
 	want, err := run.ValueOf("sex", map[string][]float32{"images": {2, 1, 0}, "doses": {2, 0.25}, "ward": {3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if a.status != 200 || !strings.Contains(string(a.body), `"data":`+string(numbersIn(want))) {
 		t.Errorf("status %d: %s, want %v", a.status, a.body, want)
 	}
@@ -153,9 +142,7 @@ func TestSeveralBinaryInputs(t *testing.T) {
 func TestMissingAndWrongColumnsOfRequestsAreErrors(t *testing.T) {
 	run := patients(t)
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	for _, c := range []struct{ inputs, more, says string }{
 		{threeImages, `,"outputs":[{"name":"risk"}]`, `"risk" is computed from the input "doses", which was not sent: got "input"`},
@@ -178,9 +165,7 @@ func TestMissingAndWrongColumnsOfRequestsAreErrors(t *testing.T) {
 func TestEncodersTakeRowsOfColumns(t *testing.T) {
 	run := patients(t)
 	e, err := run.Encoder(tessera.EncoderOptions{Value: "sex", Sizes: []int{1, 4}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer e.Close()
 	columns := map[string][]float32{"images": {0, 1, 2, 2, 1, 0, 1, 4, 6}, "doses": {0.5, 1, 2, 0, 9, 1}, "ward": {0, 3, 1}}
 	var rows []float32

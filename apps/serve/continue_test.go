@@ -12,6 +12,7 @@ import (
 
 	"tessera"
 	"tessera/internal/coder"
+	"tessera/internal/fatal"
 )
 
 // talker returns a folder with a run of a small model of language over bytes.
@@ -35,14 +36,10 @@ train     = { epochs = 3, batch = 8 }
 func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 	folder := talker(t)
 	s, err := New([]Model{{Folder: folder}}, Options{Workers: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	list := run.Tokens().Encode("a b")
 	begin := len(run.Tokens().Decode(list))
@@ -50,9 +47,7 @@ func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 		list = append(list, token)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want, _ := json.Marshal(run.Tokens().Decode(list)[begin:])
 	var wanted string
 	_ = json.Unmarshal(want, &wanted) // bytes that are no text become the sign for them
@@ -97,9 +92,7 @@ func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 
 func TestRequestsToContinueTextsAreChecked(t *testing.T) {
 	s, err := New([]Model{{Folder: talker(t)}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	for body, want := range map[string]string{
 		`{"text_input":""}`: "the prompt is empty",

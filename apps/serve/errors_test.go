@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // body returns a request for one image of the small run, after replacements.
@@ -103,9 +105,7 @@ func TestTheDocumentDescribesEveryPath(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]any
 	}
-	if err := json.Unmarshal(openAPI, &document); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(openAPI, &document))
 	s := newServer(t, Options{})
 	if len(document.Paths) != 19 {
 		t.Errorf("%d paths", len(document.Paths))

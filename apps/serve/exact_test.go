@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Numbers that lie close together compared with their size are scaled in float64: the codes of JSON and of FP64 data differ by as much as
@@ -18,15 +20,11 @@ func TestNumbersOfRequestsAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 		text += fmt.Sprintf("%v,%v\n", 5_400_000+4*math.Mod(float64(i)*0.6180339887, 1), 380_000+3*math.Mod(float64(i)*0.4142135623, 1))
 	}
 	file := filepath.Join(dir, "survey.csv")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
 	run := filepath.Join(dir, "run")
 	trainRun(t, run, fmt.Sprintf("[model.m]\nkind = \"pca\"\ncomponents = 2\ndataset = { name = \"csv\", file = %q, scale = \"standardise\" }", file))
 	s, err := New([]Model{{Folder: run}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	samples := []float64{5_400_001.25, 380_001.5, 5_400_001.3, 380_001.5}
 	body := fmt.Sprintf(`{"inputs":[{"name":"input","shape":[2,2],"datatype":"FP64","data":%s}],"outputs":[{"name":"code"}]}`, "[5400001.25,380001.5,5400001.3,380001.5]")

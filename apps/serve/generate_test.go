@@ -14,6 +14,7 @@ import (
 	"tessera"
 	"tessera/classical/generate"
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // The models NAME.sample and NAME.traverse answer with the images of tessera.Run.
@@ -29,24 +30,18 @@ dataset = { name = "bars", count = 40 }
 encoder = [{ kind = "dense", units = 4 }, { kind = "reshape", shape = [2, 2] }, { kind = "vq", entries = 5 }]
 loss = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]`)
 	s, err := New([]Model{{Folder: folder}, {Folder: vq}, {Folder: smallRun(t)}}, Options{Generate: true, Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	if got, want := s.Models(), []string{"vae", "vae.sample", "vae.traverse", "vq", "vq.sample", "vq.traverse", "small", "small.sample", "small.traverse"}; !slices.Equal(got, want) {
 		t.Fatalf("models: got %q, want %q", got, want)
 	}
 	run, err := tessera.Open(folder, tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	var want []float32
 	for _, seed := range []uint64{7, 8} {
 		image, err := generate.New(run).Draw(t.Context(), 1, seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want = append(want, image...)
 	}
 	same := func(model, inputs string, want []float32) {
@@ -58,9 +53,7 @@ loss = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]`)
 	}
 	same("vae.sample", `{"name":"seed","shape":[2,1],"datatype":"INT64","data":[7,8]}`, want)
 	books, err := tessera.Open(vq, tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer books.Close()
 	if want, err = generate.New(books).DrawFromIndices(t.Context(), 1, 7); err != nil {
 		t.Fatal(err)
@@ -68,9 +61,7 @@ loss = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]`)
 	same("vq.sample", `{"name":"seed","shape":[1,1],"datatype":"INT64","data":[7]}`, want)
 
 	traversed, err := generate.New(run).Traverse(t.Context(), generate.Traversal{Units: []int{2, 0}, Steps: 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	same("vae.traverse", `{"name":"unit","shape":[4,1],"datatype":"INT64","data":[2,2,2,0]},{"name":"position","shape":[4,1],"datatype":"FP32","data":[0,0.5,1,0]}`,
 		traversed.Images[:4*64])
 
@@ -101,30 +92,22 @@ head.time    = { from = "level", layers = [{ kind = "sinusoidal", units = 4 }, {
 decoder      = [{ kind = "dense", from = ["code", "encoder.1"] }]
 loss         = [{ kind = "mse", against = "noise" }]`)
 	file := filepath.Join(dir, "rows.csv")
-	if err := os.WriteFile(file, []byte("a,b\n"+strings.Repeat("0,1\n0.5,0.5\n", 20)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("a,b\n"+strings.Repeat("0,1\n0.5,0.5\n", 20)), 0o600))
 	small := fmt.Sprintf("[model.m]\ndataset = { name = \"csv\", file = %q }\nencoder = [{ kind = \"dense\", units = 3 }]\n", file)
 	trainRun(t, filepath.Join(dir, "blind"), small+"decoder = []\nloss = [{ kind = \"l1\" }]")
 	var log []string
 	s, err := New([]Model{{Folder: filepath.Join(dir, "diffusion")}, {Folder: filepath.Join(dir, "blind")}, {Folder: smallRun(t)}},
 		Options{Generate: true, Workers: 1, Log: func(text string) { log = append(log, text) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	if got, want := s.Models(), []string{"diffusion", "diffusion.sample", "blind", "small", "small.sample", "small.traverse"}; !slices.Equal(got, want) {
 		t.Fatalf("models: got %q, want %q", got, want)
 	}
 	run, err := tessera.Open(filepath.Join(dir, "diffusion"), tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	want, err := generate.New(run).Draw(t.Context(), 1, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := post(s, "/v2/models/diffusion.sample/infer", []byte(`{"inputs":[{"name":"seed","shape":[1,1],"datatype":"INT64","data":[7]}]}`)).reply(t)
 	if len(got.Outputs) != 1 || !slices.Equal(got.Outputs[0].Data, want) {
 		t.Error("diffusion.sample: other values than those of its sampler")
@@ -134,9 +117,7 @@ loss         = [{ kind = "mse", against = "noise" }]`)
 		var metadata struct {
 			NotServed map[string]string `json:"not_served"`
 		}
-		if err := json.Unmarshal(get(s, "/v2/models/"+of).body, &metadata); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal(get(s, "/v2/models/"+of).body, &metadata))
 		for name, reason := range metadata.NotServed {
 			if want, ok := reasons[name]; !ok || !strings.HasPrefix(name, of+".") || !strings.Contains(reason, want) ||
 				strings.Contains(reason, "run ") || strings.Contains(reason, dir) || strings.Contains(reason, "no distribution") { // one reason, no path
@@ -158,9 +139,7 @@ loss         = [{ kind = "mse", against = "noise" }]`)
 		t.Error("/metrics has a model that is not served")
 	}
 
-	if err := os.RemoveAll(filepath.Join(dir, "blind")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll(filepath.Join(dir, "blind")))
 	trainRun(t, filepath.Join(dir, "blind"), small)
 	if err := os.Remove(file); err != nil { // no mixture of codes is fitted for the metadata
 		t.Fatal(err)
@@ -178,13 +157,9 @@ loss         = [{ kind = "mse", against = "noise" }]`)
 func TestModelsNeedImagesToMakeThem(t *testing.T) {
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "rows.csv"), filepath.Join(dir, "ae")
-	if err := os.WriteFile(file, []byte("a,b\n"+strings.Repeat("0,1\n0.5,0.5\n", 20)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("a,b\n"+strings.Repeat("0,1\n0.5,0.5\n", 20)), 0o600))
 	trainRun(t, folder, fmt.Sprintf("[model.m]\ndataset = { name = \"csv\", file = %q }\nencoder = [{ kind = \"dense\", units = 3 }]", file))
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(file))
 	if _, err := New([]Model{{Folder: folder}}, Options{Generate: true}); !errors.As(err, new(*data.Error)) {
 		t.Errorf("got %v, want an error of the data", err)
 	}

@@ -21,6 +21,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 // text declares a small model with a head.
@@ -34,9 +35,7 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "side", weight = 0.001 }]
 // trainRun trains a run for a few steps.
 func trainRun(t testing.TB, folder, declaration string) {
 	t.Helper()
-	if err := trainIn(folder, declaration); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, trainIn(folder, declaration))
 }
 
 func trainIn(folder, declaration string) error {
@@ -74,9 +73,7 @@ var small = shared(fmt.Sprintf(text, 1))
 func smallRun(t testing.TB) string {
 	t.Helper()
 	folder, err := small()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return folder
 }
 
@@ -109,9 +106,7 @@ func newServer(t testing.TB, o Options) *Server {
 		o.Workers = 1
 	}
 	s, err := New([]Model{{Folder: smallRun(t)}}, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -134,19 +129,13 @@ func images(n int, seed uint64) []float32 {
 func valuesOf(t testing.TB, value string, images []float32) []float32 {
 	t.Helper()
 	run, err := tessera.Open(smallRun(t), tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	e, err := run.Encoder(tessera.EncoderOptions{Value: value, Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer e.Close()
 	values, err := e.Encode(t.Context(), nil, images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return values
 }
 

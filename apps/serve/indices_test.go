@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/internal/fatal"
 )
 
 // indexed returns a run with the layers and columns whose values have bounds: an embedding, a length and drawn whole numbers.
@@ -23,9 +24,7 @@ func indexed(t testing.TB) *tessera.Run {
 	for i := range 40 {
 		table += fmt.Sprintf("%v,%v,%v,%d,%d,%s\n", i%3, i%5, i%7, i%4, i%4, []string{"f", "m"}[i%2])
 	}
-	if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(table), 0o600))
 	trainRun(t, folder, fmt.Sprintf(`[model.m]
 dataset = { name = "csv", file = %q, labels = "sex", columns = { word = "word", n = "n" } }
 encoder = [{ kind = "dense", units = 3, activation = "relu" }]
@@ -37,9 +36,7 @@ head.sex = { from = ["code", "w", "there", "turn"], layers = [{ kind = "dense" }
 loss = [{ kind = "cross_entropy", on = "sex" }]
 `, file))
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
 }
@@ -49,9 +46,7 @@ loss = [{ kind = "cross_entropy", on = "sex" }]
 func FuzzInputsOfAServer(f *testing.F) {
 	run := indexed(f)
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	if err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, err)
 	f.Cleanup(func() { _ = s.Close() })
 	nan := float32(math.NaN())
 	for _, asBinary := range []bool{false, true} {

@@ -21,6 +21,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // hostile returns request bodies of the given size, each of which would take far more memory if it were stored completely.
@@ -137,9 +139,7 @@ func TestTheAccountIsThatOfTheSlices(t *testing.T) {
 			r.Header.Del(headerLength)
 		}
 		_, l, err := s.find(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		b := &buffer{server: s, lent: true}
 		q, err := s.infer(b, httptest.NewRecorder(), r, l)
 		if err == nil {
@@ -206,9 +206,7 @@ func TestMetricsAndLogTellWhichVersionIsServed(t *testing.T) {
 	trainRun(t, folder, fmt.Sprintf(text, 4))
 	var logged []string
 	s, err := New([]Model{{Folder: folder}, {Folder: smallRun(t)}}, Options{Workers: 1, Reload: -1, Log: func(text string) { logged = append(logged, text) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	first := s.models[0].current.version
 	info := func(version string) string {
@@ -221,9 +219,7 @@ func TestMetricsAndLogTellWhichVersionIsServed(t *testing.T) {
 	}
 	model := filepath.Join(folder, "model.safetensors")
 	sound, err := os.ReadFile(model)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rewrite(t, model, "damaged")
 	s.refresh()
 	if stale() != "1" || info(first) != "1" || metricOf(s, `tessera_reloads_total{model="run",result="error"}`) != "1" {
@@ -247,9 +243,7 @@ func TestMetricsAndLogTellWhichVersionIsServed(t *testing.T) {
 
 func TestOnlyTheNamesOfThisMachineAreServedWithoutTokens(t *testing.T) {
 	tokens, err := NewTokens("0123456789abcdef")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for host, want := range map[string]int{"evil.example": 403, "evil.example:80": 403, "": 403, "localhost": 200, "127.0.0.1:1": 200, "[::1]": 200} {
 		ask := func(o Options, token string) int {
 			address, stop := listening(t, newServer(t, o))
@@ -300,9 +294,7 @@ func TestRequestsThatDoNotEndAreCutAfterTheDrain(t *testing.T) {
 // A connection that was cut may still have a handler that begins only after Close.
 func TestARequestAfterCloseDoesNotGetAModel(t *testing.T) {
 	s := newServer(t, Options{})
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Close())
 	if a := send(s, "GET", "/v2/models/small", nil); a.status != http.StatusServiceUnavailable {
 		t.Errorf("status %d, want 503", a.status)
 	}
@@ -321,9 +313,7 @@ func TestAnAbortedAnswerCutsTheConnection(t *testing.T) {
 	server := httptest.NewServer(h)
 	defer server.Close()
 	r, err := http.Get(server.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Body.Close()
 	if b, err := io.ReadAll(r.Body); err == nil {
 		t.Errorf("half an answer, %q, looks complete", b)
@@ -337,9 +327,7 @@ func TestAnAbortedAnswerCutsTheConnection(t *testing.T) {
 
 func TestNilAndZeroServersAreErrors(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer l.Close()
 	for name, s := range map[string]*Server{"nil": nil, "zero": {}} {
 		w := httptest.NewRecorder()

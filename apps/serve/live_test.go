@@ -22,15 +22,15 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // listening serves on a port of this machine until stop is called. stop returns the result of Serve.
 func listening(t testing.TB, s *Server) (address string, stop func() error) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l) }()
@@ -129,9 +129,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 		defer mu.Unlock()
 		logged = append(logged, text)
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	asked := &counted{Handler: s.handler}
 	s.handler = asked
@@ -158,9 +156,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 		return n
 	}
 	before := refused()
-	if err := os.WriteFile(filepath.Join(folder, "model.safetensors"), []byte("damaged"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(folder, "model.safetensors"), []byte("damaged"), 0o600))
 	waitFor(t, func() bool { return refused() > before && asked.ended.Load() > 20 })
 	if version(t, url) != second {
 		t.Error("a damaged run replaced the one before it")
@@ -181,14 +177,10 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 func version(t *testing.T, url string) string {
 	t.Helper()
 	r, err := http.Get(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Body.Close()
 	b, err := io.ReadAll(r.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, after, _ := strings.Cut(string(b), `"versions":["`)
 	before, _, _ := strings.Cut(after, `"`)
 	return before
@@ -199,15 +191,9 @@ func replace(t *testing.T, from, to string) {
 	t.Helper()
 	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
 		b, err := os.ReadFile(filepath.Join(from, name))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(to, name+".tmp"), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(to, name+".tmp"), filepath.Join(to, name)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, os.WriteFile(filepath.Join(to, name+".tmp"), b, 0o600))
+		fatal.If(t, os.Rename(filepath.Join(to, name+".tmp"), filepath.Join(to, name)))
 	}
 }
 
@@ -226,9 +212,7 @@ func TestServingWithTLS(t *testing.T) {
 	s := newServer(t, Options{TLS: &tls.Config{Certificates: borrowed.TLS.Certificates}})
 	address, _ := listening(t, s)
 	r, err := borrowed.Client().Get("https://" + address + "/v2/health/ready")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r.Body.Close()
 	if r.StatusCode != http.StatusOK {
 		t.Errorf("status %d", r.StatusCode)
@@ -243,18 +227,12 @@ func TestServingWithTLS(t *testing.T) {
 func pemPair(t *testing.T, certificate, key string, serial int64) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	form := &x509.Certificate{SerialNumber: big.NewInt(serial), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}
 	signed, err := x509.CreateCertificate(rand.Reader, form, form, private.Public(), private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	der, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rewrite(t, certificate, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed})))
 	rewrite(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "EC PRIVATE KEY", Bytes: der})))
 }
@@ -267,16 +245,12 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	}
 	pemPair(t, file, key, 1)
 	c, err := ReadCertificate(file, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := newServer(t, Options{Certificate: c, Reload: -1})
 	address, _ := listening(t, s)
 	serial := func() int64 {
 		conn, err := tls.Dial("tcp", address, &tls.Config{InsecureSkipVerify: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}

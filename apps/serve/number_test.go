@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 	"tessera/losses"
 	"testing"
@@ -212,9 +213,7 @@ func FuzzRequestsAreThoseOfEncodingJSON(f *testing.F) {
 			t.Fatalf("encoding/json does not read %q", text)
 		}
 		if want.datatype == typeUINT8 {
-			if err := fromPixels(want.values); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, fromPixels(want.values))
 		}
 		if !sameBits(got.sent[0].values, want.values) || got.hasID != (want.id != nil) || got.hasID && got.id != *want.id || got.count != want.shape[0] {
 			t.Fatalf("%q: got %+v, want %+v", text, got, want)
@@ -294,9 +293,7 @@ func BenchmarkRequests(b *testing.B) {
 				}
 			}
 			for b.Loop() {
-				if err := json.Unmarshal(text, &into); err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, json.Unmarshal(text, &into))
 			}
 		})
 	}

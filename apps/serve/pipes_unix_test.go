@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/regular"
 )
 
@@ -34,19 +35,13 @@ func TestPipesInPlaceOfFilesAreErrors(t *testing.T) {
 	const token = "0123456789abcdef"
 	rewrite(t, file, token)
 	tokens, err := ReadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c, err := ReadCertificate(certificate, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var logged []string
 	s := newServer(t, Options{Tokens: tokens, Certificate: c, Reload: -1, Log: func(text string) { logged = append(logged, text) }})
 	for _, path := range []string{file, key} {
-		if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600)))
 	}
 	s.refresh()
 	s.refresh()

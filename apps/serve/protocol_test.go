@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestServerAndModelDescribeThemselves(t *testing.T) {
@@ -168,9 +170,7 @@ func TestDataMayBeNestedByDimension(t *testing.T) {
 
 func TestServersHaveSeveralModels(t *testing.T) {
 	s, err := New([]Model{{Folder: smallRun(t)}, {Name: "again", Folder: smallRun(t)}}, Options{Workers: 1, MaxBatch: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	if got := s.Models(); !slices.Equal(got, []string{"small", "again"}) {
 		t.Errorf("got %q", got)

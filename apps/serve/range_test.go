@@ -12,6 +12,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // A model of values from 0 to 255 accepts such values but rejects pixels, because pixels are divided by 255.
@@ -22,35 +23,25 @@ func TestAModelOfOtherValuesThanPixelsRefusesPixels(t *testing.T) {
 	}
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "images.npy"), filepath.Join(dir, "run")
-	if err := data.WriteImages(file, []int{8, 8}, values); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(file, []int{8, 8}, values))
 	trainRun(t, folder, fmt.Sprintf("[model.m]\ndataset = { name = \"npy\", images = %q, scale = \"minmax\" }\n"+
 		"encoder = [{ kind = \"dense\", units = 10, activation = \"sigmoid\" }]\n", file))
 	s, err := New([]Model{{Folder: folder}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	x := values[:2*64]
 	want, err := run.Encode(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	asked := `,"outputs":[{"name":"code"}]`
 	if got := post(s, "/v2/models/run/infer", jsonRequest(x, asked)).reply(t); !sameBits(got.Outputs[0].Data, want) {
 		t.Error("FP32: other codes than those of Run.Encode")
 	}
 	const uint8JSON = `{"inputs":[{"name":"input","shape":[1,64],"datatype":"UINT8","parameters":{"binary_data_size":64}}]}`
 	var picture bytes.Buffer
-	if err := png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, png.Encode(&picture, image.NewGray(image.Rect(0, 0, 8, 8))))
 	for name, a := range map[string]answer{
 		"UINT8":      post(s, "/v2/models/run/infer", append([]byte(uint8JSON), make([]byte, 64)...), headerLength+": "+itoa(len(uint8JSON))),
 		"picture":    post(s, "/v2/models/run/image", picture.Bytes()),

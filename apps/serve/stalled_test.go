@@ -9,6 +9,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 // A client that stops in the middle of its request keeps the former model in use, but does not block the reload of tokens and
@@ -20,13 +22,9 @@ func TestAStalledRequestDoesNotStopTheWatch(t *testing.T) {
 	const one, other = "0123456789abcdef", "another token, of another length"
 	rewrite(t, file, one)
 	tokens, err := ReadTokens(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := New([]Model{{Folder: folder}}, Options{Workers: 1, Reload: 2 * time.Millisecond, Tokens: tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	body, client := io.Pipe()
 	r := httptest.NewRequest(http.MethodPost, "/v2/models/run/infer", body)
 	r.Header.Set("Authorization", "Bearer "+one)

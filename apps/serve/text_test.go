@@ -8,27 +8,22 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/internal/fatal"
 )
 
 // A text has the code of its counts, whatever its length and its characters.
 func TestRequestsOfTexts(t *testing.T) {
 	dir := t.TempDir()
 	for i, text := range []string{"sun moon star", "sun star", "bread wine", "wine bread bread", "moon sun"} {
-		if err := os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), []byte(text), 0o600))
 	}
 	folder := filepath.Join(t.TempDir(), "run")
 	trainRun(t, folder, fmt.Sprintf("[model.m]\nkind = \"nmf\"\ncomponents = 2\ndataset = { name = \"text\", file = %q, validation = 0 }\n", dir))
 	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	words := run.ColumnNames()
 	counts := make([]float32, 2*len(words))
@@ -36,9 +31,7 @@ func TestRequestsOfTexts(t *testing.T) {
 		counts[j], counts[len(words)+j] = map[string]float32{"sun": 2, "wine": 1}[word], map[string]float32{"bread": 1}[word]
 	}
 	want, err := run.Encode(counts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, _ := asking(t, s, http.StatusOK, `{"name":"input","datatype":"BYTES","shape":[2],"data":["Sun, \"sun\" \u0026 wine!\n","bread unseen"]}`, `,"outputs":[{"name":"code"}]`)
 	for i, v := range got["code"] {
 		if d := v - want[i]; len(got["code"]) != len(want) || d > 1e-6 || d < -1e-6 {

@@ -10,6 +10,7 @@ import (
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -18,13 +19,9 @@ import (
 func TestTheSpeedOfATrainingIsInEveryOutput(t *testing.T) {
 	m, err := tessera.Declare(config.Model{Name: "bars", Dataset: config.Dataset{Source: &data.Bars{Count: 40}},
 		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}}, Losses: []config.Loss{{Loss: &losses.MSE{}}}, Train: config.Train{Epochs: 2}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: t.TempDir() + "/run"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
 	d := show.RunDocument(r, nil, false)
 	fact, ok := d.Find("samples_per_second")
@@ -33,9 +30,7 @@ func TestTheSpeedOfATrainingIsInEveryOutput(t *testing.T) {
 	}
 	var text, page, json, markdown strings.Builder
 	for _, err := range []error{d.Text(&text, doc.Screen{}), d.HTML(&page), d.JSON(&json), d.Markdown(&markdown)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	shown := doc.Text(fact.Value)
 	for got, want := range map[string]string{text.String(): "samples per second  " + shown, page.String(): ">samples per second</th><td>" + shown + "</td>",

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -23,13 +24,9 @@ loss    = [
   { kind = "huber", on = "output", mask = "images" },
 ]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := file.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for weights, want := range map[bool][]string{
 		true:  {": censored, weight 1 to 0.5", ": not censored, weight 0.5", "", ": on code", ": on output", ": mask none", ": mask images"},
 		false: {": censored", ": not censored", "", ": on code", ": on output", ": mask none", ": mask images"},

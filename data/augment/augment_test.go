@@ -5,15 +5,15 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // tried returns n augmented images of src, with different random numbers.
 func tried(t *testing.T, a Augmentation, src []float32, shape []int, n int) [][]float32 {
 	t.Helper()
 	change, err := Prepare(a, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(11, 13))
 	var all [][]float32
 	for range n {

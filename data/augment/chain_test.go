@@ -12,14 +12,13 @@ import (
 
 	"tessera/config/part"
 	"tessera/data/augment"
+	"tessera/internal/fatal"
 )
 
 func newChain(t *testing.T, shape []int, steps ...augment.Augmentation) *augment.Chain {
 	t.Helper()
 	c, err := augment.NewChain(steps, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return c
 }
 
@@ -224,9 +223,7 @@ func TestOnlyAValidAugmentationIsPrepared(t *testing.T) {
 	}
 	a := &augment.Shift{Pixels: 1}
 	change, err := augment.Prepare(a, []int{3, 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a.Pixels = -1
 	change(make([]float32, 9), make([]float32, 9), generator(1))
 }

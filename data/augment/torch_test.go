@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // torch_augment.json contains results of PyTorch and SciPy in float64. It is written by torch_augment.py in the same
@@ -25,9 +27,7 @@ type peerCase struct {
 
 func TestOperationsAgreeWithPyTorchAndSciPy(t *testing.T) {
 	var cases map[string][]peerCase
-	if err := json.Unmarshal(torchAugment, &cases); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(torchAugment, &cases))
 	operations := map[string]func(dst, src []float32, c peerCase){
 		"crop": func(dst, src []float32, c peerCase) {
 			enlarge(dst, src, sizeOf(c.Shape), box{c.Box[0], c.Box[1], c.Box[2], c.Box[3]})

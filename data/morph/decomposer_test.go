@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func decomposers(t *testing.T, shape []int, each func(w *Decomposer)) {
@@ -11,9 +13,7 @@ func decomposers(t *testing.T, shape []int, each func(w *Decomposer)) {
 	for _, method := range []Method{AMD, PADO} {
 		for _, original := range []bool{false, true} {
 			w, err := NewDecomposer(Decomposition{Method: method, Levels: 3, Start: 1, Step: 1, Original: original}, shape)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			each(w)
 		}
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestDecompositionsAddUpToTheImage(t *testing.T) {
@@ -16,9 +18,7 @@ func TestDecompositionsAddUpToTheImage(t *testing.T) {
 				images := randomImages(r, 3, shape)
 				d := Decomposition{Method: method, Levels: 4, Start: 1, Step: 1, Original: original}
 				values, out, err := d.Apply(images, shape)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				checkSum(t, d, images, values, out, shape)
 			}
 		}
@@ -68,9 +68,7 @@ func TestDecompositionsEqualTheirDefinition(t *testing.T) {
 	}
 	for _, method := range []Method{AMD, PADO} {
 		got, _, err := Decomposition{Method: method, Levels: levels, Start: start, Step: step}.Apply(x, []int{10, 9})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for p := range x {
 			for l := range levels + 1 {
 				var want float64

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // elements contains symmetric elements and one asymmetric element, each with a function that selects its pixels for radius 2.
@@ -72,9 +74,7 @@ func TestOpeningsAndClosingsOfAnyElementBoundTheImage(t *testing.T) {
 		}
 		for op, sign := range map[Operator]float32{Opening: 1, Closing: -1} {
 			y, err := Apply(op, element, 1, x, shape)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			again, err := Apply(op, element, 1, y, shape)
 			if err != nil || !equal(again, y) {
 				t.Errorf("%s by %q twice is not once (%v)", op, element, err)

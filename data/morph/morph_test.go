@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 var allOperators = []Operator{Dilation, Erosion, Opening, Closing}
@@ -129,9 +131,7 @@ func TestResultsDoNotDependOnTheNumberOfGoroutines(t *testing.T) {
 	for _, procs := range []int{1, 2, 7} {
 		runtime.GOMAXPROCS(procs)
 		d, _, err := Decomposition{Method: AMD, Levels: 3, Start: 1, Step: 1}.Apply(images, shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		now := [][]float32{mustApply(t, Closing, 2, images, shape), d}
 		if first == nil {
 			first = now
@@ -148,9 +148,7 @@ func TestFilterWorksInPlace(t *testing.T) {
 		x := randomImages(r, 1, []int{6, 5})
 		want := mustApply(t, op, 1, x, []int{6, 5})
 		f, err := NewFilter(op, Disk, 1, []int{6, 5})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		f.Image(x, x)
 		if !equal(x, want) {
 			t.Errorf("%s in place differs", op)

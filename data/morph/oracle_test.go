@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // The oracles: every definition as plain loops over float32 pixels, border pixels checked one by one.
@@ -101,8 +103,6 @@ func randomImages(r *rand.Rand, n int, shape []int) []float32 {
 func mustApply(t *testing.T, op Operator, radius int, images []float32, shape []int) []float32 {
 	t.Helper()
 	out, err := Apply(op, Disk, radius, images, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return out
 }

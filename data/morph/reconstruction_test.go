@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -36,13 +37,9 @@ func TestReconstructionEqualsItsDefinition(t *testing.T) {
 		for range 20 {
 			marker, mask := randomImages(r, 2, shape), randomImages(r, 2, shape)
 			down, err := reconstruct(marker, mask, shape, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			up, err := reconstruct(marker, mask, shape, flip)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i := range 2 {
 				at, end := i*g.pixels(), (i+1)*g.pixels()
 				if !equal(down[at:end], plainReconstruct(marker[at:end], mask[at:end], g, 1)) {
@@ -70,9 +67,7 @@ func TestReconstructionFollowsAWindingPath(t *testing.T) {
 	marker := make([]float32, len(mask))
 	marker[4*7+2] = 1
 	got, err := reconstruct(marker, mask, []int{7, 7}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !equal(got, mask) {
 		t.Errorf("got %v, want the whole path", got)
 	}
@@ -81,9 +76,7 @@ func TestReconstructionFollowsAWindingPath(t *testing.T) {
 func TestReconstructionConnectsDiagonally(t *testing.T) {
 	mask := []float32{1, 0, 0, 0, 1, 0, 0, 0, 1}
 	got, err := reconstruct([]float32{0, 0, 0, 0, 0, 0, 0, 0, 1}, mask, []int{3, 3}, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !equal(got, mask) {
 		t.Errorf("got %v, want the diagonal", got)
 	}

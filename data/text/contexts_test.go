@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/fatal"
 )
 
 // contexts returns a data set of lines with the defaults.
@@ -141,9 +142,7 @@ func TestEveryWordOfAFurtherTextIsASample(t *testing.T) {
 			}
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var got []string
 		for _, word := range rows.Float32() {
 			got = append(got, set.Tokens.Name(int32(word)))

@@ -7,6 +7,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/fatal"
 	"tessera/laws"
 )
 
@@ -16,9 +17,7 @@ func TestGeneratedTextsObeyTheLaws(t *testing.T) {
 			laws.Check(t, laws.Source, func() data.Source {
 				e, _ := data.Registry.Lookup(name)
 				s := e.New()
-				if err := laws.Set(s, "grammar", 200); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, laws.Set(s, "grammar", 200))
 				return s
 			})
 		})

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 )
 
 // An incomplete description of an op gives an error with the name of the op, never a panic.
@@ -60,13 +61,9 @@ func TestOpsSayWhatTheyCompute(t *testing.T) {
 	x := gorgonia.NewTensor(g, tensor.Float32, 4, gorgonia.WithShape(5, 4, 4, 1), gorgonia.WithName("x"))
 	w := gorgonia.NewTensor(g, tensor.Float32, 4, gorgonia.WithShape(geometry.Filters()...), gorgonia.WithName("w"))
 	y, err := geometry.Convolve(x, w)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := ops.Softmax(gorgonia.Must(ops.Reshape(y, 5, 12)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if o, ok := y.Op().(ir.Kernel).Spec().(ops.ConvolveOp); !ok || ops.Convolution(o) != geometry {
 		t.Errorf("got %T%+v", y.Op().(ir.Kernel).Spec(), y.Op().(ir.Kernel).Spec())
 	}

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 )
 
 // Row i has the softmax of its first i + 1 elements, and exact zeros behind them.
@@ -13,9 +14,7 @@ func TestACausalSoftmaxIsTheSoftmaxOfWhatWasBefore(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewTensor(g, gorgonia.Float64, 3, gorgonia.WithShape(2, 3, 3), gorgonia.WithName("x"))
 	y, err := ops.CausalSoftmax(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	in := []float64{1, 900, 3, 0, 1, 900, 2, 1, 2, 5, 6, 7, 1, 1, 1, 800, 800, 800}
 	got := valueOf(t, y, map[*gorgonia.Node][]float64{x: in})
 	for i, v := range got {

@@ -10,6 +10,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 )
@@ -147,9 +148,7 @@ func TestFilteredConvolutionsEqualPlainLoops(t *testing.T) {
 		const batch = 41
 		c := newConvolved(g, batch)
 		built, err := gradcheck.Build(expressions[float64](g, batch, c)["convolve"], false)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if q, _ := built.Value.Op().(ops.Parallel).Prepared(); q == nil {
 			t.Errorf("%+v is not computed by Winograd's algorithm", g)
 		}
@@ -171,9 +170,7 @@ func TestConvolutionsWriteAllOfARangeAndNothingElse(t *testing.T) {
 			c := newConvolved(g, batch)
 			for name, want := range plain(g, batch, c) {
 				built, err := gradcheck.Build(expressions[float64](g, batch, c)[name], false)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				o := built.Value.Op().(ops.Parallel)
 				in := prepared(o, [][]float64{built.Leaves[0].Values, built.Leaves[1].Values})
 				unit := len(want) / o.Units()
@@ -216,9 +213,7 @@ func filled(n int, value float64) []float64 {
 func testConvolution[T ops.Float](t *testing.T, what string, e gradcheck.Expression[T], want []float64, tolerance float64) {
 	t.Helper()
 	got, _, err := gradcheck.Evaluate(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
 	}

@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/data/morph"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
 
@@ -23,9 +24,7 @@ func dilated[T ops.Float](t *testing.T, images, g []T, shape []int, radius int) 
 		return ops.Dilate(b.Leaf("x", rows, images, false), shape, radius)
 	}
 	y, _, err := gradcheck.Evaluate(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	graph, err := gradcheck.Compile(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		n, err := value(b)
 		if err != nil {
@@ -34,13 +33,9 @@ func dilated[T ops.Float](t *testing.T, images, g []T, shape []int, radius int) 
 		var c ops.Chain
 		return c.Sum(c.Mul(n, b.Leaf("g", rows, g, true))), c.Err()
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer graph.Close()
-	if err := graph.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, graph.Run())
 	return y, slices.Clone(graph.Leaf("x").Gradient())
 }
 
@@ -57,9 +52,7 @@ func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 					x[i], g[i] = float32(r.IntN(8)-3)/4, float32(r.IntN(9)-4)
 				}
 				want, err := morph.Apply(morph.Dilation, morph.Disk, radius, x, shape)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				y, dx := dilated(t, x, g, shape, radius)
 				if !slices.Equal(y, want) {
 					t.Errorf("got %v, want %v", y, want)
@@ -123,9 +116,7 @@ func TestDilationIsComputedInPartsAndInPlace(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithShape(images, pixels), gorgonia.WithName("x"))
 	y, err := ops.Dilate(x, []int{3, 4}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	k := y.Op().(ops.Kernel)
 	if block := k.Block(x.Shape()); block != pixels {
 		t.Fatalf("blocks of %d, want whole images", block)
@@ -166,9 +157,7 @@ func TestDilationsThatDifferStayApart(t *testing.T) {
 	for _, shape := range [][]int{{3, 4}, {4, 3}, {2, 3, 2}} {
 		for radius := 1; radius <= 2; radius++ {
 			y, err := ops.Dilate(x, shape, radius)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if h := y.Op().Hashcode(); seen[h] {
 				t.Errorf("%v has the hash of another dilation", y.Op())
 			} else {
@@ -182,17 +171,11 @@ func BenchmarkDilate(b *testing.B) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithShape(100, 784), gorgonia.WithName("x"))
 	y, err := ops.Dilate(x, []int{28, 28}, 1)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	s, err := gorgonia.Sum(y)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	grads, err := gorgonia.Grad(s, x)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	r := rand.New(rand.NewPCG(1, 2))
 	in := make([]float32, 100*784)
 	for i := range in {
@@ -217,9 +200,7 @@ func BenchmarkDilate(b *testing.B) {
 func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 	const element = morph.Element("00100 01100 00100 00010 00000")
 	list, err := element.Offsets(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var offsets [][2]int
 	for _, o := range list {
 		offsets = append(offsets, [2]int{-o.DY, -o.DX})
@@ -231,9 +212,7 @@ func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 			x[i] = float32(r.IntN(9)-4) / 4
 		}
 		want, err := morph.Apply(morph.Dilation, element, 1, x, shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
 			return ops.DilateBy(b.Leaf("x", []int{3, len(x) / 3}, x, false), shape, offsets)
 		})

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -104,14 +105,10 @@ func TestGradientsAreOnlyDifferentiableByGradient(t *testing.T) {
 		}
 		var value gorgonia.Value
 		gorgonia.Read(grads[0], &value)
-		if err := gorgonia.Let(x, tensor.New(tensor.WithShape(1), tensor.WithBacking([]float64{2}))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, gorgonia.Let(x, tensor.New(tensor.WithShape(1), tensor.WithBacking([]float64{2}))))
 		machine := gorgonia.NewTapeMachine(g)
 		defer machine.Close()
-		if err := machine.RunAll(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, machine.RunAll())
 		return value.Data().([]float64)[0]
 	}
 	if got := cubes(func(y, x *gorgonia.Node) (*gorgonia.Node, error) {

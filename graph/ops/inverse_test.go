@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -68,14 +69,10 @@ func TestTheShiftedInverseInverts(t *testing.T) {
 			}
 		}
 		double, _, err := gradcheck.Evaluate(inverse[float64](n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		check(func(i int) float64 { return double[i] }, 1e-11)
 		single, _, err := gradcheck.Evaluate(inverse[float32](n))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		check(func(i int) float64 { return float64(single[i]) }, 1e-3)
 	}
 }

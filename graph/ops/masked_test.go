@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 )
 
 // valueOf returns the value of n, given the values of the leaves of its graph.
@@ -17,13 +18,9 @@ func valueOf(t *testing.T, n *gorgonia.Node, leaves map[*gorgonia.Node][]float64
 	m := gorgonia.NewTapeMachine(n.Graph())
 	defer m.Close()
 	for leaf, values := range leaves {
-		if err := gorgonia.Let(leaf, tensor.New(tensor.WithShape(leaf.Shape()...), tensor.WithBacking(values))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, gorgonia.Let(leaf, tensor.New(tensor.WithShape(leaf.Shape()...), tensor.WithBacking(values))))
 	}
-	if err := m.RunAll(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.RunAll())
 	return y.Data().([]float64)
 }
 
@@ -34,9 +31,7 @@ func TestAMaskedSoftmaxIsTheSoftmaxOfWhatCounts(t *testing.T) {
 	x := gorgonia.NewTensor(g, gorgonia.Float64, 3, gorgonia.WithShape(2, 2, 3), gorgonia.WithName("x"))
 	mask := gorgonia.NewMatrix(g, gorgonia.Float64, gorgonia.WithShape(2, 3), gorgonia.WithName("mask"))
 	y, err := ops.MaskedSoftmax(x, mask)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := valueOf(t, y, map[*gorgonia.Node][]float64{x: {1, 900, 3, 0, 1, 0, 5, 6, 7, 8, 9, 1}, mask: {1, 0, 1, 0, 0, 0}})
 	e := math.Exp(2.0)
 	for i, want := range []float64{1 / (1 + e), 0, e / (1 + e), 0.5, 0, 0.5, 0, 0, 0, 0, 0, 0} {
@@ -53,9 +48,7 @@ func TestTheFirstPlaces(t *testing.T) {
 	g := gorgonia.NewGraph()
 	n := gorgonia.NewMatrix(g, gorgonia.Float64, gorgonia.WithShape(4, 1), gorgonia.WithName("n"))
 	y, err := ops.FirstPlaces(n, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := valueOf(t, y, map[*gorgonia.Node][]float64{n: {0, 2, 3, 9}})
 	for i, want := range []float64{0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 1, 1} {
 		if got[i] != want {

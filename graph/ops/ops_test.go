@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
 
@@ -83,21 +84,15 @@ func testUnary[T ops.Float](t *testing.T, u unary, tolerance, slack float64) {
 		}
 		return gorgonia.Sum(y)
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	values, err := gradcheck.Compile(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		return u.apply(b.Leaf("x", []int{len(x)}, x, false))
 	}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer values.Close()
 	for _, run := range []func() error{g.Run, values.Run} {
-		if err := run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, run())
 	}
 	y, dx := values.Output(), g.Leaves[0].Gradient()
 	for i, p := range points {
@@ -128,13 +123,9 @@ func TestSoftmaxIsStableAndSumsToOne(t *testing.T) {
 	g, err := gradcheck.Compile(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
 		return ops.Softmax(b.Leaf("x", []int{2, 3}, x, false))
 	}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	e := math.E
 	want := []float64{e / (1 + e), 1 / (1 + e), 0, 1. / 3, 1. / 3, 1. / 3}
 	for i, y := range g.Output() {
@@ -161,9 +152,7 @@ func TestOpsThatDifferStayApart(t *testing.T) {
 	} {
 		nodes = append(nodes, c.Do("op", f))
 	}
-	if err := c.Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Err())
 	seen := map[uint32]*gorgonia.Node{}
 	for _, n := range nodes {
 		h := n.Op().Hashcode()
@@ -185,9 +174,7 @@ func TestKernelsComputeAnyBlocksInPlace(t *testing.T) {
 		"softmax": ops.Softmax, "softplus": ops.Softplus, "ramp": unaries["leaky relu"].apply,
 	} {
 		y, err := f(n)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		k := y.Op().(ops.Kernel)
 		block := k.Block(n.Shape())
 		if want := map[string]int{"softmax": 3, "softplus": 1, "ramp": 1}[name]; block != want {
@@ -214,14 +201,10 @@ func TestReshapeLeavesItsInputAlone(t *testing.T) {
 		flat := c.Reshape(b.Leaf("x", []int{2, 2}, x, false), 1, 4)
 		return c.Sum(c.Mul(flat, b.Leaf("factor", []int{1, 4}, []float64{5, 6, 7, 8}, true))), c.Err()
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
 	for run := range 3 {
-		if err := g.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, g.Run())
 		if got := g.Leaf("x").Values; fmt.Sprint(got) != fmt.Sprint(x) {
 			t.Fatalf("run %d turned the input into %v", run, got)
 		}
@@ -235,13 +218,9 @@ func TestOpsOnScalarValues(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewScalar(g, tensor.Float64, gorgonia.WithName("x"))
 	y, err := ops.Clip(x, 0, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	v, err := y.Op().Do(gorgonia.NewF64(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if v.Data() != 1.0 {
 		t.Errorf("clip(3, 0, 1): got %v, want 1", v.Data())
 	}
@@ -260,9 +239,7 @@ func TestOpsRefuseWhatTheyCannotCompute(t *testing.T) {
 		t.Error("reshape of 6 values into 5 is accepted")
 	}
 	y, err := ops.Ramp(x, 1, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := y.Op().Do(tensor.New(tensor.WithBacking([]int{1, 2}))); err == nil {
 		t.Error("integers are accepted")
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
 
@@ -25,9 +26,7 @@ func TestFoldAddsWhatTileRepeats(t *testing.T) {
 			return c.build(b.Leaf("x", []int{6}, x, false))
 		}
 		got, _, err := gradcheck.Evaluate(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("got %v, want %v", got, c.want)
 		}
@@ -43,13 +42,9 @@ func TestTransposeLeavesItsInputAlone(t *testing.T) {
 		return ops.Transpose(b.Leaf("x", []int{2, 3}, x, false))
 	}
 	g, err := gradcheck.Compile(expression, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	if got, want := g.Output(), []float64{1, 4, 2, 5, 3, 6}; !slices.Equal(got, want) || !slices.Equal(g.Leaf("x").Values, x) {
 		t.Errorf("got %v of %v, want %v of %v", got, g.Leaf("x").Values, want, x)
 	}
@@ -107,9 +102,7 @@ func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 			}
 			return n, err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		in := make([][]float64, len(values))
 		for i, v := range values {
 			in[i] = v.Data().([]float64)

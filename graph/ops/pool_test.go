@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -179,13 +180,9 @@ func TestEqualMaximaGiveTheGradientToTheFirst(t *testing.T) {
 		var c ops.Chain
 		return c.Sum(y), c.Err()
 	}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer graph.Close()
-	if err := graph.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, graph.Run())
 	if got := graph.Leaf("x").Gradient(); !slices.Equal(got, []float64{0, 1, 0, 0}) {
 		t.Errorf("got %v, want the whole gradient at the first maximum", got)
 	}

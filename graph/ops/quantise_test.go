@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
 
@@ -14,13 +15,9 @@ import (
 func computed(t *testing.T, e gradcheck.Expression[float64]) []float64 {
 	t.Helper()
 	run, err := gradcheck.Compile(e, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
-	if err := run.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, run.Run())
 	return slices.Clone(run.Output())
 }
 

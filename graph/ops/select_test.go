@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
 
@@ -14,12 +15,8 @@ func TestSelectPicksWhatAMaskLeaves(t *testing.T) {
 	run, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return ops.Select(b.Leaf("mask", []int{3, 4}, []float64{0, 1, 0, 1, 1, 0, 0, 1, 0, 0, 0, 1}, true), 2)
 	}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, run.Run())
 	got := run.Output()
 	want := []float64{1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0}
 	if !slices.Equal(got[:16], want) {

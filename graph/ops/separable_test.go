@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -41,9 +42,7 @@ func TestSeparableEqualsPlainLoops(t *testing.T) {
 		return s.Apply(b.Leaf("x", []int{batch, 24}, x, false))
 	}
 	got, _, err := gradcheck.Evaluate(build)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.EqualFunc(got, want, func(a, b float64) bool { return a-b < 1e-14 && b-a < 1e-14 }) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 const (
@@ -94,9 +96,7 @@ func goFiles(t *testing.T) []goFile {
 		files = append(files, goFile{relative, path.Dir(relative), syntax, tokens})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(files) < 50 {
 		t.Fatalf("found only %d files", len(files))
 	}
@@ -146,9 +146,7 @@ func TestImportsPointDown(t *testing.T) {
 	for _, f := range goFiles(t) {
 		for _, spec := range f.syntax.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if why := forbidden(f.folder, imported); why != "" {
 				t.Errorf("%s imports %s: %s", f.path, imported, why)
 			}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestWriteReplacesTheWholeFile(t *testing.T) {
@@ -24,9 +26,7 @@ func TestWriteReplacesTheWholeFile(t *testing.T) {
 
 func TestAFailedWriteLeavesTheOldFileAndNothingBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("old"), 0o644))
 	cut := errors.New("cut")
 	err := Write(path, func(w io.Writer) error { io.WriteString(w, "new"); return cut })
 	if !errors.Is(err, cut) {
@@ -41,15 +41,11 @@ func TestAFailedWriteLeavesTheOldFileAndNothingBeside(t *testing.T) {
 func TestALinkKeepsPointingWhereItDoes(t *testing.T) {
 	folder := t.TempDir()
 	path, link := filepath.Join(folder, "a"), filepath.Join(t.TempDir(), "link")
-	if err := os.WriteFile(path, []byte("old"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("old"), 0o644))
 	if err := os.Symlink(path, link); err != nil {
 		t.Skip(err)
 	}
-	if err := Write(link, text("new")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(link, text("new")))
 	if got, _ := os.ReadFile(path); string(got) != "new" {
 		t.Errorf("the file that the link names holds %q, want the new text", got)
 	}
@@ -98,9 +94,7 @@ func TestFilesThatCannotAllBeWrittenStayAsTheyAre(t *testing.T) {
 
 func TestAFolderInThePlaceLeavesNothingBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := os.Mkdir(path, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(path, 0o777))
 	if err := Write(path, text("a")); err == nil {
 		t.Error("a file took the place of a folder")
 	}
@@ -121,9 +115,7 @@ func onlyFile(t *testing.T, path string) {
 
 func TestAWriterThatPanicsLeavesNothingBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
-	if err := Write(path, text("old")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(path, text("old")))
 	func() {
 		defer func() {
 			if recover() == nil {
@@ -138,12 +130,8 @@ func TestAWriterThatPanicsLeavesNothingBeside(t *testing.T) {
 func TestALinkToNothingLeadsToANewFile(t *testing.T) {
 	folder := t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(filepath.Join(folder, "new"), link); err != nil {
-		t.Fatal(err)
-	}
-	if err := Write(link, text("a")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink(filepath.Join(folder, "new"), link))
+	fatal.If(t, Write(link, text("a")))
 	if got, _ := os.ReadFile(filepath.Join(folder, "new")); string(got) != "a" {
 		t.Errorf("the new file holds %q", got)
 	}
@@ -167,27 +155,19 @@ func TestWriteRemovesWhatKilledProcessesLeft(t *testing.T) {
 		".a.png.ABCDEFGHIJ.tmp":              true,
 	}
 	for name := range stays {
-		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, name), nil, 0o600))
 	}
 	left := filepath.Join(folder, ".drawn.abcdefghij.tmp")
-	if err := errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, "0.png"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Mkdir(left, 0o700), os.WriteFile(filepath.Join(left, "0.png"), nil, 0o600)))
 	held := Abandoned(filepath.Join(folder, used))
 	defer held.Close()
 	for _, name := range []string{"a.png", long} {
-		if err := Write(filepath.Join(folder, name), text("a")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Write(filepath.Join(folder, name), text("a")))
 	}
 	err := WriteFolder(filepath.Join(folder, "drawn"), func(dir string) error {
 		return os.WriteFile(filepath.Join(dir, "0.png"), nil, 0o600)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, want := range stays {
 		if _, err := os.Stat(filepath.Join(folder, name)); (err == nil) != want {
 			t.Errorf("%s stays: %v, want %v", name, err == nil, want)
@@ -239,9 +219,7 @@ func TestAFailedRenameLeavesWholeFiles(t *testing.T) {
 	var files []File
 	for _, name := range []string{"a", "b", "c"} {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte("old"), 0o666))
 		files = append(files, File{Path: path, Temporary: path + ".new", Write: text("new")})
 	}
 	path, err := Replace(&noSecond{}, files...)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"tessera/internal/fatal"
 	"tessera/internal/regular"
 )
 
@@ -18,18 +19,12 @@ import (
 func TestAPipeIsWrittenThrough(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	link := filepath.Join(t.TempDir(), "link")
-	if err := errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)))
 	reader, err := os.OpenFile(pipe, os.O_RDWR, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer reader.Close()
 	for _, path := range []string{pipe, link} {
-		if err := Write(path, text("through")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Write(path, text("through")))
 		got := make([]byte, 100)
 		if n, err := reader.Read(got); err != nil || string(got[:n]) != "through" {
 			t.Errorf("%s: got %q, %v", path, got[:n], err)
@@ -65,9 +60,7 @@ func TestADeviceIsWrittenThrough(t *testing.T) {
 func TestASocketIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer listener.Close()
 	if err := Write(path, text("a")); !errors.Is(err, regular.ErrNot) {
 		t.Errorf("got %v", err)

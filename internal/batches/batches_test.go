@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // squares is a program whose result is the square of the first value of a row plus the second. If the batch size is
@@ -61,9 +63,7 @@ func rowsOf(n int) (rows, want []float32) {
 
 func TestEveryNumberOfRowsGivesOneResultEach(t *testing.T) {
 	p, closed, err := pool(t, 0, false, 16, 1, 4, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for n := range 70 {
 		rows, want := rowsOf(n)
 		got, err := p.Run(t.Context(), []float32{-1}, rows)
@@ -84,9 +84,7 @@ func TestEveryNumberOfRowsGivesOneResultEach(t *testing.T) {
 
 func TestManyGoroutinesShareAFewPrograms(t *testing.T) {
 	p, _, err := pool(t, 0, false, 1, 8)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var wait sync.WaitGroup
 	for g := range 32 {
 		wait.Go(func() {
@@ -106,9 +104,7 @@ func TestManyGoroutinesShareAFewPrograms(t *testing.T) {
 
 func TestSizesThatRoundOtherwiseAreLeftOut(t *testing.T) {
 	p, closed, err := pool(t, 8, false, 1, 4, 8, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.Equal(p.Sizes(), []int{8, 32}) || closed.Load() != 2 {
 		t.Errorf("sizes %v, %d programs closed, want 8 and 32 kept", p.Sizes(), closed.Load())
 	}
@@ -166,9 +162,7 @@ func TestUnusableOptionsAreErrors(t *testing.T) {
 
 func TestAnEndedContextAndABrokenRowAreErrors(t *testing.T) {
 	p, _, err := pool(t, 0, false, 4)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if got, err := p.Run(ctx, []float32{5}, make([]float32, 20)); !errors.Is(err, context.Canceled) || !slices.Equal(got, []float32{5}) {

@@ -7,6 +7,8 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // drawn returns a machine with random parameters.
@@ -111,17 +113,13 @@ func inTurn(n int, do func(int)) {
 func TestAnnealingFindsLogZ(t *testing.T) {
 	for name, m := range map[string]*Machine{"binary": drawn(9, 6, 1.2, 0), "wide": drawn(4, 9, 1, 0), "real": drawn(5, 4, 0.7, 0.8)} {
 		want, err := m.LogZ(t.Context().Err)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		base := make([]float32, len(m.VisibleBias))
 		for i := range base {
 			base[i] = 0.3
 		}
 		got, err := m.LogZByAnnealing(base, 200, 500, streams, inTurn, func() error { return nil })
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !(got.Error > 0 && got.Error < 0.05) || math.Abs(got.LogZ-want) > 4*got.Error {
 			t.Errorf("%s: log Z is %v ± %v, want %v", name, got.LogZ, got.Error, want)
 		}
@@ -170,9 +168,7 @@ func TestBetasRiseToOne(t *testing.T) {
 func TestAChainVisitsStatesByTheirProbability(t *testing.T) {
 	m := drawn(3, 2, 1, 0)
 	z, err := m.LogZ(t.Context().Err)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const steps = 40000
 	c, r, counts := m.NewChain(), rand.New(rand.NewPCG(3, 4)), make([]float64, 8)
 	for range steps {

@@ -12,6 +12,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/laws"
 )
@@ -34,9 +35,7 @@ func answering(t *testing.T) *tessera.Run {
 func declared(t *testing.T, text, out string) *tessera.Run {
 	t.Helper()
 	run, err := trainedIn(t, text, out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
 }
@@ -44,9 +43,7 @@ func declared(t *testing.T, text, out string) *tessera.Run {
 func trainedIn(t *testing.T, text, out string) (*tessera.Run, error) {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte("[model.m]\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("m")
 	if err != nil {
 		return nil, err
@@ -58,13 +55,9 @@ func trainedIn(t *testing.T, text, out string) (*tessera.Run, error) {
 func sourceOf(t *testing.T, dataset string) data.Source {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte("[model.m]\nkind = \"gmm\"\ncomponents = 2\ndataset = "+dataset))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m.Dataset.Source
 }
 
@@ -72,26 +65,18 @@ func TestADataSetHasTheValuesOfARun(t *testing.T) {
 	teacher := answering(t)
 	const text = `{ run = "teacher", value = "code", labels = "class", columns = { logits = "class" } }`
 	set, err := data.Load(t.Context(), sourceOf(t, text), nil, data.Both.WithColumns([]string{"logits", "group"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	own, err := data.Load(t.Context(), teacher.Model.Dataset.Source, nil, data.Both.WithColumns([]string{"group"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, pair := range [][2]*data.Images{{set.Train, own.Train}, {set.Test, own.Test}} {
 		got, from := pair[0], pair[1]
 		for i := range from.Len() { // one at a time: no block, no neighbours
 			image := make([]float32, from.Pixels())
 			from.Batch(image, []int{i})
 			code, err := teacher.Encode(image)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			logits, err := teacher.Value("class", image)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			gotCode, gotLogits, group, wantGroup := make([]float32, 5), make([]float32, 2), make([]float32, 1), make([]float32, 1)
 			got.Batch(gotCode, []int{i})
 			got.Gather(gotLogits, "logits", []int{i})
@@ -127,9 +112,7 @@ func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	there, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir())
 	measure := func() error {
 		r, err := tessera.Open(filepath.Join(there, "density"), tessera.Options{})
@@ -140,19 +123,13 @@ func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 		_, err = r.Evaluate(t.Context(), nil)
 		return err
 	}
-	if err := measure(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, measure())
 	t.Chdir(there)
 	stop, cancel := context.WithCancel(t.Context())
 	f, err := config.Load("models.toml", []byte("[model.m]\n"+text+"iterations = 50\ntolerance = 0"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = tessera.Train(stop, m, tessera.Options{Out: "begun", Report: func(train.Progress) { cancel() }})
 	if !errors.Is(err, train.ErrInterrupted) {
 		t.Fatalf("got %v, want an interruption", err)
@@ -164,9 +141,7 @@ func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 	if _, err := tessera.Resume(t.Context(), "begun", tessera.Options{}); err == nil || !strings.Contains(err.Error(), "has changed since the run was trained") {
 		t.Errorf("resume: got %v, want an error for the changed run", err)
 	}
-	if err := os.RemoveAll("teacher"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll("teacher"))
 	var missing *data.Error
 	if err := measure(); !errors.As(err, &missing) || missing.Problem != data.NotFound {
 		t.Errorf("got %v, want an error for the missing run", err)
@@ -175,9 +150,7 @@ func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 
 func TestWrongValuesOfARunAreErrors(t *testing.T) {
 	answering(t)
-	if err := os.Mkdir("empty", 0o700); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir("empty", 0o700))
 	for text, want := range map[string]string{
 		`{ run = "nothing", value = "code" }`:                                                 "run: nothing: not found; train that run first",
 		`{ run = "empty", value = "code" }`:                                                   "run: empty: not found; train that run first",

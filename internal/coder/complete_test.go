@@ -9,6 +9,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -21,31 +22,21 @@ func TestAWhitenedModelCompletesFromTheOtherEntries(t *testing.T) {
 		samples = append(samples, x, 2*x+0.01*float32(i%7), float32(i%3))
 	}
 	path := filepath.Join(t.TempDir(), "samples.npy")
-	if err := data.WriteImages(path, []int{3}, samples); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(path, []int{3}, samples))
 	for _, scale := range []string{"standardise", "whiten"} {
 		f, err := config.Load("models of the test", fmt.Appendf(nil, "[model.m]\nkind = \"pca\"\ncomponents = 2\ndataset = { name = \"npy\", images = %q, scale = %q }\n", filepath.ToSlash(path), scale))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := f.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir(), Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer run.Close()
 		holed := append([]float32{}, samples...)
 		for i := 1; i < len(holed); i += 6 {
 			holed[i] = float32(math.NaN())
 		}
 		filled, err := run.Complete(map[string][]float32{losses.Images: holed})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := 1; i < len(holed); i += 6 {
 			if d := math.Abs(float64(filled[i] - samples[i])); !(d < 0.5) {
 				t.Errorf("%s: got %v for %v", scale, filled[i], samples[i])

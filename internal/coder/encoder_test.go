@@ -22,6 +22,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/metrics"
 )
@@ -36,22 +37,14 @@ func untrained(t testing.TB, text string, o tessera.Options) *tessera.Run {
 	t.Helper()
 	dir := t.TempDir()
 	file := dir + "/models.toml"
-	if err := os.WriteFile(file, []byte("[model.m]\n"+text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("[model.m]\n"+text+"\n"), 0o600))
 	models, err := tessera.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := models.Model("m", config.Passes(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.Out = dir + "/run"
 	run, err := tessera.Train(t.Context(), m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
 }
@@ -96,9 +89,7 @@ func sameBits(a, b []float32) bool {
 func encoder(t testing.TB, run *tessera.Run, o tessera.EncoderOptions) *tessera.Encoder {
 	t.Helper()
 	e, err := run.Encoder(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = e.Close() })
 	return e
 }
@@ -110,9 +101,7 @@ func TestManyGoroutinesGetTheCodesOfOne(t *testing.T) {
 	e := encoder(t, run, tessera.EncoderOptions{})
 	images := randomImages(run, most, 1)
 	want, err := run.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	in, out := pixels(run), run.Units()
 	seed := *encodeSeed
 	if seed == 0 {
@@ -150,9 +139,7 @@ func TestAnImagesCodeHasTheSameBitsInEveryCall(t *testing.T) {
 	} {
 		images := randomImages(run, 30, 2)
 		want, err := run.Encode(images)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		e := encoder(t, run, tessera.EncoderOptions{Sizes: []int{1, 4, 30}, Workers: 1})
 		in, out := pixels(run), run.Units()
 		for n := 1; n <= 30; n++ {
@@ -161,9 +148,7 @@ func TestAnImagesCodeHasTheSameBitsInEveryCall(t *testing.T) {
 				t.Errorf("%s: %d images: other codes than of all at once, error %v", name, n, err)
 			}
 		}
-		if err := run.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, run.Close())
 		if got, err := e.Encode(t.Context(), nil, images[:in]); err != nil || !sameBits(got, want[:out]) {
 			t.Errorf("%s: after Close of the run: error %v", name, err)
 		}
@@ -191,9 +176,7 @@ func singly(t *testing.T, rows []float32, width int, code func([]float32) ([]flo
 	t.Helper()
 	for row := range slices.Chunk(rows, width) {
 		values, err := code(row)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		all = append(all, values...)
 	}
 	return all
@@ -205,9 +188,7 @@ func TestABaselinesCodeDependsOnNoOtherImage(t *testing.T) {
 	images := randomImages(run, 16, 5)
 	e := encoder(t, run, tessera.EncoderOptions{})
 	all, err := e.Encode(t.Context(), nil, images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	one, err := e.Encode(t.Context(), nil, images[:pixels(run)])
 	if err != nil || !sameBits(one, all[:run.Units()]) {
 		t.Errorf("the code of an image alone: got %v, want %v, error %v", one, all[:run.Units()], err)
@@ -271,16 +252,12 @@ func TestAStreamKeepsTheOrder(t *testing.T) {
 	in, out := pixels(run), run.Units()
 	images := randomImages(run, 700, 4)
 	want, err := e.Encode(t.Context(), nil, images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	singly := slices.Chunk(images, in)
 	for name, pieces := range map[string]iter.Seq[[]float32]{"one": singly, "seven": slices.Chunk(images, 7*in), "all": slices.Values([][]float32{images})} {
 		var got []float32
 		for codes, err := range e.Stream(t.Context(), pieces) {
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			got = append(got, codes...)
 		}
 		if !sameBits(got, want) {
@@ -322,15 +299,11 @@ func TestAnEncoderThatCannotEncodeSaysWhy(t *testing.T) {
 	if _, err := e.Encode(ctx, nil, make([]float32, 64)); !errors.Is(err, context.Canceled) {
 		t.Errorf("an ended context: %v", err)
 	}
-	if err := e.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, e.Close())
 	if _, err := e.Encode(t.Context(), nil, make([]float32, 64)); !errors.Is(err, tessera.ErrClosed) {
 		t.Errorf("after Close: %v", err)
 	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, run.Close())
 	if _, err := run.Encoder(tessera.EncoderOptions{}); !errors.Is(err, tessera.ErrClosed) {
 		t.Errorf("of a closed run: %v", err)
 	}
@@ -340,9 +313,7 @@ func TestTwoGoroutinesMayUseARun(t *testing.T) {
 	run := untrained(t, smallText, tessera.Options{Threads: 2})
 	images := randomImages(run, 40, 5)
 	want, err := run.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var wait sync.WaitGroup
 	for g := range 4 {
 		wait.Go(func() {
@@ -395,9 +366,7 @@ func TestAnEncoderComputesAnyValue(t *testing.T) {
 			} else {
 				want, err = run.Value(value, x)
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			e := encoder(t, run, tessera.EncoderOptions{Value: value, Workers: 1})
 			got, err := e.Encode(t.Context(), nil, x)
 			if err != nil || !sameBits(got, want) || e.Units() != len(want)/9 {
@@ -418,9 +387,7 @@ func species(t *testing.T) string {
 	for i := range 40 {
 		rows += fmt.Sprintf("%d,%d,%s\n", i%2, i%5, []string{"setosa", "virginica"}[i%2])
 	}
-	if err := os.WriteFile(file, []byte(rows), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(rows), 0o600))
 	return `dataset = { name = "csv", images = "` + filepath.ToSlash(file) + `", labels = "species", validation = 0 }
 encoder = [{ kind = "dense", units = 2 }]
 decoder = []
@@ -433,30 +400,20 @@ train = { batch = 1 }`
 func TestAClassifierPredictsTheNamesOfItsClasses(t *testing.T) {
 	trained := untrained(t, species(t), tessera.Options{Threads: 1})
 	opened, err := tessera.Open(trained.Path, tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer opened.Close()
 	file, err := os.ReadFile(trained.Path + "/model.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	read, err := tessera.ReadModel(file, tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer read.Close()
 	x := []float32{0, 2, 1, 2, 1, 3}
 	logits, err := trained.Value("kind", x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, run := range []*tessera.Run{trained, opened, read} {
 		for _, head := range []string{"", "kind"} {
 			p, err := run.Predict(head, x)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if !slices.Equal(p.Classes, []string{"setosa", "virginica"}) || !slices.Equal(p.Labels, []int{0, 1, 1}) || p.Head != "kind" {
 				t.Errorf("got %+v", p)
 			}
@@ -514,9 +471,7 @@ func TestGoroutinesDoNotShareTheOpsOfAUsersLayer(t *testing.T) {
 		in, out, n := pixels(run), run.Units(), 40
 		images := randomImages(run, n, 3)
 		want, err := e.Encode(t.Context(), nil, images)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if serial, err := run.Encode(images); err != nil || !sameBits(serial, want) {
 			t.Errorf("%s: other codes than of the run, error %v", backend, err)
 		}

@@ -19,6 +19,7 @@ import (
 	"tessera/data/morph"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/metrics"
 	"tessera/optim"
@@ -30,17 +31,11 @@ func TestUsefulUnitsOfTrainedModelsEqualTheBestOfAllSubsets(t *testing.T) {
 	for _, epochs := range []int{2, 20, 100} {
 		m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: &data.Bars{Count: 300}}, Train: config.Train{Epochs: epochs},
 			Encoder: []config.Layer{{Kind: "dense", Layer: &layers.Dense{Units: 8, Activation: "relu"}}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		measured, err := r.Evaluate(context.Background(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, ok := measured.Number("useful_units")
 		if want := leastUseful(t, r, 0.01); !ok || got != float64(want) {
 			t.Errorf("after %d epochs: got %v, want %d", epochs, got, want)
@@ -58,14 +53,10 @@ func TestUsefulUnitsOfTrainedModelsEqualTheBestOfAllSubsets(t *testing.T) {
 func leastUseful(t *testing.T, r *tessera.Run, rise float64) int {
 	t.Helper()
 	images, err := r.Images(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x := images.Float32()
 	codes, err := r.Encode(x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	k := r.Units()
 	means := make([]float64, k)
 	for i, h := range codes {
@@ -79,9 +70,7 @@ func leastUseful(t *testing.T, r *tessera.Run, rise float64) int {
 			}
 		}
 		y, err := r.Decode(h)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range y {
 			d := float64(x[i] - y[i])
 			sum += d * d
@@ -103,28 +92,18 @@ func maxPlus(t *testing.T, sets ...string) (coders map[string]metrics.Coder, ima
 	var parsed []config.Set
 	for _, argument := range append(sets, "dataset=swimmer", "optimizer.kind=adam", "optimizer.learning_rate=0.01", "train.epochs=5") {
 		s, err := config.ParseSet(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		parsed = append(parsed, s)
 	}
 	m, err := tessera.Shipped().Model("shallow-max-plus", parsed...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	all, err := run.Images(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	drawn, err := graph.New(m, run.Shape())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return map[string]metrics.Coder{"trained": run, "untrained": graph.NewCoder(drawn, tape.Backend{})}, all.Float32()[:50*all.Pixels()]
 }
 
@@ -135,18 +114,14 @@ func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
 		coders, images := maxPlus(t, constraint)
 		for name, coder := range coders {
 			r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if e, ok := r.Number("max_approx"); !ok || !(e > 1e-4) { // the control: to originals there is an error
 				t.Errorf("%s, %s: max_approx is %v", name, constraint, e)
 			}
 			for _, radius := range []int{1, 2, 4} {
 				m := &metrics.MaxApprox{Morphology: metrics.Morphology{Operator: morph.Dilation, Radius: radius}}
 				r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images}, metrics.Selection{{Metric: m}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if e, ok := r.Number("max_approx_reconstructed"); !ok || e > 1e-12 {
 					t.Errorf("%s, %s, radius %d: error %v, want 0", name, constraint, radius, e)
 				}
@@ -173,9 +148,7 @@ func tableOf(t *testing.T, scale string) (data.Source, []float32) {
 		values = append(values, row...)
 	}
 	path := filepath.Join(t.TempDir(), "table.csv")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	scaling, _ := data.Scalings.Lookup(scale)
 	source := &data.Files{Kind: "csv", Images: path, Scale: data.Scale{scaling.New()}}
 	return source, values
@@ -187,9 +160,7 @@ func tableModel(t *testing.T, source data.Source, epochs int) *config.Model {
 	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: source},
 		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 6, Activation: "linear"}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}}, Train: config.Train{Epochs: epochs, Batch: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -201,15 +172,11 @@ func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
 		}
 		out := filepath.Join(t.TempDir(), "run")
 		run, err := tessera.Train(t.Context(), tableModel(t, source, 400), tessera.Options{Out: out})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer run.Close()
 		codes := encoded(t, run, values)
 		back, err := run.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for j, width := range []float64{600, 0.02, 3.9, 8e5} { // of each column
 			for i := j; i < len(values) && run.Scaling().Lossy() == ""; i += 4 {
 				if math.Abs(float64(back[i]-values[i])) > width/4 {
@@ -233,9 +200,7 @@ func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		whole, err := os.ReadFile(filepath.Join(out, "model.safetensors"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if same["one file"], err = tessera.ReadModel(whole, tessera.Options{}); err != nil {
 			t.Fatal(err)
 		}
@@ -248,17 +213,13 @@ func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
 			}
 		}
 		encoder, err := run.Encoder(tessera.EncoderOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer encoder.Close()
 		if got, err := encoder.Encode(t.Context(), nil, values); err != nil || !slices.Equal(got, codes) {
 			t.Errorf("%s: the encoder has other codes: %v", scale, err)
 		}
 		coder, err := run.WithAtoms(run.Atoms())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got, err := coder.Decode(codes); err != nil || !slices.Equal(got, back) {
 			t.Errorf("%s: the same atoms decode otherwise: %v", scale, err)
 		}
@@ -268,9 +229,7 @@ func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
 func encoded(t *testing.T, run *tessera.Run, values []float32) []float32 {
 	t.Helper()
 	codes, err := run.Encode(values)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return codes
 }
 
@@ -279,35 +238,25 @@ func TestAResumedRunHasTheScaleOfItsTraining(t *testing.T) {
 	dir := t.TempDir()
 	train := func(name string, epochs int) {
 		run, err := tessera.Train(t.Context(), tableModel(t, source, epochs), tessera.Options{Out: filepath.Join(dir, name)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		run.Close()
 	}
 	train("whole", 6)
 	train("part", 3)
 	run, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{Epochs: 6})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run.Close()
 	read := func(name string) string {
 		b, err := os.ReadFile(filepath.Join(dir, name, "model.safetensors"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return string(b)
 	}
 	if read("part") != read("whole") {
 		t.Error("a resumed run and an uninterrupted one differ")
 	}
-	if err := os.Remove(filepath.Join(dir, "part", "model.safetensors")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(filepath.Join(dir, "part", "model.safetensors")))
 	again, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	again.Close()
 	if read("part") != read("whole") {
 		t.Error("the model that is written again differs")
@@ -325,32 +274,24 @@ func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 	}
 	dir := t.TempDir()
 	floats, bytes := filepath.Join(dir, "floats.npy"), filepath.Join(dir, "bytes.idx")
-	if err := data.WriteImages(floats, []int{side, side}, numbers); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(floats, []int{side, side}, numbers))
 	scaled := make([]float32, len(pixels))
 	for i, p := range pixels {
 		scaled[i] = float32(p) / 255
 	}
-	if err := data.WriteImages(bytes, []int{side, side}, scaled); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(bytes, []int{side, side}, scaled))
 	var first []float32
 	for _, file := range []string{floats, bytes} {
 		source := &data.Files{Kind: "npy", Images: file, Scale: data.Scale{&data.Bytes255{}}}
 		run, err := tessera.Train(t.Context(), tableModel(t, source, 2), tessera.Options{Out: filepath.Join(dir, filepath.Base(file)+".run"), Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer run.Close()
 		if low, high := run.Range(); low != 0 || high != 1 {
 			t.Errorf("%s: the range is %g to %g", filepath.Base(file), low, high)
 		}
 		for _, in := range []string{floats, bytes} {
 			rows, err := data.ReadRows(t.Context(), in, run.Shape(), source)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			codes := encoded(t, run, rows.Float32())
 			if first == nil {
 				first = codes
@@ -383,26 +324,16 @@ loss = [{ kind = "hoyer" }]`: {
 		},
 	} {
 		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40, validation = 0.2 }\ntrain.epochs = 1\n"+text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := f.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for name, reason := range want {
 			chosen, err := metrics.Select(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			report, err := r.Evaluate(context.Background(), chosen)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got := report.Values[0].Missing; got != reason {
 				t.Errorf("%s of %s: got %q, want %q", name, strings.SplitN(text, "\n", 2)[0], got, reason)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -21,9 +22,7 @@ func survey(t *testing.T) (path string, positions []float64) {
 		text += fmt.Sprintf("%v,%v\n", north, east)
 	}
 	path = t.TempDir() + "/survey.csv"
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	return path, positions
 }
 
@@ -33,36 +32,24 @@ func TestARunScalesInFloat64WhatItsTrainingDid(t *testing.T) {
 	path, positions := survey(t)
 	trained := untrained(t, fmt.Sprintf("kind = \"pca\"\ncomponents = 2\ndataset = { name = \"csv\", file = %q, scale = \"standardise\" }", path), tessera.Options{})
 	run, err := tessera.Open(trained.Path, tessera.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	if !run.Scaling().IsExact() {
 		t.Fatal("the scaling of the stored run is not exact")
 	}
 	rows, err := data.ReadRows(t.Context(), path, run.Shape(), run.Model.Dataset.Source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	codes, err := run.Codes(t.Context(), rows.Images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	encoder, err := run.Centred().Encoder(tessera.EncoderOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer encoder.Close()
 	centred := make([]float32, len(positions))
 	run.Scaling().Centre(centred, positions)
 	streamed, err := encoder.Encode(t.Context(), nil, centred)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	output, err := run.ValuesOf(t.Context(), losses.Output, rows.Images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	scaling := run.Scaling()
 	for i := range positions {
 		if math.Abs(float64(streamed[i]-codes[i])) > 1e-6 {

@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -26,9 +27,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	text := strings.Replace(species(t), `validation = 0`, `validation = 0, scale = "standardise"`, 1)
 	r := untrained(t, text, tessera.Options{Threads: 1})
 	images, err := r.Images(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x, labels := images.Float32(), images.Labels()
 	low, high := r.Range()
 	if low != 0 || high != 4 {
@@ -36,9 +35,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	}
 	difference := func(x []float32) float64 { // of the logits, linear in x
 		z, err := r.Value("kind", x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return float64(z[1]) - float64(z[0])
 	}
 	at := difference([]float32{1, 1})
@@ -65,9 +62,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	}
 	a := attack.Trial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: epsilon}, Objective: attack.Margin}
 	j, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{a}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := j.Trials[0].Accuracy.Value; math.Abs(got-float64(want)/float64(len(labels))) > 1e-9 {
 		t.Errorf("accuracy %v, want %d of %d", got, want, len(labels))
 	}
@@ -80,19 +75,13 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 			err = chosen.SetText(setting)
 		}
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	measured, err := r.EvaluateOn(t.Context(), data.TestSplit, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pgd := a
 	pgd.Attack = &attack.PGD{Steps: 1}
 	same, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{pgd}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	robust, _ := measured.Number("robust_accuracy")
 	if risk, _ := measured.Number("adversarial_risk"); robust != same.Trials[0].Accuracy.Value || math.Abs(risk-same.Trials[0].Risk) > 1e-5 {
 		t.Errorf("the metric gives %v and %v, the attack %v and %v", robust, risk, same.Trials[0].Accuracy.Value, same.Trials[0].Risk)
@@ -117,13 +106,9 @@ train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
 	}
 	r, other := two("1"), two("2")
 	sample, err := r.Sample(t.Context(), data.TestSplit, "group")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p, err := r.Predict("place", sample.Images.Scaled(nil).Float32())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	right, ofLabels := 0, 0
 	for i, c := range sample.Images.Classes("group") {
 		if p.Labels[i] == c {
@@ -140,9 +125,7 @@ train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
 		t.Helper()
 		a.Trials = []attack.Trial{{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.3}}}
 		j, err := runs.Judge(t.Context(), r, a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return j
 	}
 	if j := judged(runs.HeadAttack{Head: "place"}); math.Abs(j.Accuracy.Value-float64(right)/50) > 1e-9 {
@@ -175,9 +158,7 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 		labels = append(labels, i%3)
 	}
 	memory, err := data.FromFloats(x, []int{8}, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	models := map[string]*tessera.Run{}
 	for name, hook := range map[string]map[string]hooks.Hook{"plain": nil, "robust": {"adversarial": &hooks.Adversarial{On: "class", Share: 1,
 		Attack: &attack.PGD{Steps: 3}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.1}}}} {
@@ -185,9 +166,7 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 			Encoder: []config.Layer{{Layer: &layers.Dense{Units: 12, Activation: "relu"}}},
 			Heads:   map[string]config.Head{"class": {Layers: []config.Layer{{Layer: &layers.Dense{Units: 3}}}}},
 			Losses:  []config.Loss{{Loss: &losses.CrossEntropy{}}}, Train: config.Train{Epochs: 40, Batch: 15}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if models[name], err = tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), name), Images: memory}); err != nil {
 			t.Fatal(err)
 		}
@@ -204,13 +183,9 @@ func TestNoAttackIsStrongerThanTheWhiteBox(t *testing.T) {
 				trials = append(trials, trial(&attack.Square{Queries: 200}))
 			}
 			own, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{Trials: trials})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			moved, err := runs.Judge(t.Context(), models[name], runs.HeadAttack{From: models[other], Trials: trials[:2]})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			white := own.Trials[0].Accuracy.Value
 			if !(white < own.Accuracy.Value-0.05) {
 				t.Errorf("%s, %s: the white box leaves %v of %v: the test shows nothing", name, norm, white, own.Accuracy.Value)
@@ -234,9 +209,7 @@ func TestTheMetricOfRobustnessAttacksWhatTheCommandAttacks(t *testing.T) {
 		for i := range 60 {
 			fmt.Fprintf(&text, "%g,%g,%d\n", factor*(float64(i%2)+0.13*float64(i%11)), factor*0.3*float64(i%7), i%2)
 		}
-		if err := os.WriteFile(path(name), []byte(text.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path(name), []byte(text.String()), 0o600))
 	}
 	write("x.csv", 1)
 	write("test.csv", 2)
@@ -249,28 +222,18 @@ train   = { epochs = 40, batch = 20 }
 optimizer = { kind = "adam", learning_rate = 0.05 }
 head.class.layers = [{ kind = "dense" }]
 `, path("x.csv"), path("test.csv")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(folder, "run"), Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	metric := &metrics.Robustness{By: &attack.PGD{Steps: 20}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.6}, Objective: attack.CrossEntropy}
 	measured, err := run.EvaluateOn(t.Context(), data.TestSplit, metrics.Selection{{Metric: metric}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	j, err := runs.Judge(t.Context(), run, runs.HeadAttack{Trials: []attack.Trial{{Objective: attack.CrossEntropy,
 		Attack: &attack.PGD{Steps: 20}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.6}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, _ := measured.Number("adversarial_risk")
 	if want := j.Trials[0].Risk; math.Abs(got-want) > 1e-6*want || want < 0.01 {
 		t.Errorf("the metric has the risk %v, the attack %v", got, want)

@@ -16,6 +16,7 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/vectors"
 	"tessera/metrics"
@@ -49,9 +50,7 @@ func classifier(t *testing.T, epochs int, heads ...string) (*tessera.Run, *data.
 	}
 	x, labels := samples(1200)
 	images, err := data.FromFloats(x, []int{8}, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	x, labels = samples(2000)
 	if images, err = images.WithTest(x, labels); err != nil {
 		t.Fatal(err)
@@ -69,19 +68,13 @@ train     = { epochs = %d, batch = 48 }
 		losses += fmt.Sprintf("{ kind = \"cross_entropy\", on = %q },", head)
 	}
 	f, err := config.Load("models.toml", []byte(text+"loss = ["+losses+"]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f.Extend(nil)
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m.Dataset.Source = images
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: filepath.Join(t.TempDir(), "run"), Images: images})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { run.Close() })
 	return run, images
 }
@@ -91,14 +84,10 @@ train     = { epochs = %d, batch = 48 }
 func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	run, images := overtrained(t)
 	raw, labels, err := refit.Logits(t.Context(), run, data.TestSplit, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, method := range []string{posthoc.Isotonic, posthoc.Platt, posthoc.Temperature} {
 		done, err := refit.Calibrate(t.Context(), run, "", method)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		test := done.On[1]
 		before, _ := test.Before.Number("ece")
 		after, _ := test.After.Number("ece")
@@ -120,9 +109,7 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	want := slices.Clone(raw)
 	c.Apply(want, 3)
 	opened, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer opened.Close()
 	for name, r := range map[string]*tessera.Run{"calibrated": run, "opened": opened} {
 		got, _, err := refit.Logits(t.Context(), r, data.TestSplit, "class")
@@ -134,9 +121,7 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 			t.Errorf("%s: %v, probability %v, want %v", name, err, p.Probability(0), probability(want[:3]))
 		}
 		e, err := r.Encoder(tessera.EncoderOptions{Value: "class", Sizes: []int{64}, Workers: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		z, err := e.Encode(t.Context(), nil, testRows(t, r)[:8])
 		if err != nil || math.Abs(float64(z[0]-want[0])) > 1e-5 {
 			t.Errorf("%s: an encoder gives %v, %v, want %v", name, z, err, want[:3])
@@ -148,9 +133,7 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 		}
 	}
 	rawRun, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images, Raw: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer rawRun.Close()
 	if got, _, err := refit.Logits(t.Context(), rawRun, data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
 		t.Errorf("raw: %v, or other logits than before", err)
@@ -231,9 +214,7 @@ func TestNoCalibrationOfAnotherHeadIsLost(t *testing.T) {
 			run, images := classifier(t, 2, "first", "second")
 			opened := func() *tessera.Run {
 				other, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				t.Cleanup(func() { other.Close() })
 				return other
 			}
@@ -267,9 +248,7 @@ func TestALogitThatIsNotFiniteHasNoClass(t *testing.T) {
 	}
 	labels := slices.Repeat([]int{0}, 4)
 	given, err := data.FromFloats(slices.Repeat(large, 4), []int{8}, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	answers := &tessera.Answers{Run: run.Path, Labels: "class", Of: &data.Inner{Name: "memory", Source: given}}
 	if _, err := answers.Load(t.Context(), nil, data.Both); !errors.Is(err, vectors.ErrNoClass) {
 		t.Errorf("labels of a run: got %v", err)
@@ -284,9 +263,7 @@ func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 	}
 	path := filepath.Join(run.Path, "posthoc.json")
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	refused := func(want string) {
 		t.Helper()
 		_, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
@@ -295,17 +272,11 @@ func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), `"samples": 7`, `"samples": 8`, 1)), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(strings.Replace(string(text), `"samples": 7`, `"samples": 8`, 1)), 0o666))
 	refused("its checksum is wrong")
-	if err := os.WriteFile(path, text, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, text, 0o666))
 	longer, err := tessera.Resume(t.Context(), run.Path, tessera.Options{Threads: 1, Images: images, Epochs: 61})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	longer.Close()
 	refused("was fitted to other parameters")
 }
@@ -314,9 +285,7 @@ func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 func testRows(t *testing.T, r *tessera.Run) []float32 {
 	t.Helper()
 	images, err := r.Images(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return images.Float32()
 }
 
@@ -346,9 +315,7 @@ train     = { epochs = 2, batch = 100 }
 func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 	r := creditRun(t, "")
 	done, err := refit.Thresholds(t.Context(), r, refit.ThresholdOptions{Positive: 1, Seed: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	test := done.On[1]
 	for _, name := range []string{"false_positive_rate_gap", "false_negative_rate_gap"} {
 		before, _ := test.Before.Number(name)
@@ -362,28 +329,20 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	opened, err := tessera.Open(r.Path, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer opened.Close()
 	sample, err := r.Sample(t.Context(), data.TestSplit, "group")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sample.Images = sample.Images.First(2000)
 	rows, groups := sample.Images.Float32(), sample.Images.All()["group"]
 	first, err := r.PredictFrom("", map[string][]float32{"images": rows, "group": groups})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	second, err := opened.PredictFrom("", map[string][]float32{"images": rows, "group": groups})
 	if err != nil || !slices.Equal(first.Labels, second.Labels) {
 		t.Errorf("%v, or other decisions", err)
 	}
 	measured, err := opened.EvaluateSample(t.Context(), sample, metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 5, Least: 1}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	right, most := 0, 0
 	for i, label := range sample.Images.Labels() {
 		if first.Labels[i] == label {
@@ -426,18 +385,12 @@ loss    = [{ kind = "separation", on = "class" }]
 train   = { epochs = 1, batch = 300 }
 `, filepath.Join(t.TempDir(), "run"))
 	sample, err := r.Sample(t.Context(), data.TrainSplit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	chosen, _ := metrics.Select("loss")
 	measured, err := r.EvaluateSample(t.Context(), sample, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	z, err := r.Value("class", sample.Images.Float32())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	labels, groups := sample.Images.Labels(), sample.Images.Classes("group")
 	want := 0.0
 	for class := range 2 {
@@ -467,9 +420,7 @@ func TestIndependenceTracesAFront(t *testing.T) {
 	for _, weight := range []string{"0.01", "0.1", "0.5"} {
 		r := creditRun(t, `, { kind = "independence", weight = `+weight+` }`)
 		got, err := r.Evaluate(t.Context(), metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 1, Least: 30}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		gap, _ := got.Number("selection_rate_gap")
 		accuracy, _ := got.Number("decision_accuracy")
 		gaps, accuracies = append(gaps, gap), append(accuracies, accuracy)
@@ -492,9 +443,7 @@ func TestGroupsOfALossAreChecked(t *testing.T) {
 	} {
 		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = \"credit\"\nencoder = [{ kind = \"dense\", units = 2 }]\ndecoder = []\n"+
 			"head = { class = { layers = [{ kind = \"dense\", units = 2 }] } }\nloss = ["+term+"]\n"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
@@ -515,14 +464,10 @@ train   = { epochs = 1, batch = 100 }
 `, filepath.Join(t.TempDir(), "run"))
 	for _, split := range []data.Split{data.TrainSplit, data.TestSplit} {
 		sample, err := r.Sample(t.Context(), split, "group")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		groups, x := sample.Images.Classes("group"), sample.Images.Float32()
 		y, err := r.Value("encoder.0", x)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		before, explainedBefore := correlations(x, groups)
 		after, explained := correlations(y, groups)
 		t.Logf("%s: largest |correlation| %.4g, then %.4g; R² %.4g, then %.4g", split, before, after, explainedBefore, explained)
@@ -534,9 +479,7 @@ train   = { epochs = 1, batch = 100 }
 		}
 	}
 	opened, err := tessera.Open(r.Path, tessera.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer opened.Close()
 	one := []float32{1, 2, 3, 4, 5, 6}
 	a, _ := r.Value("encoder.0", one)
@@ -637,9 +580,7 @@ func TestACalibrationNeedsNoLabelsOfTheTestSamples(t *testing.T) {
 	for i := range labels {
 		fmt.Fprintf(&text, "%g,%g,%g\n", images[2*i], images[2*i+1], labels[i])
 	}
-	if err := errors.Join(os.WriteFile(path("x.csv"), []byte(text.String()), 0o600), os.WriteFile(path("test.csv"), []byte("a,b\n0.1,0.2\n1.1,0.3\n"), 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(path("x.csv"), []byte(text.String()), 0o600), os.WriteFile(path("test.csv"), []byte("a,b\n0.1,0.2\n1.1,0.3\n"), 0o600)))
 	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
 dataset = { name = "csv", file = %q, test_images = %q, validation = 0.4 }
 encoder = [{ kind = "dense", units = 2 }]
@@ -648,22 +589,14 @@ loss    = [{ kind = "cross_entropy", on = "class" }]
 train   = { epochs = 2, batch = 16 }
 head.class.layers = [{ kind = "dense" }]
 `, path("x.csv"), path("test.csv")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(folder, "run"), Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	done, err := refit.Calibrate(t.Context(), run, "", "temperature")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(done.On) != 1 || done.On[0].Split != data.ValidationSplit {
 		t.Errorf("compared on %+v, want the held-out samples alone", done.On)
 	}
@@ -677,20 +610,14 @@ func TestSeparationWantsLabelsOfItsClasses(t *testing.T) {
 	for i := range 40 {
 		fmt.Fprintf(&text, "%d,%d,%d,%d\n", i%5, i%7, i%3, i%2)
 	}
-	if err := os.WriteFile(table, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(table, []byte(text.String()), 0o600))
 	for classes, want := range map[int]string{2: "wants a label less than 2, the number of classes (classes)", 3: ""} {
 		f, err := config.Load("models.toml", fmt.Appendf(nil, "[model.m]\ndataset = { name = \"csv\", file = %q, columns = { group = \"group\" } }\nencoder = [{ kind = \"dense\", units = 2 }]\n"+
 			"decoder = []\ntrain = { epochs = 1 }\nhead = { class = { layers = [{ kind = \"dense\", units = 3 }] } }\n"+
 			"loss = [{ kind = \"cross_entropy\", on = \"class\" }, { kind = \"separation\", on = \"class\", classes = %d }]\n", filepath.ToSlash(table), classes))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := f.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir(), Threads: 1})
 		if want == "" && err == nil {
 			run.Close()

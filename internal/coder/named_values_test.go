@@ -10,6 +10,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -77,13 +78,9 @@ func TestAValueThatIsNamedIsThereAfterTheTraining(t *testing.T) {
 		t.Run(title, func(t *testing.T) {
 			t.Parallel()
 			f, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\ntrain = { epochs = 2, batch = 20 }\n"+namings[title]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			m, err := f.Model("m")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			out := filepath.Join(t.TempDir(), "run")
 			ctx, cancel := context.WithCancel(t.Context())
 			_, err = tessera.Train(ctx, m, tessera.Options{Out: out, Report: func(train.Progress) { cancel() }})
@@ -94,9 +91,7 @@ func TestAValueThatIsNamedIsThereAfterTheTraining(t *testing.T) {
 				t.Fatal(err)
 			}
 			run, err := tessera.Open(out, tessera.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer run.Close()
 			if _, err := run.Evaluate(t.Context(), metrics.Default()); err != nil {
 				t.Error(err)

@@ -35,6 +35,7 @@ import (
 	"tessera/internal/coder"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
@@ -56,9 +57,7 @@ func bareModel(t *testing.T) *config.Model {
 	t.Helper()
 	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: rows(t, 1)}, Train: config.Train{Epochs: 1},
 		Encoder: []config.Layer{{Kind: "dense", Layer: dense(3)}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -67,9 +66,7 @@ func bareModel(t *testing.T) *config.Model {
 func withOptions(t *testing.T) map[string]func() error {
 	ctx, m := t.Context(), bareModel(t)
 	g, err := graph.New(m, []int{6, 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(t.TempDir()) // a run without Out goes to runs/
 	run := &tessera.Run{Coder: coder.New(nil, coder.Options{})}
 	return map[string]func() error{
@@ -236,9 +233,7 @@ func TestACallWithoutAContextIsAnError(t *testing.T) {
 	m := bareModel(t)
 	out := t.TempDir() + "/run"
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	e := encoder(t, run, tessera.EncoderOptions{})
 	var none context.Context
@@ -320,9 +315,7 @@ func takingOptions(t *testing.T) []string {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(found) < 8 {
 		t.Fatalf("only %d functions take options: %v", len(found), found)
 	}
@@ -367,25 +360,15 @@ func takesOptions(f *ast.FuncType) bool {
 func entries(t *testing.T, run string) map[string]func() error {
 	ctx, m := t.Context(), bareModel(t)
 	network, err := graph.New(m, []int{6, 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	program, err := network.Program(graph.Request{Batch: 1, Want: []string{"code"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fitted, err := tessera.Declare(config.Model{Kind: "kmeans", Baseline: &classical.KMeans{Components: 2}, Dataset: config.Dataset{Source: rows(t, 1)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file, err := os.ReadFile(run + "/model.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	declared, err := os.ReadFile(run + "/config.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	files := fstest.MapFS{"config.toml": {Data: declared}, "model.safetensors": {Data: file}}
 	var none tessera.Options
 	alone := train.Options{Backend: tape.Backend{}, Out: t.TempDir() + "/new"}
@@ -427,9 +410,7 @@ func TestALibraryThatCannotBeUsedIsAnErrorOfEveryEntry(t *testing.T) {
 	}
 	run := t.TempDir() + "/run"
 	trained, err := tessera.Train(t.Context(), bareModel(t), tessera.Options{Out: run})
-	if err := closed(trained, err); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, closed(trained, err))
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), variable+"=none.so", of+"="+run)
 	out, err := cmd.CombinedOutput()

@@ -19,6 +19,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/coder"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/layers"
@@ -29,13 +30,9 @@ func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {
 	run := bars(t, "2")
 	images := randomImages(run, 3, 1)
 	want, err := run.Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file, err := os.ReadFile(run.Path + "/model.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, open := range map[string]func() (*tessera.Run, error){
 		"a file system": func() (*tessera.Run, error) {
 			return tessera.OpenFS(os.DirFS(run.Path), ".", tessera.Options{Threads: 1})
@@ -64,17 +61,11 @@ func cancelled(t *testing.T) (dir string) {
 	file := filepath.Join(dir, "models.toml")
 	text := "[model.m]\ndataset = { name = \"bars\", count = 60, validation = 0.2 }\nencoder = [{ kind = \"dense\", units = 4, activation = \"sigmoid\" }]\n" +
 		"optimizer = { kind = \"adam\", learning_rate = 0.01 }\ntrain = { epochs = 4, batch = 16, checkpoint_seconds = 0 }\nhook.early_stopping.patience = 3\n"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
 	models, err := tessera.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := models.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	_, err = tessera.Train(ctx, m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1, Report: func(p train.Progress) {
 		if p.Epoch == 2 {
@@ -130,9 +121,7 @@ func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 	run := cancelled(t)
 	whole := map[string][]byte{}
 	entries, err := os.ReadDir(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var names []string
 	for _, e := range entries {
 		if whole[e.Name()], err = os.ReadFile(filepath.Join(run, e.Name())); err != nil {
@@ -147,15 +136,11 @@ func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 	}
 	restore := func() {
 		for name, b := range whole {
-			if err := os.WriteFile(filepath.Join(run, name), b, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(filepath.Join(run, name), b, 0o600))
 		}
 	}
 	want, err := numbers(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const seed = 12
 	r := rand.New(rand.NewPCG(seed, 1))
 	refused, silent := 0, 0
@@ -168,9 +153,7 @@ func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 		} else {
 			b = b[:r.IntN(len(b))]
 		}
-		if err := os.WriteFile(filepath.Join(run, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(run, name), b, 0o600))
 		got, err := numbers(run)
 		if err != nil {
 			refused++
@@ -194,18 +177,14 @@ func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
 func TestResumeTakesThreadsAndBackEndFromTheState(t *testing.T) {
 	parameters := func(damage func(path string) error) []byte {
 		r := bars(t, "2")
-		if err := errors.Join(r.Close(), damage(filepath.Join(r.Path, folder.Environment))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(r.Close(), damage(filepath.Join(r.Path, folder.Environment))))
 		var warned string
 		resumed, err := tessera.Resume(context.Background(), r.Path, tessera.Options{Epochs: 4, Warn: func(text string) { warned += text }})
 		if err != nil || strings.Contains(warned, "threads") {
 			t.Fatalf("warned %q, %v", warned, err)
 		}
 		b, err := os.ReadFile(filepath.Join(r.Path, folder.Model))
-		if err := errors.Join(err, resumed.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(err, resumed.Close()))
 		return b
 	}
 	want := parameters(func(string) error { return nil })
@@ -281,9 +260,7 @@ func rows(t testing.TB, bright float32) *data.Memory {
 		}
 	}
 	m, err := data.FromFloats(values, []int{6, 5}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -291,14 +268,10 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 	images := rows(t, 1)
 	model, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: images},
 		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 4, Activation: "sigmoid"}}}, Train: config.Train{Epochs: 2, Batch: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := t.TempDir() + "/run"
 	run, err := tessera.Train(t.Context(), model, tessera.Options{Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	if report, err := run.Evaluate(t.Context(), nil); err != nil || report.Images != 36 {
 		t.Errorf("of the run that was trained: %+v, %v", report, err)
@@ -309,9 +282,7 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 		"not the images that the run was trained on": {Images: rows(t, 0.5)},
 	} {
 		opened, err := tessera.Open(out, o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer opened.Close()
 		var missing *data.Error
 		_, err = opened.Evaluate(t.Context(), nil)
@@ -328,28 +299,20 @@ func TestAHeadOnImagesInMemoryHasOneUnitForEachClass(t *testing.T) {
 		values[i*30+labels[i]] = 1
 	}
 	images, err := data.FromFloats(values, []int{6, 5}, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	declared := config.Model{Dataset: config.Dataset{Source: images}, Train: config.Train{Epochs: 2, Batch: 10},
 		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 4, Activation: "sigmoid"}}},
 		Decoder: []config.Layer{},
 		Heads:   map[string]config.Head{"class": {Layers: []config.Layer{{Layer: &layers.Dense{}}}}},
 		Losses:  []config.Loss{{Loss: &losses.CrossEntropy{}, On: "class"}}}
 	model, err := tessera.Declare(declared)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := t.TempDir() + "/run"
 	run, err := tessera.Train(t.Context(), model, tessera.Options{Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer run.Close()
 	opened, err := tessera.Open(out, tessera.Options{Images: images})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer opened.Close()
 	for name, r := range map[string]*tessera.Run{"trained": run, "opened": opened} {
 		logits, err := r.Value("class", values[:2*30])
@@ -357,9 +320,7 @@ func TestAHeadOnImagesInMemoryHasOneUnitForEachClass(t *testing.T) {
 			t.Errorf("%s: %d logits of two images, want 3 of each (%v)", name, len(logits), err)
 		}
 		measured, err := r.Evaluate(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, ok := measured.Values.Number("accuracy"); !ok {
 			t.Errorf("%s: no accuracy: %v", name, measured.Values)
 		}
@@ -379,21 +340,13 @@ func bars(t *testing.T, epochs string, more ...string) *tessera.Run {
 	text := "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
 		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n" +
 		strings.Join(more, "\n")
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
 	models, err := tessera.Load(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := models.Model("bars")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: dir + "/run", Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
 }

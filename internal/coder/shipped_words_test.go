@@ -10,6 +10,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/data/text"
+	"tessera/internal/fatal"
 )
 
 // classesOfWords returns the words of the generated texts that have a meaning, by class.
@@ -45,17 +46,11 @@ func eachSeed(t *testing.T, name string, check func(t *testing.T, run *tessera.R
 		t.Run(fmt.Sprint(name, " with seed ", seed+1), func(t *testing.T) {
 			t.Parallel()
 			set, err := config.ParseSet(fmt.Sprint("train.seed=", seed+1))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			m, err := tessera.Shipped().Model(name, set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer run.Close()
 			check(t, run)
 		})
@@ -68,9 +63,7 @@ func nearestOfClass(t *testing.T, run *tessera.Run) float64 {
 	for _, class := range classesOfWords() {
 		for _, word := range class {
 			near, err := run.Neighbours([]string{word}, nil, len(class)-1)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			var list []string
 			for _, one := range near {
 				list = append(list, one.Token)
@@ -85,9 +78,7 @@ func nearestOfClass(t *testing.T, run *tessera.Run) float64 {
 func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
 	eachSeed(t, "ppmi-nmf", func(t *testing.T, run *tessera.Run) {
 		vectors, units, err := run.WordVectors()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		names, found := run.Tokens().Names, 0
 		classes := classesOfWords()
 		for _, class := range classes {
@@ -129,9 +120,7 @@ func TestVectorsOfWordsKnowClassesAndAnalogies(t *testing.T) {
 				}
 				for _, other := range append(meanings[:i:i], meanings[i+1:]...) {
 					list, err := run.Neighbours([]string{one(meaning, true), one(other, false)}, []string{one(meaning, false)}, 1)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					if asked++; slices.Contains(classes[fmt.Sprintf("agent of the %s, plural true", other)], list[0].Token) {
 						right++
 					}

@@ -7,6 +7,7 @@ import (
 
 	"tessera/graph"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -18,9 +19,7 @@ func BenchmarkTwoProcessesBesideTwoThreads(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			c := newCrew[float32](b, shippedModel(b, name), 128, 2)
 			whole, err := c.program.Module()
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			pair := team.New(2)
 			defer pair.Close()
 			if c.alone, err = Compile[float32](whole, pair); err != nil {

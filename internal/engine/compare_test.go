@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -80,15 +81,11 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 	build(reference)
 	build(compiled)
 	want, err := tape.Compile[T](reference.Program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	team := team.New(threads)
 	t.Cleanup(team.Close)
 	got, err := compileProgram[T](compiled.Program, team)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(7, 7))
 	for round := range 3 {
 		for i, in := range reference.Inputs {
@@ -96,19 +93,11 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 			for j := range values {
 				values[j] = T(r.Float64()*2 - 0.7)
 			}
-			if err := want.Bind(i, values); err != nil {
-				t.Fatal(err)
-			}
-			if err := got.Bind(i, values); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, want.Bind(i, values))
+			fatal.If(t, got.Bind(i, values))
 		}
-		if err := want.Run(); err != nil {
-			t.Fatal(err)
-		}
-		if err := got.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, want.Run())
+		fatal.If(t, got.Run())
 		for i, tap := range reference.Taps {
 			near(t, fmt.Sprintf("round %d: %s", round, tap.Name), got.Tap(i), want.Tap(i), tolerance)
 		}
@@ -219,9 +208,7 @@ func TestAStepAllocatesNothing(t *testing.T) {
 		return
 	}
 	if n := testing.AllocsPerRun(20, func() {
-		if err := plan.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, plan.Run())
 	}); n != 0 {
 		t.Errorf("%v allocations per step, want 0", n)
 	}
@@ -235,14 +222,10 @@ func BenchmarkShallowStep(b *testing.B) {
 			members := team.New(threads)
 			defer members.Close()
 			plan, err := compileProgram[float32](p.Program, members)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			b.Run("whole", func(b *testing.B) {
 				for b.Loop() {
-					if err := plan.Run(); err != nil {
-						b.Fatal(err)
-					}
+					fatal.If(b, plan.Run())
 				}
 			})
 			b.Run("products", func(b *testing.B) { // the matrix products of the step alone: a lower bound of its time

@@ -9,6 +9,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -136,9 +137,7 @@ func TestAnOpThatFailsIsAnErrorNotAHang(t *testing.T) {
 	team := team.New(2)
 	defer team.Close()
 	plan, err := compileProgram[float64](p.Program, team)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for range 3 {
 		if err := plan.Run(); err == nil {
 			t.Fatal("no error")

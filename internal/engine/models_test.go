@@ -17,6 +17,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 	"tessera/internal/volume"
@@ -28,9 +29,7 @@ import (
 func shipped(t testing.TB) []*config.Model {
 	t.Helper()
 	models, err := readShipped()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return slices.Clone(models)
 }
 
@@ -77,13 +76,9 @@ type pair[T ir.Float] struct {
 func newReference[T ir.Float](t *testing.T, m *graph.Model, batch int) pair[T] {
 	t.Helper()
 	program, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	reference, err := tape.Compile[T](program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return pair[T]{model: m, program: program, reference: reference}
 }
 
@@ -91,9 +86,7 @@ func newPair[T ir.Float](t *testing.T, m *graph.Model, batch int, team *team.Tea
 	t.Helper()
 	p := newReference[T](t, m, batch)
 	program, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if p.got, err = compileProgram[T](program, team); err != nil {
 		t.Fatal(err)
 	}
@@ -141,9 +134,7 @@ func (p pair[T]) compareExactly(t *testing.T, batch uint64, tolerance float64) e
 	t.Helper()
 	exact := newReference[float64](t, p.model, p.program.Batch)
 	exact.bind(t, batch)
-	if err := exact.reference.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, exact.reference.Run())
 	var differences []error
 	compare := func(name string, got, single []T, double []float64) {
 		if err := differ(name, got, single, tolerance); err != nil && distance(got, double) > tolerance*norm(double)+3*distance(single, double) {
@@ -207,9 +198,7 @@ func (p pair[T]) bind(t *testing.T, batch uint64) {
 			if r == nil {
 				continue
 			}
-			if err := r.Bind(i, values); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, r.Bind(i, values))
 		}
 	}
 }
@@ -251,9 +240,7 @@ func (p pair[T]) run(t *testing.T, tolerance float64) (differences []error) {
 		for j, u := range p.program.Updates {
 			copy(r.Parameter(p.program.IndexOf(u.Parameter)), before[j])
 		}
-		if err := r.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Run())
 		moved[i] = p.state(r)
 	}
 	for j, u := range p.program.Updates {
@@ -341,9 +328,7 @@ func valuesOf(m *graph.Model) (n int) {
 func built(t testing.TB, spec *config.Model) *graph.Model {
 	t.Helper()
 	m, err := graph.New(spec, shapeOf(t, spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, h := range spec.Hooks {
 		if _, lends := h.(hooks.Lender); lends {
 			for _, p := range m.Parameters {
@@ -413,13 +398,9 @@ func wantKnownOps(t *testing.T, m *graph.Model) {
 	}
 	for _, o := range requests {
 		p, err := m.Program(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		translated, err := p.Module()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, v := range translated.Values() {
 			if _, unknown := v.Op.(ir.Foreign); unknown {
 				t.Errorf("%s: %v runs through its own Do", m.Spec.Name, v.Op)
@@ -491,15 +472,11 @@ loss = [{ kind = "mse" }, { kind = "weight_decay", weight = 0.01 }, { kind = "ma
 
 func TestLayersOnImagesAndTokensAgreeWithTheTapeMachine(t *testing.T) {
 	file, err := config.Load("models.toml", []byte(layered))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range file.Names() {
 		t.Run(name, func(t *testing.T) {
 			spec, err := file.Model(name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			m := built(t, spec)
 			threads, batches := []int{1, 2}, []int{1, 5}
 			if testing.Short() { // -short is set by the run under the race detector

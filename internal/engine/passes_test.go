@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
@@ -20,9 +21,7 @@ func lowered(t *testing.T, build func(p *program)) *module {
 	p := newProgram(t, tensor.Float64)
 	build(p)
 	m, err := p.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return newModule(m)
 }
 

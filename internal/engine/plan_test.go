@@ -9,6 +9,7 @@ import (
 
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -22,20 +23,14 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 		}
 		m := built(t, spec)
 		p, err := m.Program(graph.Request{Batch: batch, Training: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		plan, err := compileProgram[float32](p, team)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		images := make([]float32, batch*m.Pixels())
 		for i := range images {
 			images[i] = float32(i*i%256) / 255
 		}
-		if err := plan.Bind(0, images); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, plan.Bind(0, images))
 		return m, plan
 	}
 	t.Fatalf("models.toml has no %q", name)
@@ -46,9 +41,7 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 func results(t *testing.T, plan *Plan[float32]) []float32 {
 	t.Helper()
 	all, err := computed(plan)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all
 }
 
@@ -79,9 +72,7 @@ func TestNoShippedShallowModelAllocatesInAStep(t *testing.T) {
 		}
 		_, plan := trained(t, spec.Name, 32, team)
 		if n := testing.AllocsPerRun(10, func() {
-			if err := plan.Run(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, plan.Run())
 		}); n != 0 {
 			t.Errorf("%s: %v allocations per step", spec.Name, n)
 		}
@@ -169,13 +160,9 @@ func TestResultsOfConvolutionsAreWrittenOver(t *testing.T) {
 	defer team.Close()
 	m, _ := trained(t, "asym", 1, team)
 	p, err := m.Program(graph.Request{Batch: batch, Want: []string{"code"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	plan, err := compileProgram[float32](p, team)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	prepared := 0 // number of values that convolutions read in place of their filters
 	for _, v := range plan.module.values {
 		if u, ok := v.Op.(ir.Unitwise); ok && !u.Kernel.ByUnit(0) {

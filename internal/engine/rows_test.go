@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -55,9 +56,7 @@ func TestRowsThatAreJoinedEqualPlainLoops(t *testing.T) {
 				members := team.New(threads)
 				defer members.Close()
 				plan, err := Compile[float32](program, members)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				defer plan.Close()
 				joined := false
 				for _, p := range plan.phases {
@@ -76,13 +75,9 @@ func TestRowsThatAreJoinedEqualPlainLoops(t *testing.T) {
 						for j := range volume.Of(shape) {
 							values[i] = append(values[i], float32((j*7919+i*31+repetition*17)%1009)/1009-0.4)
 						}
-						if err := plan.Bind(i, values[i]); err != nil {
-							t.Fatal(err)
-						}
+						fatal.If(t, plan.Bind(i, values[i]))
 					}
-					if err := plan.Run(); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, plan.Run())
 					want := map[string][]float32{"y": make([]float32, all)}
 					for thread := range threads { // the sums of the threads are added afterwards
 						from, to := team.Share(c.shape[0], thread, threads)

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 )
@@ -30,9 +31,7 @@ type crew[T ir.Float] struct {
 func newCrew[T ir.Float](t testing.TB, m *graph.Model, batch, processes int) *crew[T] {
 	t.Helper()
 	p, err := m.Program(graph.Request{Batch: batch, Training: true, Dtype: dtypeOf[T]()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return crewOf[T](t, m, p, processes, nil)
 }
 
@@ -43,17 +42,13 @@ func crewOf[T ir.Float](t testing.TB, m *graph.Model, p *graph.Program, processe
 	t.Helper()
 	c := &crew[T]{model: m, program: p}
 	whole, err := p.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if c.alone, err = Compile[T](whole, nil); err != nil {
 		t.Fatal(err)
 	}
 	for rank, group := range collective.Local(processes) {
 		part, err := Partition(whole, rank, processes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		own := separate(whole)
 		if again != nil {
 			if own, err = again().Module(); err != nil {
@@ -61,9 +56,7 @@ func crewOf[T ir.Float](t testing.TB, m *graph.Model, p *graph.Program, processe
 			}
 		}
 		plan, err := CompileShared[T](own, nil, group)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c.parts, c.members = append(c.parts, part), append(c.members, plan)
 	}
 	return c
@@ -104,9 +97,7 @@ func (c *crew[T]) bind(t testing.TB, batch uint64) {
 			}
 			errs = append(errs, member.Bind(i, part))
 		}
-		if err := errors.Join(errs...); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(errs...))
 	}
 }
 
@@ -119,17 +110,13 @@ func (c *crew[T]) run(t testing.TB) {
 		all.Go(func() { errs[rank] = member.Run() })
 	}
 	all.Wait()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(errs...))
 }
 
 // compare runs the program on one process and on several, and returns the differences.
 func (c *crew[T]) compare(t testing.TB, tolerance float64) error {
 	t.Helper()
-	if err := c.alone.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.alone.Run())
 	c.run(t)
 	zero := 0.0
 	for i := range c.program.Parameters {
@@ -213,14 +200,10 @@ func has(spec *config.Model, loss string) bool {
 func others(t *testing.T) (models []*config.Model) {
 	t.Helper()
 	file, err := config.Load("models.toml", []byte(layered+unusual))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range file.Names() {
 		spec, err := file.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		models = append(models, spec)
 	}
 	return models
@@ -288,17 +271,11 @@ func TestOnlyContrastiveLossesGather(t *testing.T) {
 	for _, spec := range append(shipped(t), others(t)...) {
 		m := built(t, spec)
 		p, err := m.Program(graph.Request{Batch: 12, Training: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		whole, err := p.Module()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		part, err := Partition(whole, 1, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		contrastive, machine := has(spec, "nt_xent"), has(spec, "contrastive_divergence")
 		part.Gathers = slices.DeleteFunc(part.Gathers, func(g shard.Gather) bool {
 			return strings.HasPrefix(g.Reader, "refill{") || strings.HasPrefix(g.Reader, "least{") || machine && strings.HasPrefix(g.Reader, "columns{")
@@ -344,16 +321,12 @@ func TestAveragesOfGradientsAreAnotherObjective(t *testing.T) {
 	m := shippedModel(t, "shallow-nonneg-kl")
 	c := newCrew[float64](t, m, batch, processes)
 	c.bind(t, 0)
-	if err := c.compare(t, 1e-12); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.compare(t, 1e-12))
 	averages := make([][]float64, len(c.program.Parameters))
 	for rank := range processes {
 		shard := newCrew[float64](t, m, batch/processes, 1)
 		images := c.rows(c.alone.inputs[0].data, rank, 1)
-		if err := errors.Join(shard.alone.Bind(0, images), shard.alone.Run()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(shard.alone.Bind(0, images), shard.alone.Run()))
 		for i := range averages {
 			if averages[i] == nil {
 				averages[i] = make([]float64, len(shard.alone.Gradient(i)))
@@ -381,9 +354,7 @@ func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
 			team := team.New(2)
 			defer team.Close()
 			whole, err := c.program.Module()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if c.members[rank], err = CompileShared[float32](separate(whole), team, group); err != nil {
 				t.Fatal(err)
 			}
@@ -407,9 +378,7 @@ func TestFewerImagesThanProcesses(t *testing.T) {
 func TestStepsOfProcessesDoNotAllocate(t *testing.T) {
 	c := newCrew[float32](t, shippedModel(t, "shallow-nonneg-kl"), 8, 1)
 	whole, err := c.program.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var all sync.WaitGroup
 	begin, plans := make(chan bool), []*Plan[float32]{nil, nil}
 	for rank, group := range collective.Local(2) {

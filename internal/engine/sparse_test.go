@@ -7,6 +7,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -62,29 +63,19 @@ func sameSparse[T ir.Float](t *testing.T, spec *config.Model, threads int, prepa
 	m := built(t, spec)
 	prepare(m)
 	p, err := m.Program(graph.Request{Batch: 300, Training: true, Dtype: dtypeOf[T]()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	module, err := p.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	members := team.New(threads)
 	defer members.Close()
 	var values [2][][]T
 	for i, program := range []*ir.Module{module, ordinary(module)} {
 		plan, err := Compile[T](program, members)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for j, in := range p.Inputs {
-			if err := plan.Bind(j, ir.ParameterValues[T](sampled(m, in, 1))); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, plan.Bind(j, ir.ParameterValues[T](sampled(m, in, 1))))
 		}
-		if err := plan.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, plan.Run())
 		for j := range program.Taps {
 			values[i] = append(values[i], plan.Tap(j))
 		}
@@ -104,9 +95,7 @@ func sameSparse[T ir.Float](t *testing.T, spec *config.Model, threads int, prepa
 
 func TestProductsWithoutZerosChangeNoBit(t *testing.T) {
 	file, err := config.Load("models.toml", []byte(sparseModels))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	infinite := func(path string, v float64) func(m *graph.Model) {
 		return func(m *graph.Model) {
 			if p, err := m.Parameter(path); err == nil {
@@ -124,9 +113,7 @@ func TestProductsWithoutZerosChangeNoBit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			for _, model := range file.Names() {
 				spec, err := file.Model(model)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				for threads := 1; threads <= 3; threads++ {
 					if !testing.Short() || threads == 3 && name == "finite" { // -short is set by the run under the race detector
 						sameSparse[float32](t, spec, threads, prepare)
@@ -144,22 +131,14 @@ func TestProductsWithoutZerosChangeNoBit(t *testing.T) {
 func sparseProgram(t *testing.T, name string) *ir.Module {
 	t.Helper()
 	file, err := config.Load("models.toml", []byte(sparseModels))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := file.Model(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m := built(t, spec)
 	p, err := m.Program(graph.Request{Batch: 300, Training: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	module, err := p.Module()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return module
 }
 

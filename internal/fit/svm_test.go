@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // clouds returns n points of overlapping classes.
@@ -25,9 +27,7 @@ func TestTheSolverConvergesFromAnyStart(t *testing.T) {
 	r := rand.New(rand.NewPCG(2, 4))
 	features, labels := clouds(r, 200, 5, 3)
 	p, err := Of("svm", features, 5, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for range 20 {
 		cs := []float64{math.Exp(3 * r.NormFloat64()), math.Exp(3 * r.NormFloat64()), 2}
 		solutions := make([][]float64, 3)
@@ -36,13 +36,9 @@ func TestTheSolverConvergesFromAnyStart(t *testing.T) {
 				solutions[class] = slices.Clone(w)
 			}
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		cold, err := SVM{C: 2, Tolerance: 1e-10}.Fit(context.Background(), features, 5, labels)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, w := range slices.Concat(solutions...) {
 			if math.Abs(w-cold.Weights[i]) > 1e-6 {
 				t.Fatalf("from C %v weight %d is %g, from zero %g", cs[:2], i, w, cold.Weights[i])

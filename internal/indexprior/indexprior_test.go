@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // stripes returns the indices of images of 2 x 2 tokens: n times 7 7 / 2 2 and n times 2 2 / 7 7, and the codes of one value,
@@ -22,9 +24,7 @@ func stripes(n int) (indices, codes []float32) {
 // The weights are the frequencies with 1 added to each count, by hand: entry 0 has the index 7, entry 1 the index 2.
 func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
 	p, err := Fit(stripesOf(3))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	at := 0.5                           // (3 + 1) / (6 + 2), at every token
 	same, different := 7.0/8.0, 1.0/8.0 // of six neighbours on the left: (6 + 1) / (6 + 2), (0 + 1) / (6 + 2)
 	below, other := same, different     // of six neighbours above, which always differ
@@ -47,9 +47,7 @@ func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
 // Frequencies of single places would draw each of the 16 images equally often.
 func TestThePriorOfIndicesKnowsNeighbours(t *testing.T) {
 	p, err := Fit(stripesOf(500))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const n = 1000
 	codes, err := p.Draw(context.Background(), n, 1)
 	if err != nil || len(codes) != 4*n {
@@ -86,9 +84,7 @@ func TestThePriorOfIndicesReadsAnyGrid(t *testing.T) {
 			{1. / 3 * 1 / 3, 2. / 3 * 1 / 2}, {1. / 3 * 2 / 3 * 2 / 3, 2. / 3 * 3 / 5 * 1 / 2}, {2. / 3 * 1 / 3 * 2 / 3, 1. / 3 * 2 / 5 * 1 / 2}}},
 	} {
 		p, err := Fit(indices, codes, c.rows, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		weights := make([]float64, 2)
 		for token, want := range c.want {
 			p.weights(weights, c.drawn, token)
@@ -112,9 +108,7 @@ func TestAPriorOfIndicesNeedsAnImage(t *testing.T) {
 
 func TestThePriorOfIndicesDrawsNoNegativeNumberOfImages(t *testing.T) {
 	p, err := Fit(stripesOf(1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if codes, err := p.Draw(context.Background(), -1, 1); err == nil || !strings.Contains(err.Error(), "got -1 images to draw, want at least 0") {
 		t.Errorf("got %v, %v", codes, err)
 	}

@@ -6,6 +6,8 @@ import (
 	"image/draw"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestAPictureThatDiffersIsFound(t *testing.T) {
@@ -34,9 +36,7 @@ func TestAnUpdateWritesOnlyWhatDiffers(t *testing.T) {
 	picture := image.NewGray(image.Rect(0, 0, 20, 20))
 	colour := func() color.Gray {
 		stored, err := read(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return color.GrayModel.Convert(stored.At(0, 0)).(color.Gray)
 	}
 	for _, step := range []struct{ drawn, stored uint8 }{{100, 100}, {101, 100}, {200, 200}} {
@@ -54,9 +54,7 @@ func TestAnUpdateWritesOnlyWhatDiffers(t *testing.T) {
 // tiles.
 func TestAnErasedMarkOfAGoldenPictureIsFound(t *testing.T) {
 	want, err := read("../../apps/show/figures/testdata/curves.png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	labels := marks(want)
 	if len(labels) < 50 {
 		t.Fatalf("%d marks in the golden picture, want labels and markers", len(labels))

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
@@ -20,9 +22,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 		t.Skip(err)
 	}
 	defer listener.Close()
-	if err := errors.Join(os.WriteFile(file, []byte("text"), 0o600), syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(file, []byte("text"), 0o600), syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)))
 	for _, path := range []string{pipe, socket, link, os.DevNull} {
 		if _, err := ReadFile(path); !errors.Is(err, ErrNot) {
 			t.Errorf("%s: got %v", path, err)
@@ -42,9 +42,7 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 func TestReadingAFileAllocatesItsSizeOnce(t *testing.T) {
 	const size = 3 << 20
 	path := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, make([]byte, size), 0o600))
 	b, err := ReadFile(path)
 	if err != nil || len(b) != size || cap(b) > size+size/8 {
 		t.Errorf("got %d bytes with a capacity of %d, %v; want %d with little more", len(b), cap(b), err, size)

@@ -7,6 +7,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // file returns a file with the given header and the given number of bytes of values.
@@ -19,9 +21,7 @@ func read(b []byte) (*Header, error) { return Read(bytes.NewReader(b), int64(len
 
 func TestReadReturnsWhatAppendHeaderWrote(t *testing.T) {
 	b, err := AppendHeader(nil, map[string]string{"b": "\"<é>", "a": ""}, []Tensor{{Name: "w", Shape: []int{2, 3}}, {Name: "empty", Shape: []int{0, 4}}, {Name: "a scalar"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(b)%8 != 0 {
 		t.Errorf("the values begin at byte %d, want a multiple of 8", len(b))
 	}

@@ -5,23 +5,19 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestFilesLeavesOutTimes(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"results.csv", "timings.csv", "trials/a/metrics.jsonl", "trials/a/env.json", "trials/a/model.safetensors"} {
 		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(filepath.Dir(path), 0o777))
+		fatal.If(t, os.WriteFile(path, []byte(name), 0o666))
 	}
 	got, err := Files(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := map[string]string{"results.csv": "results.csv", filepath.Join("trials", "a", "model.safetensors"): "trials/a/model.safetensors"}
 	if err := Differ(got, want, false); err != nil {
 		t.Error(err)

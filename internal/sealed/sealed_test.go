@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func document() []byte {
@@ -17,12 +19,8 @@ func TestEveryFlippedBitAndEveryTruncationIsFound(t *testing.T) {
 	if err := Check(b); !errors.Is(err, ErrDamaged) {
 		t.Errorf("a document that is not sealed: got %v", err)
 	}
-	if err := Seal(b); err != nil {
-		t.Fatal(err)
-	}
-	if err := Check(b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Seal(b))
+	fatal.If(t, Check(b))
 	for i := range 8 * len(b) {
 		damaged := bytes.Clone(b)
 		damaged[i/8] ^= 1 << (i % 8)
@@ -69,13 +67,9 @@ func TestAFlippedBitOfALineIsFoundOrChangesOnlyTheNameOfItsChecksum(t *testing.T
 // What is damaged must not reach the caller, who may keep the value in spite of the error.
 func TestADamagedDocumentIsNotRead(t *testing.T) {
 	b := document()
-	if err := Seal(b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Seal(b))
 	path := filepath.Join(t.TempDir(), "document.json")
-	if err := os.WriteFile(path, bytes.Replace(b, []byte("0.25"), []byte("0.75"), 1), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, bytes.Replace(b, []byte("0.25"), []byte("0.75"), 1), 0o666))
 	var read struct{ MSE float64 }
 	if err := Read(path, &read); !errors.Is(err, ErrDamaged) || read.MSE != 0 {
 		t.Errorf("got %v and mse %v, want ErrDamaged and nothing read", err, read.MSE)

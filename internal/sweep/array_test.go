@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -23,13 +24,9 @@ var chosen = strings.Replace(declared, "model = \"small\"\nseeds", "model = \"sm
 func emitted(t *testing.T, text, name string) (string, *Manifest) {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "array")
-	if err := open(t, spec(t, text, name), Options{Out: dir}).Emit(Manifest{PerTask: 1, PerJob: 10}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, open(t, spec(t, text, name), Options{Out: dir}).Emit(Manifest{PerTask: 1, PerJob: 10}))
 	m, err := ReadManifest(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return dir, m
 }
 
@@ -37,14 +34,10 @@ func emitted(t *testing.T, text, name string) (string, *Manifest) {
 func part(t *testing.T, dir string, m *Manifest, o Options, places ...int) *Sweep {
 	t.Helper()
 	declared, err := m.Declare(places...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.Out = dir
 	s := open(t, declared, o)
-	if err := m.Matches(s, places...); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Matches(s, places...))
 	return s
 }
 
@@ -93,17 +86,13 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 	}
 	dir, m := emitted(t, chosen, "s")
 	for _, index := range []int{3, 0, 2} {
-		if err := task(t, dir, m, index); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, task(t, dir, m, index))
 	}
 	all, _ := collected(t, dir, m)
 	if want := []State{Done, Waiting, Done, Done}; !slices.Equal(states(all), want) {
 		t.Fatalf("got %v, want %v", states(all), want)
 	}
-	if err := task(t, dir, m, 1); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, task(t, dir, m, 1))
 	for range 2 { // the second call must change nothing
 		if _, err := collected(t, dir, m); err != nil {
 			t.Fatal(err)
@@ -111,9 +100,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 		same(t, "collected", ofSweepOnly(t, dir), files(t, whole))
 	}
 	copied := filepath.Join(t.TempDir(), "elsewhere")
-	if err := os.CopyFS(copied, os.DirFS(dir)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.CopyFS(copied, os.DirFS(dir)))
 	for _, name := range []string{ResultsFile, SummaryFile, SelectedFile} {
 		_ = os.Remove(filepath.Join(copied, name)) // the error is ignored: if the file is missing, the comparison below fails
 	}
@@ -146,25 +133,19 @@ func TestFailedTasksFailAsInTheSweepOfOneMachine(t *testing.T) {
 func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {
 	dir, m := emitted(t, declared, "s")
 	for i := range m.Tasks() {
-		if err := task(t, dir, m, i); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, task(t, dir, m, i))
 	}
 	trial := TrialPath(dir, m.Trials[1].ID)
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, name := range []string{folder.State, folder.Model, folder.Config, keptFile} {
 		path := filepath.Join(trial, name)
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		damagedText := damaged(r, text, true)
 		if name == folder.Config {
 			damagedText = []byte(strings.Replace(string(text), "epochs = 3", "epochs = 4", 1))
 		}
-		if err := os.WriteFile(path, damagedText, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, damagedText, 0o666))
 		all, err := collected(t, dir, m)
 		if err == nil || all[1].State != Refused || !strings.Contains(all[1].Problem, name) {
 			t.Errorf("%s: %v, %s: %s", name, err, all[1].State, all[1].Problem)
@@ -172,17 +153,13 @@ func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {
 		if results, err := Read(dir); err != nil || results.Trials[1].Metrics != nil || results.Trials[1].Error == "" {
 			t.Errorf("%s: the results have metrics of the refused trial: %v, %+v", name, err, results)
 		}
-		if err := os.WriteFile(path, text, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, text, 0o666))
 	}
 	if _, err := collected(t, dir, m); err != nil {
 		t.Error(err)
 	}
 	// The task measures lost metrics again. The collection does not.
-	if err := os.Remove(filepath.Join(trial, keptFile)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(filepath.Join(trial, keptFile)))
 	if all, _ := collected(t, dir, m); all[1].State != Begun {
 		t.Errorf("without metrics: %s", all[1].State)
 	}
@@ -213,9 +190,7 @@ func TestATrialThatAProcessWorksOnIsRunning(t *testing.T) {
 		t.Errorf("%v: got %s at epoch %d, want %s at 1", err, g.State, g.Epoch, Begun)
 	}
 	held, err := folder.Open(TrialPath(dir, m.Trials[2].ID), folder.OS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := task(t, dir, m, 2); !errors.Is(err, folder.ErrLocked) {
 		t.Errorf("of another process: got %v", err)
 	}
@@ -228,14 +203,10 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 	dir, m := emitted(t, declared, "s")
 	path := filepath.Join(dir, ManifestFile)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(3, 4))
 	for range 200 {
-		if err := os.WriteFile(path, damaged(r, text, r.IntN(2) == 0), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, damaged(r, text, r.IntN(2) == 0), 0o666))
 		var of *checkpoint.Error
 		if _, err := ReadManifest(dir); !errors.As(err, &of) {
 			t.Fatalf("got %v", err)
@@ -247,9 +218,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 	// A damaged manifest is replaced. The manifest of other trials is not.
 	s := open(t, spec(t, declared, "s"), Options{Out: dir})
 	for range 2 {
-		if err := s.Emit(Manifest{PerTask: 1, PerJob: 10}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.Emit(Manifest{PerTask: 1, PerJob: 10}))
 	}
 	if again, _ := os.ReadFile(path); string(again) != string(text) {
 		t.Error("another manifest of the same trials")
@@ -262,9 +231,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 	// Trials with other data, or with other defaults, do not match the manifest.
 	m.Trials[1].ID = "0123456789abcdef"
 	declared, err := m.Declare(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := m.Matches(open(t, declared, Options{Out: dir}), 1); err == nil || !strings.Contains(err.Error(), "0123456789abcdef") {
 		t.Errorf("another identity: got %v", err)
 	}
@@ -275,9 +242,7 @@ func TestTasksHaveEachTrialOnce(t *testing.T) {
 	var all []int
 	for i := range m.Tasks() {
 		places, err := m.Task(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		all = append(all, places...)
 	}
 	if !slices.Equal(all, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) || m.Tasks() != 4 {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 )
@@ -64,9 +65,7 @@ func TestNoDamageChangesANumberInSilence(t *testing.T) {
 	run(t, declared, Options{Out: out}, oneTrial...)
 	s := open(t, spec(t, declared, "s", oneTrial...), Options{Out: out, Jobs: 1})
 	want, err := outcome(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	whole := map[string][]byte{}
 	var paths []string
 	err = filepath.WalkDir(out, func(path string, d fs.DirEntry, err error) error {
@@ -76,9 +75,7 @@ func TestNoDamageChangesANumberInSilence(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(damageSeed, 0))
 	refused, silent := 0, 0
 	for i := range flips + cuts {

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 // varied declares a sweep with values of every type.
@@ -35,17 +36,11 @@ set.components = [2, 3]
 func thawed(t *testing.T, f *Frozen) *config.Sweep {
 	t.Helper()
 	text, err := json.Marshal(f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var read Frozen
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &read))
 	s, err := read.Declare()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -61,9 +56,7 @@ func TestAFrozenSweepIsTheSameSweep(t *testing.T) {
 		}
 	}
 	want, err := s.results().files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := again.results().files()
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("results: %v\n%s\nwant\n%s", err, got[0].Data, want[0].Data)
@@ -78,19 +71,13 @@ func TestAFrozenSweepIsTheSameSweep(t *testing.T) {
 // The shipped models need images that may be missing on this machine, so only their declarations are compared.
 func TestEveryShippedTrialSurvivesFreezing(t *testing.T) {
 	text, err := os.ReadFile("../../models.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file, err := config.Load("models.toml", text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	trials := 0
 	for _, name := range file.SweepNames() {
 		spec, err := file.Sweep(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := &Sweep{Name: name, Keys: spec.Keys, split: spec.Split}
 		for _, trial := range spec.Trials {
 			s.Trials = append(s.Trials, &Trial{Trial: trial, ID: identity(trial.Model, nil)})
@@ -134,9 +121,7 @@ func TestTrialsDoneOneByOneAreThoseOfASweep(t *testing.T) {
 	f := open(t, spec(t, declared, "s"), Options{Out: single}).Freeze()
 	for i := range f.Trials {
 		spec, err := f.Declare(i)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := open(t, spec, Options{Out: single})
 		for range 2 { // in the second round the metrics exist
 			if _, err := s.Do(context.Background(), s.Trials[0]); err != nil {

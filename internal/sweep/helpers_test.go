@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
 	_ "tessera/internal/testheap"
 	"tessera/internal/train/folder"
@@ -41,30 +42,22 @@ set.optimizer.learning_rate = [0.01, 1e30]
 func spec(t testing.TB, text, name string, sets ...string) *config.Sweep {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var changes []config.Set
 	for _, argument := range sets {
 		s, err := config.ParseSet(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, s)
 	}
 	s, err := f.Sweep(name, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
 func open(t testing.TB, s *config.Sweep, o Options) *Sweep {
 	t.Helper()
 	opened, err := New(context.Background(), s, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return opened
 }
 
@@ -72,9 +65,7 @@ func open(t testing.TB, s *config.Sweep, o Options) *Sweep {
 func run(t testing.TB, text string, o Options, sets ...string) *Results {
 	t.Helper()
 	r, err := open(t, spec(t, text, "s", sets...), o).Run(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -82,9 +73,7 @@ func run(t testing.TB, text string, o Options, sets ...string) *Results {
 func files(t testing.TB, path string) map[string]string {
 	t.Helper()
 	all, err := samefiles.Files(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all
 }
 

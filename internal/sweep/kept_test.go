@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sealed"
@@ -23,18 +24,14 @@ var oneTrial = []string{"loss.1.target=0.1", "train.seed=1", "train.epochs=1", "
 // put writes a file of a trial.
 func put(t testing.TB, path string, text []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, text, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, text, 0o600))
 }
 
 // trialFile returns the path of a file of the first trial.
 func trialFile(t testing.TB, out, name string) string {
 	t.Helper()
 	r, err := Read(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return filepath.Join(TrialPath(out, r.Trials[0].Trial), name)
 }
 
@@ -44,9 +41,7 @@ func TestMetricsOfATrialThatChangedAreMeasuredAgain(t *testing.T) {
 	want := files(t, out)
 	path := trialFile(t, out, keptFile)
 	whole, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	step := len(whole) / 12
 	for i := 3; i < len(whole); i += step {
 		damaged := bytes.Clone(whole)
@@ -68,9 +63,7 @@ func TestMetricsOfOtherParametersAreMeasuredAgain(t *testing.T) {
 	run(t, declared, Options{Out: other}, append([]string{"train.seed=2"}, oneTrial[0], oneTrial[2], oneTrial[3])...)
 	want := files(t, out)
 	foreign, err := os.ReadFile(trialFile(t, other, folder.Model))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	put(t, trialFile(t, out, folder.Model), foreign)
 	worked := false
 	run(t, declared, Options{Out: out, Report: func(e Event) { worked = worked || !e.Kept }}, oneTrial...)
@@ -88,9 +81,7 @@ func TestATrialWhoseDeclarationChangedIsRefused(t *testing.T) {
 		"an edited key": func(path, _ string) {
 			file := filepath.Join(path, folder.Config)
 			b, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			put(t, file, bytes.Replace(b, []byte("epochs = 3"), []byte("epochs = 2"), 1))
 		},
 		"another run": func(path, _ string) {
@@ -119,9 +110,7 @@ func TestATrialWhoseDeclarationChangedIsRefused(t *testing.T) {
 		if r == nil || r.Trials[0].Metrics != nil || r.Trials[1].Metrics == nil {
 			t.Errorf("%s: results %+v", name, r)
 		}
-		if err := os.RemoveAll(s.Trials[0].Path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.RemoveAll(s.Trials[0].Path))
 		run(t, text, Options{Out: out})
 	}
 }
@@ -131,9 +120,7 @@ func TestDamagedResultsOfASweepAreNotRead(t *testing.T) {
 	run(t, declared, Options{Out: out}, oneTrial...)
 	path := filepath.Join(out, ResultsFile)
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	put(t, path, bytes.Replace(b, []byte(`"mse": 0.`), []byte(`"mse": 0.9`), 1))
 	if _, err := Read(out); err == nil || !strings.Contains(err.Error(), "checksum is wrong; run the sweep again") {
 		t.Errorf("got %v", err)
@@ -162,14 +149,10 @@ func TestATrialOfAnotherVersionIsNotCalledDamaged(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	e, err := train.ReadEnvironment(filepath.Dir(trialFile(t, out, folder.Environment)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	e.Version, e.SHA256 = "0.1.9", sealed.Open
 	text, err := sealed.Document(e)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	put(t, trialFile(t, out, folder.Environment), text)
 	_, err = open(t, spec(t, declared, "s", oneTrial...), Options{Out: out}).Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "is of tessera 0.1.9, whose defaults differ from those of "+machine.Version()+": train.batch") || !strings.Contains(err.Error(), "run the sweep with that version") {

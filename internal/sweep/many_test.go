@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -14,16 +15,10 @@ func TestASweepOfManyTrialsDoesNotWriteItsResultsAfterEveryTrial(t *testing.T) {
 		s := open(t, spec(t, declared, "s"), Options{Out: t.TempDir()})
 		held := filepath.Join(s.Path, ResultsFile)
 		w := working(t, s, many)
-		if err := w.record(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.record())
 		w.writing = time.Hour // as if the last write had taken an hour
-		if err := os.Remove(held); err != nil {
-			t.Fatal(err)
-		}
-		if err := w.record(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(held))
+		fatal.If(t, w.record())
 		if _, err := os.Stat(held); (err != nil) != many || w.stale != many {
 			t.Errorf("many trials %v: stat %v, stale %v", many, err, w.stale)
 		}
@@ -34,9 +29,7 @@ func TestASweepOfManyTrialsDoesNotWriteItsResultsAfterEveryTrial(t *testing.T) {
 func working(t *testing.T, s *Sweep, many bool) *work {
 	t.Helper()
 	held, err := folder.Hold(s.Path, s.options.Disk)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = held.Close() })
 	copied := *s
 	for many && len(copied.Trials) <= manyTrials {

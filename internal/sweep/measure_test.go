@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 var rounds = flag.Int("plan-rounds", 0, "how often to compare the plan of a sweep with the sweep itself")
@@ -56,9 +58,7 @@ func TestAPlanBesideItsSweep(t *testing.T) {
 	for range *rounds {
 		s := open(t, spec(t, measured, "mixed"), Options{Out: t.TempDir(), Jobs: 1})
 		p, err := s.Plan(context.Background(), PlanOptions{Now: processor})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		from := processor()
 		if _, err := s.Run(context.Background()); err != nil {
 			t.Fatal(err)

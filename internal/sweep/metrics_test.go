@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -17,9 +18,7 @@ import (
 func withSVM(t *testing.T) metrics.Selection {
 	t.Helper()
 	svm, err := metrics.Select("svm")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return metrics.Default().Add(svm)
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -53,9 +54,7 @@ func TestASweepOfAnEarlierVersionIsRefused(t *testing.T) {
 	run(t, declared, Options{Out: out})
 	path := filepath.Join(out, ResultsFile)
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	put(t, path, []byte(strings.Replace(string(text), "  \"format\": 2,\n", "", 1)))
 	before := files(t, out)
 	_, read := Read(out)
@@ -78,9 +77,7 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	orphan := TrialPath(out, orphans[0].ID)
 	put(t, filepath.Join(TrialPath(out, orphans[1].ID), testFile), []byte("{}")) // the metrics of a selected setting on the test images
 	put(t, filepath.Join(orphan, "mine.txt"), []byte("of somebody"))
-	if err := os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700))
 	put(t, filepath.Join(out, trialsDir, "notes", "a.txt"), []byte("of somebody"))
 	s := open(t, kept, Options{Out: out, Clean: true})
 	if orphans := s.Orphans(); len(orphans) != 1 {

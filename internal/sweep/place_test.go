@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -30,9 +31,7 @@ func TestASweepIsPutIntoAFolderOfItsOwn(t *testing.T) {
 		out := t.TempDir()
 		for _, file := range c.files {
 			path := filepath.Join(out, file)
-			if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o600)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, nil, 0o600)))
 		}
 		before := files(t, out)
 		if _, err := New(context.Background(), spec(t, declared, "s"), Options{Out: out}); !errors.Is(err, c.err) || err != nil && !strings.Contains(err.Error(), out) {
@@ -51,9 +50,7 @@ func TestASweepIsPutIntoAFolderOfItsOwn(t *testing.T) {
 func TestTwoProcessesDoNotWorkOnOneSweep(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	held, err := folder.Hold(out, folder.OS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer held.Close()
 	if _, err := open(t, spec(t, declared, "s"), Options{Out: out}).Run(context.Background()); !errors.Is(err, folder.ErrLocked) {
 		t.Errorf("got %v", err)

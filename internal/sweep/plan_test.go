@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
 
@@ -44,9 +45,7 @@ func planned(t *testing.T, s *Sweep, o PlanOptions) *Plan {
 	t.Helper()
 	o.Now, o.Budget = ticking(), 10*time.Millisecond
 	p, err := s.Plan(context.Background(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p
 }
 

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestMeansAndDeviationsAreOverSeeds(t *testing.T) {
@@ -90,14 +92,10 @@ func TestASweepOfDataSetsHasOneColumnOfThem(t *testing.T) {
 func readTable(t *testing.T, path string) []map[string]string {
 	t.Helper()
 	f, err := os.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	records, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var rows []map[string]string
 	for _, record := range records[1:] {
 		row := map[string]string{}

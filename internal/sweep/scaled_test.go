@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestTrialsAreMeasuredOnSamplesUnderTheirScale(t *testing.T) {
@@ -15,9 +17,7 @@ func TestTrialsAreMeasuredOnSamplesUnderTheirScale(t *testing.T) {
 		fmt.Fprintf(&text, "%d,%d\n", 1000+i%7, -5000*(i%5))
 	}
 	path := filepath.Join(t.TempDir(), "x.csv")
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	r := run(t, declared, Options{Out: t.TempDir()}, "dataset={ name = \"csv\", images = \""+filepath.ToSlash(path)+"\", scale = \"minmax\" }", "train.epochs=1")
 	for _, trial := range r.Trials {
 		if mse, ok := trial.Metrics.Values.Number("mse"); !ok || mse > 3 {
@@ -37,9 +37,7 @@ func TestASparseMatrixIsNotExpanded(t *testing.T) {
 	for i := range 60 {
 		fmt.Fprintf(&text, "u%d,v%d,%d\n", i%12, i%7, 1+i%5)
 	}
-	if err := os.WriteFile(path, []byte(text.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	s := open(t, spec(t, "[model.m]\nkind = \"matrix_factorisation\"\ncomponents = 2\niterations = 2\ndataset = { name = \"triples\", file = \""+filepath.ToSlash(path)+"\" }\n[sweep.s]\nmodel = \"m\"\nseeds = [1, 2]\n", "s"), Options{Out: t.TempDir()})
 	if len(s.rows) != 0 {
 		t.Errorf("%d sets are expanded", len(s.rows))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -96,9 +97,7 @@ func TestASweepThatDiesAtAnyMomentGoesOnToTheSameBytes(t *testing.T) {
 			put(t, ratings, []byte(rows.String()))
 			text := strings.ReplaceAll(one.text, "RATINGS", filepath.ToSlash(ratings))
 			chosen, err := metrics.Select(one.metrics...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if one.metrics == nil {
 				chosen = nil
 			}

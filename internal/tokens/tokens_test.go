@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // fit fits a tokenizer to texts.
@@ -16,12 +18,8 @@ func fit(t *testing.T, kind *Tokenizer, limits Limits, texts ...string) *Tokeniz
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := fitted.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, fitted.Check())
 	return fitted
 }
 

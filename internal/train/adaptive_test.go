@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/losses"
 )
 
@@ -40,9 +41,7 @@ func TestAMultiplierFollowsItsTerm(t *testing.T) {
 		weight = rule.Next(weight, value)
 	}
 	from, err := readState(r.Run + "/state.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := from.Weights; len(got) != 3 || got[0] != 0 || math.Abs(got[1]-weight) > 1e-7*weight || got[2] != 0 {
 		t.Errorf("after 5 steps the weights are %v, want [0 %v 0]", got, weight)
 	}

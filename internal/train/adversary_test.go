@@ -12,6 +12,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -42,13 +43,9 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 	t.Cleanup(team.Close)
 	backend := engine.Backend{Team: team}
 	r, err := trainNew(t.Context(), m, Options{Backend: backend, Team: team, Out: place(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	opened, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := graph.NewCoder(opened.Model, backend)
 	t.Cleanup(func() { c.Close() })
 	return c
@@ -57,13 +54,9 @@ train = { epochs = 40, batch = 50, checkpoint_seconds = 1000 }
 func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	m := model(t, everything+attackedBatches, "train.batch=20")
 	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.close()
-	if err := s.learner.begin(context.Background(), splits, true); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.learner.begin(context.Background(), splits, true))
 	n := s.learner.(*network)
 	b := taken(t, n.loader)
 	clean := slices.Clone(b.values[0])
@@ -80,9 +73,7 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	pixels := n.model.Pixels()
 	by := m.Hooks["adversarial"].(*hooks.Adversarial)
 	want, err := (&attack.Trial{Attack: by.Attack, Ball: by.Ball}).Perturb(t.Context(), coder, clean[:12*pixels]) // a share of 0.6 of 20
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if slices.Equal(want, clean[:12*pixels]) {
 		t.Error("the attack does not move the images")
 	}
@@ -134,9 +125,7 @@ func TestAdversarialTrainingMakesRobust(t *testing.T) {
 			var reports []*attack.Report
 			for _, c := range []*graph.Coder{plain, twin} {
 				r, err := attack.Measure(context.Background(), c, images, []attack.Trial{{Attack: &attack.FGSM{}, Ball: a}, {Attack: &attack.PGD{Steps: 20}, Ball: a}})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if one, many := r.Attacks[0].MSE, r.Attacks[1].MSE; !(r.MSE < one && one <= many) {
 					t.Errorf("clean mse %v, fgsm %v, pgd %v: want them to grow", r.MSE, one, many)
 				}
@@ -155,13 +144,9 @@ func bars(t *testing.T) []float32 {
 	t.Helper()
 	m := model(t, everything)
 	set, err := Options{}.load(context.Background(), &m.Dataset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	images, err := set.Evaluation()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return images.Float32()
 }
 
@@ -184,13 +169,9 @@ steps = 2
 func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 	m := model(t, attackedClasses(t, `{ kind = "cross_entropy" }`, `objective = "margin"`))
 	s, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.close()
-	if err := s.learner.begin(context.Background(), splits, true); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.learner.begin(context.Background(), splits, true))
 	n := s.learner.(*network)
 	labels := n.loader.batches[n.loader.next].indices
 	b := taken(t, n.loader)
@@ -215,17 +196,11 @@ func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 	coder := graph.NewCoder(n.model, tape.Backend{})
 	defer coder.Close()
 	head, err := coder.Head("class")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want, by := slices.Clone(clean), m.Hooks["adversarial"].(*hooks.Adversarial)
 	task, err := attack.NewTask(t.Context(), attack.Trial{Attack: by.Attack, Ball: by.Ball, Objective: attack.Margin}, head, clean, classes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := by.Attack.Perturb(task, want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, by.Attack.Perturb(task, want))
 	if !slices.Equal(b.values[0], want) || slices.Equal(want, clean) {
 		t.Error("the batch holds other images than those of the attack")
 	}
@@ -235,9 +210,7 @@ func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 func TestTradesNeedsAHookThatChangesImages(t *testing.T) {
 	text, _, _ := strings.Cut(attackedClasses(t, `{ kind = "trades" }`, ""), "[model.m.hook")
 	f, err := config.Load("test.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), "no hook of the model changes images") {
 		t.Errorf("got %v", err)
 	}

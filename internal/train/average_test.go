@@ -11,6 +11,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/folder"
 )
@@ -32,13 +33,9 @@ func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	m := model(t, everything, averaged, "hook.early_stopping=false", "constraint=[{kind=\"nonneg\"}]")
 	r := trained(t, m, Options{Backend: backend})
 	shown, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	last, err := readState(r.Run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, p := range shown.Parameters {
 		end, ok := last.file.Tensor(p.Path)
 		if !ok {
@@ -66,13 +63,9 @@ func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 func TestTheAveragedModelSatisfiesTheConstraints(t *testing.T) {
 	r := trained(t, model(t, everything, averaged, `constraint=[{kind="unit_norm"}]`), Options{})
 	m, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w, err := m.Parameter("decoder.0.weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for row := range slices.Chunk(w.Data, w.Shape[1]) {
 		sum := 0.0
 		for _, v := range row {
@@ -87,17 +80,11 @@ func TestTheAveragedModelSatisfiesTheConstraints(t *testing.T) {
 func TestRunningAveragesAreAveragedToo(t *testing.T) {
 	r := trained(t, model(t, normalised, averaged, "hook.early_stopping=false"), Options{})
 	shown, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	state, err := readState(r.Run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mean, err := shown.Parameter("encoder.3.running_mean")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if last, _ := state.file.Tensor("encoder.3.running_mean"); slices.Equal(last.Data, mean.Data) || slices.Contains(mean.Data, 0) {
 		t.Errorf("the running means are %v, of the last step %v", mean.Data, last.Data)
 	}
@@ -109,19 +96,13 @@ func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 	r := trained(t, m, Options{})
 	last := lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64)
 	shown, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	state, err := readState(r.Run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := validation(t, shown.Model); math.Abs(got-last) > 1e-9 {
 		t.Errorf("the kept model has a val_mse of %v, measured was %v", got, last)
 	}
-	if err := loadParameters(shown.Model, "", state.file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, loadParameters(shown.Model, "", state.file))
 	if got := validation(t, shown.Model); math.Abs(got-last) < 1e-9 {
 		t.Error("the model of the last step has the same")
 	}
@@ -131,19 +112,13 @@ func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 func validation(t *testing.T, m *graph.Model) float64 {
 	t.Helper()
 	s, splits, err := newSession(context.Background(), m.Spec, Options{Backend: tape.Backend{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.close()
 	w, err := newWatcher(m, nil, tape.Backend{}, splits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer w.programs.Close()
 	measured, err := w.Measure()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mse, ok := measured.Number("val_mse")
 	if !ok {
 		t.Fatal("val_mse was not measured")
@@ -154,16 +129,10 @@ func validation(t *testing.T, m *graph.Model) float64 {
 func TestTheStateAloneGivesTheAveragedModel(t *testing.T) {
 	r := trained(t, model(t, everything, averaged, "hook.early_stopping=false"), Options{})
 	want, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Remove(r.Run + "/" + folder.Model); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.Remove(r.Run+"/"+folder.Model))
 	got, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, p := range want.Parameters {
 		if !slices.Equal(got.Parameters[i].Data, p.Data) {
 			t.Errorf("%s differs", p.Path)
@@ -176,16 +145,12 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, averaged)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team, nil)}
-		if err := n.attach(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, n.attach())
 		for i, gradients := range steps {
 			steppedOnce(t, n, gradients, i+1)
 		}
 		shown, err := n.shown()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := shown.Parameters
 		if want == nil {
 			want = got
@@ -201,14 +166,10 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 // steppedOnce performs one step and the calls of the hooks before and after it.
 func steppedOnce(t *testing.T, n *trainee, gradients [][]float32, step int) {
 	t.Helper()
-	if err := n.hooks.each(func(a *attached) error { return a.BeforeStep(&hooks.Step{}) }); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, n.hooks.each(func(a *attached) error { return a.BeforeStep(&hooks.Step{}) }))
 	n.stepper.Step(gradients, 0.01, step)
 	n.progress.Step = step
-	if err := n.hooks.each(func(a *attached) error { return a.AfterStep() }); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, n.hooks.each(func(a *attached) error { return a.AfterStep() }))
 }
 
 func TestAnAveragedTrainingStepAllocatesNothing(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/parallel/team"
@@ -51,25 +52,17 @@ var benchmarked = []struct{ model, optimizer string }{
 func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	b.Helper()
 	text, err := os.ReadFile("../../models.toml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	file, err := config.Load("models.toml", text)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	var sets []config.Set
 	if optimizer != asDeclared {
 		set, err := config.ParseSet("optimizer.kind=" + optimizer)
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		sets = append(sets, set)
 	}
 	spec, err := file.Model(model, sets...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return spec
 }
 
@@ -104,9 +97,7 @@ func BenchmarkProcesses(b *testing.B) {
 	var group collective.Group
 	if _, ok := mpi.Launched(); ok {
 		joined, err := mpi.Join(mpi.Options{})
-		if err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, err)
 		defer joined.Close()
 		group = joined
 	}
@@ -128,19 +119,13 @@ func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collecti
 	}
 	o := Options{Backend: backend, Team: team, Dirs: data.SearchDirs(""), Group: group}
 	s, splits, err := newSession(context.Background(), spec, o, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	defer s.close()
-	if err := s.learner.begin(context.Background(), splits, true); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, s.learner.begin(context.Background(), splits, true))
 	var clock, processor []time.Duration
 	for b.Loop() {
 		began, used := time.Now(), processorTime(b)
-		if err := s.learner.(*network).step(); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, s.learner.(*network).step())
 		clock, processor = append(clock, time.Since(began)), append(processor, processorTime(b)-used)
 		if s.progress.Position == s.images.Len() {
 			s.progress.Epoch++
@@ -156,9 +141,7 @@ func benchmarkStep(b *testing.B, spec *config.Model, threads int, group collecti
 // processorTime returns the CPU time of this process.
 func processorTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, syscall.Getrusage(syscall.RUSAGE_SELF, &u))
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
@@ -168,9 +151,7 @@ func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
 	defer team.Close()
 	backend := engine.Backend{Team: team}
 	s, _, err := newSession(context.Background(), spec, Options{Backend: backend, Team: team, Dirs: data.SearchDirs("")}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	defer s.close()
 	indices := make([]int, encoded)
 	for i := range indices {

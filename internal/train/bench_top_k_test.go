@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // topK is the sparse auto-encoder of bench/torch_sae.py: 512 inputs, 8,192 units of which 32 are active, a batch of 1,024.
@@ -30,9 +31,7 @@ func BenchmarkTopK(b *testing.B) {
 		values[i] = float32(random.NormFloat64())
 	}
 	vectors, err := data.FromFloats(values, []int{inputs}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for _, threads := range []int{1, 2} {
 		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
 			spec := model(b, topK)

@@ -17,6 +17,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 )
 
 // patients writes a table of n lines: the values a, b and c, a target of two values with one mask each, a weight, and a group.
@@ -30,9 +31,7 @@ func patients(t testing.TB, n int) string {
 			r.IntN(2), r.IntN(2), r.Float64(), []string{"f", "m"}[i%2])
 	}
 	path := filepath.Join(t.TempDir(), "patients.csv")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -60,9 +59,7 @@ train = { epochs = 3, batch = 64, checkpoint_seconds = 0 }
 func columns(t testing.TB, m *config.Model, name string) []float32 {
 	t.Helper()
 	set, err := Options{}.load(t.Context(), &m.Dataset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c, ok := set.Train.Column(name)
 	if !ok {
 		t.Fatalf("no column %q", name)
@@ -84,9 +81,7 @@ func looped(t testing.TB, m *config.Model, start *graph.Model, steps int) (y, cl
 	n := len(weight)
 	values := func(path string) []float32 {
 		p, err := start.Parameter(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return p.Data
 	}
 	head := func(name string) [][]float64 { // one row of 2 per input, the bias last
@@ -157,9 +152,7 @@ func looped(t testing.TB, m *config.Model, start *graph.Model, steps int) (y, cl
 func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
 	m := regression(t, 20)
 	start, err := graph.New(m, []int{3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	y, class, loss := looped(t, m, start, 3)
 	for name, backend := range map[string]ir.Backend{"tape": tape.Backend{}, "engine": engine.Backend{}} {
 		r := trained(t, m, Options{Backend: backend})
@@ -188,13 +181,9 @@ func sameColumn(a, b data.Column) bool {
 func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
 	m := regression(t, 20)
 	r := trained(t, m, Options{})
-	if err := os.Remove(m.Dataset.Source.(*data.Files).File); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(m.Dataset.Source.(*data.Files).File))
 	opened, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c, ok := opened.Layout.Column("group")
 	if want := (data.Column{Name: "group", Type: data.Whole, Names: []string{"f", "m"}}); !ok || !sameColumn(c, want) || opened.Layout.Size("y") != 2 {
 		t.Errorf("the column group is %+v, the head y has %d values", c, opened.Layout.Size("y"))
@@ -204,9 +193,7 @@ func TestARunOpensWithTheColumnsOfItsTraining(t *testing.T) {
 // A mask of whole numbers is 0 or 1. A mask of floats is a weight in [0,1].
 func TestValuesOfColumnsThatATermCannotTakeAreRefused(t *testing.T) {
 	text, err := os.ReadFile(patients(t, 20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	lines := strings.SplitAfter(string(text), "\n")
 	const seen, weight = 5, 7 // places in a line
 	for _, c := range []struct {
@@ -223,9 +210,7 @@ func TestValuesOfColumnsThatATermCannotTakeAreRefused(t *testing.T) {
 		fields := strings.Split(lines[1], ",")
 		fields[c.place] = c.value
 		path := filepath.Join(t.TempDir(), "patients.csv")
-		if err := os.WriteFile(path, []byte(lines[0]+strings.Join(fields, ",")+strings.Join(lines[2:], "")), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(lines[0]+strings.Join(fields, ",")+strings.Join(lines[2:], "")), 0o600))
 		_, err := Run(t.Context(), regression(t, 20, "dataset.images="+path), Options{Backend: tape.Backend{}, Out: place(t)})
 		if (c.want == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%q: got %v, want %q", c.value, err, c.want)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 )
@@ -24,9 +25,7 @@ func resumed(run string) (warnings string, err error) {
 // rewrite replaces the contents of a file of a run by change(contents).
 func rewrite(t *testing.T, run, name string, change func([]byte) []byte) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(run, name), change(read(t, run, name)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(run, name), change(read(t, run, name)), 0o600))
 }
 
 func TestADamagedHistoryIsReported(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"tessera/data/morph"
 	"tessera/graph/tape"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -33,23 +34,15 @@ func TestATrainedModelTakesPlainImages(t *testing.T) {
 		m := model(t, channelled(layer), "hook.early_stopping=false")
 		r := trained(t, m, Options{})
 		opened, err := Open(r.Run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		coder := opened.Coder(tape.Backend{})
 		images := splits.Validation.Float32()
 		codes, err := coder.Encode(images)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		outputs, err := coder.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sum := 0.0
 		for i, v := range outputs {
 			sum += math.Pow(float64(v-images[i]), 2)
@@ -64,18 +57,12 @@ func TestFittedChannelsRunFromZeroToOne(t *testing.T) {
 	m := model(t, channelled(amdLayer))
 	r := trained(t, m, Options{})
 	opened, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, splits, err := newSession(context.Background(), m, Options{Backend: tape.Backend{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	of := decomposition(amdLayer)
 	channels, shape, err := of.Apply(splits.Fit.Float32(), splits.Fit.Shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	low, gain := slices.Clone(channels[:shape[2]]), slices.Clone(channels[:shape[2]]) // gain is the greatest value at first
 	for i, v := range channels {
 		c := i % shape[2]
@@ -123,18 +110,12 @@ func TestBothBackEndsTrainDecomposedImages(t *testing.T) {
 func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 	for freeze, want := range map[string]float32{`freeze=["encoder.0.*"]`: 5, `freeze=["encoder.3.*"]`: -0.5} {
 		s, splits, err := newSession(context.Background(), model(t, channelled(amdLayer), freeze, "constraint=[]"), Options{Backend: tape.Backend{}}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		n := s.learner.(*network)
 		low, err := n.model.Parameter("encoder.0.low")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		low.Data[0] = 5
-		if err := n.begin(context.Background(), splits, true); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, n.begin(context.Background(), splits, true))
 		if low.Data[0] != want {
 			t.Errorf("%s: low is %v, want %v", freeze, low.Data[0], want)
 		}
@@ -152,9 +133,7 @@ func TestAContractiveTermTrainsOnDecomposedImages(t *testing.T) {
 	m := model(t, channelled(amdLayer), `loss=[{kind="mse"},{kind="contractive",weight=0.01}]`, "train.epochs=2")
 	run := trained(t, m, Options{}).Run
 	opened, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if low, err := opened.Parameter("encoder.0.low"); err != nil || slices.Min(low.Data) == 0 {
 		t.Errorf("the channels are not rescaled: %v (%v)", low, err)
 	}

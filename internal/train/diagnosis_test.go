@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 )
 
 // pressed returns a small model of bars with a multiplier that controls the sparseness. keys are the keys of the multiplier.
@@ -60,9 +61,7 @@ func TestAnUpperBoundOfAMultiplierKeepsTheModelAndWarns(t *testing.T) {
 	var warnings []string
 	m := model(t, pressed("limit = 0.0, rate = 0.1, most = 0.0001"))
 	r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.ContainsFunc(warnings, func(w string) bool {
 		return strings.HasPrefix(w, "loss[1] (l1): asked for <= 0, reached ") && strings.Contains(w, "upper bound of 0.0001")
 	}) {
@@ -82,9 +81,7 @@ func measurements(t *testing.T) (path string) {
 		text += fmt.Sprintf("%d,%d,%d,%d,%g,%g,%g,%g,1\n", a, b, c, d, float64(a)/2, float64(b)/2, float64(c)/2, float64(d)/2)
 	}
 	path = filepath.Join(t.TempDir(), "table.csv")
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 	return path
 }
 

@@ -14,6 +14,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -86,22 +87,14 @@ func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
 	const n = 20 // 20 images need two blocks of a stream
 	m := denoised(t, n, `freeze=["encoder.*","head.class_of.*"]`)
 	set, err := Options{}.load(t.Context(), &m.Dataset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(m.Dataset.Selection, m.Train.Seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	target := columns(t, m, "target")
 	start, err := graph.New(m.For([]int{3}, set.Columns()), []int{3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	weight, err := start.Parameter("head.y.0.weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := make([][2]float64, 7) // six inputs and the bias
 	for i, v := range weight.Data {
 		w[i/2][i%2] = float64(v)
@@ -233,9 +226,7 @@ func parsedSets(t testing.TB, arguments ...string) (sets []config.Set) {
 	t.Helper()
 	for _, a := range arguments {
 		s, err := config.ParseSet(a)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		sets = append(sets, s)
 	}
 	return sets

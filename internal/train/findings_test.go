@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -28,9 +29,7 @@ train      = { epochs = 4, batch = 20 }
 	_, err := Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t),
 		Report: func(p Progress) { epoch = p.Epoch },
 		Warn:   func(text string) { warnings, at = append(warnings, text), append(at, epoch) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(warnings) != 1 || at[0] > 1 {
 		t.Fatalf("got %q in the epochs %d, want one warning at the first epoch", warnings, at)
 	}

@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
@@ -80,9 +81,7 @@ func interruptedWithinAPass(t *testing.T, m *config.Model) {
 			continue
 		}
 		from, err := readState(filepath.Join(run, folder.State))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !strings.Contains(from.file.Metadata[numbersKey], `"position":0`) {
 			within++
 		}
@@ -121,21 +120,13 @@ func TestARunOfABaselineEqualsItsFit(t *testing.T) {
 	for name := range fitted {
 		m := baseline(t, name)
 		set, err := m.Dataset.Source.Load(context.Background(), nil, data.Both)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		own, err := m.Baseline.New(set.Shape, m.Train.Seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		last, err := classical.Fit(context.Background(), own, set.Train, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want, err := own.Encode(set.Train.Float32())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r := trained(t, m, Options{})
 		if all := lines(t, r.Run); r.Epochs != last.Iteration || len(all) != last.Iteration || all[len(all)-1]["loss"] != last.Objective ||
 			all[0]["val_mse"] != nil || all[0]["dead_units"] != nil {
@@ -143,9 +134,7 @@ func TestARunOfABaselineEqualsItsFit(t *testing.T) {
 		}
 		for range 2 { // by its parameters, then by its state
 			o, err := Open(r.Run)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			got, err := o.Baseline.Encode(set.Train.Float32())
 			if err != nil || !slices.Equal(got, want) {
 				t.Errorf("%s: codes of %s are not those of the fit (%v)", name, o.Path, err)
@@ -209,9 +198,7 @@ func npy(t *testing.T, name string, first float64, sets ...string) *config.Model
 		values[9*i] = float32(first * (1 + float64(i)/20))
 	}
 	file := filepath.Join(t.TempDir(), "images.npy")
-	if err := data.WriteImages(file, []int{3, 3}, values); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(file, []int{3, 3}, values))
 	return baseline(t, name, append(sets, "components=2", "dataset.name=npy", "dataset.images="+file)...)
 }
 

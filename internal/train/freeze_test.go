@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/graph"
+	"tessera/internal/fatal"
 )
 
 // normalised is the declaration everything with a batch normalisation in the encoder.
@@ -23,9 +24,7 @@ var projectedAll = []string{"constraint.0.on=*.weight", "constraint.1.on=*.weigh
 func first(t testing.TB, text string, sets ...string) *graph.Model {
 	t.Helper()
 	m, err := graph.New(model(t, text, sets...), []int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -33,9 +32,7 @@ func TestOnlyFrozenParametersKeepTheirValues(t *testing.T) {
 	const freeze = `freeze=["encoder.[23].*","decoder.*.weight"]`
 	r := trained(t, model(t, normalised, append(projectedAll, freeze)...), Options{})
 	got, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, p := range first(t, normalised).Parameters {
 		frozen := strings.HasPrefix(p.Path, "encoder.2.") || strings.HasPrefix(p.Path, "encoder.3.") || p.Path == "decoder.0.weight"
 		if same := slices.Equal(p.Data, got.Parameters[i].Data); same != frozen {
@@ -50,9 +47,7 @@ func TestOnlyFrozenParametersKeepTheirValues(t *testing.T) {
 func TestAStateHoldsNoOptimizerOfFrozenParameters(t *testing.T) {
 	r := trained(t, model(t, normalised, append(projectedAll, `freeze=["encoder.*"]`, "train.epochs=1")...), Options{})
 	s, err := readState(r.Run + "/state.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, tensor := range s.file.Tensors {
 		if strings.HasPrefix(tensor.Name, optimizerPrefix+"encoder.") {
 			t.Errorf("the state holds %s", tensor.Name)

@@ -14,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	_ "tessera/internal/testheap"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
@@ -69,21 +70,15 @@ patience = 100
 func model(t testing.TB, text string, sets ...string) *config.Model {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var parsed []config.Set
 	for _, argument := range sets {
 		s, err := config.ParseSet(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		parsed = append(parsed, s)
 	}
 	m, err := f.Model(f.Names()[0], parsed...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -103,9 +98,7 @@ func trained(t testing.TB, m *config.Model, o Options) *Result {
 		o.Disk = &faulty.Disk{}
 	}
 	r, err := Run(context.Background(), m, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -113,9 +106,7 @@ func trained(t testing.TB, m *config.Model, o Options) *Result {
 func read(t testing.TB, run, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(run, name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -20,17 +21,13 @@ func TestTheHistoryIsReadFromMetricsLines(t *testing.T) {
 	}
 	write := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(dir, folder.Metrics), []byte(text), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, folder.Metrics), []byte(text), 0o666))
 	}
 	write(`{"epoch":1,"step":4,"loss":0.5,"mse":0.5,"val_mse":null,"code_hoyer":0.1,"dead_units":3}
 {"epoch":2,"loss":0.25,"val_mse":0.2,"code_hoyer":0.3,"dead_units":0}
 `)
 	epochs, err := train.ReadHistory(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := json.Marshal(epochs)
 	want := `[{"Epoch":1,"Values":{"epoch":1,"step":4,"loss":0.5,"mse":0.5,"val_mse":null,"code_hoyer":0.1,"dead_units":3}},` +
 		`{"Epoch":2,"Values":{"epoch":2,"loss":0.25,"val_mse":0.2,"code_hoyer":0.3,"dead_units":0}}]`

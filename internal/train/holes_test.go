@@ -8,6 +8,7 @@ import (
 
 	"tessera/classical"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -19,43 +20,27 @@ func TestARunOfABaselineWithHolesEqualsItsFit(t *testing.T) {
 		m := baseline(t, name, holes...)
 		r := trained(t, m, Options{})
 		set, err := Options{}.load(t.Context(), &m.Dataset)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		splits, err := set.Split(m.Dataset.Selection, m.Train.Seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		x, columns := splits.Fit.Float32(), splits.Fit.All()
 		nan := slices.Clone(x)
 		metrics.SetNaN(nan, columns[data.ObservedColumn])
 		matrix, err := classical.NewMatrix(nan, splits.Fit.Pixels())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		own, err := m.Baseline.New(set.Shape, m.Train.Seed)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		last, err := classical.Fit(context.Background(), own, matrix, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if r.Epochs != last.Iteration || !slices.Equal(r.Trained.Baseline.Atoms().Values, own.Atoms().Values) {
 			t.Errorf("%s: %d iterations, want %d with the same atoms", name, r.Epochs, last.Iteration)
 		}
 		codes, err := own.Encode(nan)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		y, err := own.Decode(codes)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		measured, err := evaluation.Measure(t.Context(), m, r.Trained.Baseline, &evaluation.Sample{Images: splits.Fit}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for metric, c := range map[string][2]string{"mse_observed": {"observed", ""}, "mse_held_out": {"held_out", "complete"}} {
 			of := x
 			if c[1] != "" {

@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/graph/tape"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -92,9 +93,7 @@ func TestAUserDefinedHookChangesTheTraining(t *testing.T) {
 		t.Error("the hook changes nothing")
 	}
 	from, err := readState(with.Run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := from.file.Metadata["hook/jolts"]; got != `{"Epochs":4,"Steps":16}` {
 		t.Errorf("the state holds the record %q", got)
 	}
@@ -128,26 +127,18 @@ func TestARunWithCommonPartsResumesToTheSameBytes(t *testing.T) {
 
 func TestProgramsReadWhatATeacherLends(t *testing.T) {
 	s, splits, err := newSession(context.Background(), model(t, everything, "hook.teacher.decay=0.5"), Options{Backend: tape.Backend{}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.close()
 	n := s.learner.(*network)
-	if err := n.begin(context.Background(), splits, true); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, n.begin(context.Background(), splits, true))
 	w, err := n.model.Parameter("encoder.2.weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	taught, err := n.model.Parameter("teacher.encoder.2.weight")
 	if err != nil || !slices.Equal(taught.Data, w.Data) {
 		t.Fatalf("the teacher does not start with the first weights: %v", err)
 	}
 	first := slices.Clone(w.Data)
-	if err := n.step(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, n.step())
 	for i, v := range taught.Data {
 		if want := (first[i] + w.Data[i]) / 2; math.Abs(float64(v-want)) > 1e-6 || first[i] == w.Data[i] {
 			t.Fatalf("weight %d of the teacher is %v, want %v", i, v, want)
@@ -161,9 +152,7 @@ func TestTheDecayOfATeacherFollowsTheEpochs(t *testing.T) {
 	for epochs := 1; epochs <= 3; epochs++ {
 		m := model(t, everything, `hook.teacher.decay={kind="step",from=0.5,to=1.0,epochs=2}`, `optimizer={kind="sgd",learning_rate=0.1}`, fmt.Sprint("train.epochs=", epochs))
 		from, err := readState(trained(t, m, Options{}).Run + "/" + folder.State)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		taught, ok := from.file.Tensor("hook/teacher/encoder.2.weight")
 		if !ok {
 			t.Fatal("the state has no teacher")

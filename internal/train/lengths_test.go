@@ -12,6 +12,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 )
 
 // sequences returns a model of sequences of at most 4 tokens in .npy files, one file for each column. The tokens after the end
@@ -23,9 +24,7 @@ func sequences(t testing.TB, after float32, sets ...string) *config.Model {
 		header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", kind, shape)
 		header += strings.Repeat(" ", 117-len(header)) + "\n"
 		text := append([]byte("\x93NUMPY\x01\x00\x76\x00"), header...)
-		if err := os.WriteFile(filepath.Join(dir, name), append(text, bytes...), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), append(text, bytes...), 0o600))
 	}
 	var x, tokens, length []byte
 	for i := range 12 {
@@ -85,17 +84,13 @@ func TestTheMaskOfTokensCountsForTheirFeatures(t *testing.T) {
 	m := sequences(t, 3, "optimizer.learning_rate=1e-12", "train.batch=12", "train.epochs=1")
 	r := trained(t, m, Options{Backend: engine.Backend{}})
 	set, err := Options{}.load(t.Context(), &m.Dataset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := graph.NewCoder(r.Trained.Model, engine.Backend{})
 	value := func(name string) []float32 {
 		given := set.Train.All()
 		given[data.ImagesColumn] = set.Train.Float32()
 		v, err := c.ValueOf(name, given)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return v
 	}
 	text, goal, there := value("text"), value("goal"), value("there")

@@ -8,6 +8,7 @@ import (
 
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/fatal"
 )
 
 // numbered returns n images of one value each: the index of the image.
@@ -18,9 +19,7 @@ func numbered(t *testing.T, n int) *data.Images {
 		values[i] = float32(i)
 	}
 	images, err := data.NewFloats([]int{1}, values, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return images
 }
 
@@ -79,9 +78,7 @@ func TestPassesAreEpochsOfOnePass(t *testing.T) {
 func taken(t *testing.T, l *loader) *batch {
 	t.Helper()
 	b, err := l.Take()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
@@ -174,9 +171,7 @@ func TestASamplerThatPanicsInTheFirstBatchIsAnError(t *testing.T) {
 
 func TestASamplerThatPanicsInAnEvaluationIsAnError(t *testing.T) {
 	f, err := newFeed(numbered(t, 70), nil, 7)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p := &program{Program: &graph.Program{Inputs: []graph.Input{{Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}}
 	if err := f.run(p, 0, 70); err == nil || !strings.Contains(err.Error(), "no noise") {
 		t.Errorf("got %v", err)

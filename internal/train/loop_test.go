@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -94,21 +95,13 @@ func TestValMSEIsTheErrorOfTheCleanValidationImages(t *testing.T) {
 	m := model(t, everything)
 	r := trained(t, m, Options{})
 	f, err := decodeOwn(folder.Model, read(t, r.Run, folder.Model))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o, err := open(m, folder.Model, f)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := m.Dataset.Source.Load(context.Background(), nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(m.Dataset.Selection, m.Train.Seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p := map[string][]float32{}
 	for _, q := range o.Parameters {
 		p[q.Path] = q.Data
@@ -188,9 +181,7 @@ func TestEarlyStoppingKeepsTheBestEpochAndStopsAfterPatience(t *testing.T) {
 	ends := trained(t, model(t, everything, "hook.early_stopping=false", "optimizer.learning_rate=0.5", "optimizer.clip_norm=0",
 		`optimizer.schedule={kind="constant"}`, "train.epochs="+itoa(r.BestEpoch)), Options{})
 	want, err := Open(ends.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, p := range o.Parameters {
 		if !slices.Equal(p.Data, want.Parameters[i].Data) {
 			t.Errorf("best %s is not what it was at the end of epoch %d", p.Path, r.BestEpoch)

@@ -14,6 +14,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -43,9 +44,7 @@ func tableOf(t testing.TB, n int) (holed, masked string) {
 	dir := t.TempDir()
 	holed, masked = filepath.Join(dir, "holed.csv"), filepath.Join(dir, "masked.csv")
 	for path, text := range map[string]string{holed: one.String(), masked: other.String()} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	return holed, masked
 }
@@ -109,27 +108,19 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 `, path)), Options{Backend: engine.Backend{}})
 	}
 	write := func() {
-		if err := data.WriteImages(path, []int{pixels}, values); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(path, []int{pixels}, values))
 	}
 	write()
 	first := runOf()
 	m := first.Trained.Spec
 	set, err := Options{}.load(t.Context(), &m.Dataset)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(m.Dataset.Selection, m.Train.Seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	hidden := 0
 	all := func(images *data.Images) map[string][]float32 { return images.All() }
 	whole, _, err := set.Measured(data.Selection{Fit: "train", Hide: 0.3}, m.Train.Seed, data.TestSplit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, held := range all(whole)["held_out"] {
 		if held == 1 {
 			values[i] = 1000
@@ -151,9 +142,7 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 		t.Errorf("got %v, want %v", b[3], a[3])
 	}
 	measured, err := evaluation.Measure(t.Context(), m, graph.NewCoder(second.Trained.Model, engine.Backend{}), &evaluation.Sample{Images: splits.Fit}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mse, _ := measured.Values.Number("mse")
 	observed, ok := measured.Values.Number("mse_observed")
 	held, there := measured.Values.Number("mse_held_out")
@@ -163,9 +152,7 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 	codes := graph.NewCoder(second.Trained.Model, engine.Backend{})
 	x, columns := splits.Fit.Float32(), splits.Fit.All()
 	y, err := metrics.Reconstruct(codes, x)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, of := range map[string][]float32{"observed": x, "held_out": columns["complete"]} {
 		sum, count, got := 0.0, 0.0, observed
 		for i, counts := range columns[name] {
@@ -224,20 +211,14 @@ func TestAnAutoencoderRefusesWhatIsMissingCompletely(t *testing.T) {
 		"a,b,c\n1,1,3\n,,\n2,2,\n,,\n4,,6\n": "line 3: all of the sample's values are missing; remove it",
 	} {
 		path := filepath.Join(t.TempDir(), "x.csv")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		f, err := config.Load("models.toml", fmt.Appendf(nil, `[model.m]
 dataset = { name = "csv", file = %q, missing = "nan", validation = 0 }
 encoder = [{ kind = "dense", units = 2 }]
 `, path))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		m, err := f.Model("m")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		out := filepath.Join(t.TempDir(), "run")
 		_, err = Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: out})
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 )
@@ -19,9 +20,7 @@ func runFiles(t *testing.T, run string, names ...string) fstest.MapFS {
 	files := fstest.MapFS{}
 	for _, name := range names {
 		b, err := os.ReadFile(run + "/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		files["runs/a/"+name] = &fstest.MapFile{Data: b}
 	}
 	return files
@@ -30,9 +29,7 @@ func runFiles(t *testing.T, run string, names ...string) fstest.MapFS {
 func TestARunOpensFromAFileSystemAndFromOneFile(t *testing.T) {
 	run := trained(t, model(t, everything), Options{}).Run
 	want, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	same := func(what string, got *Trained, err error) {
 		t.Helper()
 		if err != nil {
@@ -53,9 +50,7 @@ func TestARunOpensFromAFileSystemAndFromOneFile(t *testing.T) {
 	got, err := OpenFS(files, "runs/a")
 	same("a file system", got, err)
 	inside, err := files.Sub("runs/a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err = OpenFS(inside, "")
 	same("its folder", got, err)
 	got, err = Read("bytes", files["runs/a/"+name].Data)
@@ -92,14 +87,10 @@ func TestFilesThatHoldNoRunAreErrors(t *testing.T) {
 		}
 	}
 	f, err := checkpoint.Decode(whole)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	delete(f.Metadata, declarationKey)
 	old, err := checkpoint.Encode(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := Read("bytes", old); !errors.As(err, &damaged) {
 		t.Errorf("a file without a declaration: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
@@ -31,9 +32,7 @@ func edit(t *testing.T, run, old, new string) {
 	if !bytes.Contains(text, []byte(old)) {
 		t.Fatalf("config.toml does not hold %q:\n%s", old, text)
 	}
-	if err := os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(new), 1), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, bytes.Replace(text, []byte(old), []byte(new), 1), 0o666))
 }
 
 // half returns a run that was interrupted in its second epoch.
@@ -56,16 +55,12 @@ func TestOpenPrefersTheBestThenTheModelThenTheState(t *testing.T) {
 	var models []*Trained
 	for _, w := range want {
 		o, err := Open(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if filepath.Base(o.Path) != w.file || o.Epoch != w.epoch || o.Step != w.step {
 			t.Errorf("got %s of epoch %d, step %d; want %+v", o.Path, o.Epoch, o.Step, w)
 		}
 		models = append(models, o)
-		if err := os.Remove(o.Path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(o.Path))
 	}
 	for i, p := range models[1].Parameters {
 		if !slices.Equal(p.Data, models[2].Parameters[i].Data) {
@@ -139,17 +134,11 @@ func recode(t *testing.T, run, name string, change func(f *checkpoint.File)) {
 	t.Helper()
 	path := filepath.Join(run, name)
 	f, err := checkpoint.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	change(f)
 	b, err := checkpoint.Encode(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(path, b, 0o666))
 }
 
 func TestARunOfAnotherFormatIsRefused(t *testing.T) {
@@ -228,9 +217,7 @@ func TestARunIsTrainedForLonger(t *testing.T) {
 	short := trained(t, model(t, everything, constant, "train.epochs=2"), Options{}).Run
 	for at := 1; ; at++ {
 		run := place(t)
-		if err := os.CopyFS(run, os.DirFS(short)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.CopyFS(run, os.DirFS(short)))
 		_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3, Disk: &faulty.Disk{DieAt: at}})
 		if err == nil {
 			sameRun(t, run, want.Run)
@@ -284,9 +271,7 @@ func TestDamageIsRefusedByName(t *testing.T) {
 		path := filepath.Join(run, name)
 		b := read(t, run, name)
 		b[len(b)/2] ^= 4
-		if err := os.WriteFile(path, b, 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, b, 0o666))
 		var err error
 		if name == folder.State {
 			_, err = Resume(context.Background(), run, Options{Backend: tape.Backend{}})
@@ -304,9 +289,7 @@ func TestResumeReplacesDamagedDerivedFiles(t *testing.T) {
 	want := trained(t, model(t, everything), Options{}).Run
 	run := half(t)
 	for _, name := range []string{folder.Model, folder.Best} {
-		if err := os.WriteFile(filepath.Join(run, name), []byte("x"), 0o666); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(run, name), []byte("x"), 0o666))
 	}
 	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
 		t.Fatal(err)
@@ -325,14 +308,10 @@ encoder = [{ kind = "dense", units = 2 }]
 train = { epochs = 2, batch = 4 }
 `)
 	r := trained(t, m, Options{})
-	if err := os.Remove(images); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(images))
 	before := snapshot(t, r.Run)
 	again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !again.AlreadyFinished || again.Epochs != 2 || again.Step != 6 {
 		t.Errorf("got %+v", again)
 	}
@@ -362,9 +341,7 @@ func snapshot(t *testing.T, run string) map[string]string {
 		files[path] = info.ModTime().String() + string(read(t, filepath.Dir(path), filepath.Base(path)))
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return files
 }
 
@@ -378,9 +355,7 @@ func writeNPY(t *testing.T, path string, n, width int) {
 	for i := range n * width {
 		b = append(b, byte(i*37))
 	}
-	if err := os.WriteFile(path, b, 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, b, 0o666))
 }
 
 func TestANewRunIsRefusedBeforeAnythingIsWritten(t *testing.T) {
@@ -406,9 +381,7 @@ func TestRunsWithoutAPlaceAreNumbered(t *testing.T) {
 	m := model(t, everything, "train.epochs=1")
 	for _, want := range []string{"everything", "everything-2", "everything-3"} {
 		r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if r.Run != filepath.Join("runs", want) {
 			t.Errorf("got %s, want %s", r.Run, want)
 		}
@@ -425,13 +398,9 @@ func TestTheModelOfAResultIsThatOfItsFolder(t *testing.T) {
 	for name, m := range texts {
 		r := trained(t, m, Options{})
 		finished, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want, err := Open(r.Run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, got := range []*Trained{r.Trained, finished.Trained} {
 			if string(got.Spec.Text()) != string(want.Spec.Text()) || got.Path != want.Path || got.Epoch != want.Epoch || got.Step != want.Step ||
 				!reflect.DeepEqual(got.Scaling, want.Scaling) || got.Range != want.Range || !slices.Equal(got.Classes, want.Classes) {

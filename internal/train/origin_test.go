@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 type ownSource struct {
@@ -32,9 +33,7 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }
 	for _, name := range []string{"x.npy", "tx.npy", "y.npy", "species"} {
-		if err := os.WriteFile(at(name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(at(name), nil, 0o600))
 	}
 	e := Environment{Folder: folder, Data: []data.File{{Path: at("x.npy")}, {Path: at("y.npy")}, {Path: at("gone.npy")}}}
 	s := &ownSource{SharedKeys: SharedKeys{"x.npy", "tx.npy"}, Labels: "y.npy", TestLabels: "gone.npy", Column: "species", Whole: at("x.npy")}

@@ -17,6 +17,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/layers"
 	"tessera/losses"
@@ -194,9 +195,7 @@ func TestAnAdaptiveWeightOf0StillSeesItsTerm(t *testing.T) {
 		var values []float64
 		m := model(t, everything)
 		m.Losses[1].Weight = losses.Weight(alternating{&values})
-		if err := stepsOf(m, Options{Backend: backend}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, stepsOf(m, Options{Backend: backend}))
 		if len(values) != 12 {
 			t.Fatalf("%s: %d values", name, len(values))
 		}
@@ -222,9 +221,7 @@ func TestImagesThatAreNotFiniteAreRefused(t *testing.T) {
 	for _, bad := range []float64{math.NaN(), math.Inf(-1)} {
 		pixels[70] = float32(bad)
 		images, err := data.NewFloats([]int{8, 8}, pixels, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		load := func(context.Context, *config.Dataset) (*data.Set, error) {
 			return &data.Set{Name: "mine", Shape: []int{8, 8}, Train: images, Test: images}, nil
 		}

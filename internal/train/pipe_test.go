@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/regular"
 	"tessera/internal/train/folder"
 )
@@ -19,9 +20,7 @@ func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
 	for _, name := range []string{folder.Config, folder.Best, folder.State} {
 		run := trained(t, model(t, everything), Options{}).Run
 		path := filepath.Join(run, name)
-		if err := errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)))
 		var unread *fs.PathError
 		open := func() error { _, err := resumed(run); return err }
 		if name == folder.Best { // resume replaces it

@@ -8,6 +8,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -49,13 +50,9 @@ func TestOnlyThePlayerMovesWhoseTurnItIs(t *testing.T) {
 		// one batch of all images: an epoch is one step
 		m := turns(t, "train.epochs="+string(rune('0'+steps)), "train.batch=400", "hook.early_stopping=false", "constraint=[]")
 		got, err := Open(trained(t, m, Options{}).Run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		before, err := graph.New(m, got.Shape)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, p := range got.Parameters {
 			list, _, _ := strings.Cut(p.Path, ".")
 			if changed := !slices.Equal(p.Data, before.Parameters[i].Data); changed != slices.Contains(moved, list) {
@@ -89,9 +86,7 @@ trains = ["decoder.*"]
 func tensorsOf(t *testing.T, run string) (list [][]float32) {
 	t.Helper()
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, p := range m.Parameters {
 		list = append(list, p.Data)
 	}
@@ -126,9 +121,7 @@ func TestARuleForWholeParametersTrains(t *testing.T) {
 	first := distributed(t, 2, m, plain)
 	sameRun(t, distributed(t, 2, m, func(o *Options) { o.CheckWeights = 1 }), first)
 	state, err := readState(alone + "/state.safetensors")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, states := range map[string]int{"encoder.2.weight": 1, "encoder.2.bias": 2} {
 		for i := range 3 {
 			_, is := state.file.Tensor(optimizerPrefix + name + "/" + string(rune('0'+i)))

@@ -8,6 +8,7 @@ import (
 	"tessera/data"
 	"tessera/graph/ops"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/layers"
 
 	"gorgonia.org/gorgonia"
@@ -60,9 +61,7 @@ func TestAUserDefinedHookPreparesImages(t *testing.T) {
 	m := model(t, text, "train.epochs=2")
 	with := trained(t, m, Options{})
 	s, splits, err := newSession(t.Context(), m, Options{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.close()
 	if got, want := preparedImages.Load(), int64(splits.Fit.Len()+splits.Validation.Len()); got != want {
 		t.Errorf("%d images were prepared, want %d", got, want)

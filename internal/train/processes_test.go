@@ -14,6 +14,7 @@ import (
 	"tessera/config"
 	"tessera/graph/tape"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/folder"
@@ -152,9 +153,7 @@ func TestARunOfSeveralProcessesResumesToTheSameBytes(t *testing.T) {
 				}
 				return Resume(context.Background(), folder, o)
 			})
-			if err := errors.Join(errs...); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, errors.Join(errs...))
 			sameRun(t, run, want)
 		}
 	}
@@ -175,9 +174,7 @@ func TestAResumeByAnotherNumberOfProcessesWarns(t *testing.T) {
 			members := team.New(1)
 			defer members.Close()
 			copied := place(t)
-			if err := os.CopyFS(copied, os.DirFS(run)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.CopyFS(copied, os.DirFS(run)))
 			if _, err := Resume(context.Background(), copied, Options{Backend: engine.Backend{Team: members}, Team: members, Epochs: 6, Warn: func(text string) { said += text }}); err != nil {
 				t.Fatal(err)
 			}
@@ -307,9 +304,7 @@ func TestTheCopyOfAResumedRunIsGoneBeforeTheFirstStep(t *testing.T) {
 		}
 		return Resume(context.Background(), run, o)
 	})
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(errs...))
 }
 
 func TestOnlyRank0Writes(t *testing.T) {

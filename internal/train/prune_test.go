@@ -11,6 +11,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/folder"
 )
@@ -125,21 +126,15 @@ func TestTheRateFallsOnceAPhaseHasEnded(t *testing.T) {
 func TestTheModelOfAPrunedRunIsSparse(t *testing.T) {
 	r := trained(t, model(t, phasedModel, "constraint=[]", "hook.early_stopping=false"), Options{})
 	m, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	state, err := readState(r.Run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mask, ok := state.file.Tensor("hook/prune-2/decoder.0.weight")
 	if !ok {
 		t.Fatal("the state does not say what is pruned")
 	}
 	w, err := m.Parameter("decoder.0.weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, v := range mask.Data {
 		if v == 1 != (w.Data[i] == 0) { // averages of weights that are not held are not 0
 			t.Fatalf("weight %d is %v, pruned: %v", i, w.Data[i], v)
@@ -157,9 +152,7 @@ func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 	for _, team := range []*team.Team{threads(t, 1), threads(t, 2), threads(t, 7)} {
 		m, steps := stepped(t, `hook.prune={fraction=0.5}`)
 		n := &trainee{job: &job{spec: m.Spec}, model: m, stepper: newStepper(m, team, nil)}
-		if err := errors.Join(n.attach(), n.hooks.each(func(a *attached) error { return a.BeginEpoch() })); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(n.attach(), n.hooks.each(func(a *attached) error { return a.BeginEpoch() })))
 		for i, gradients := range steps {
 			steppedOnce(t, n, gradients, i+1)
 		}

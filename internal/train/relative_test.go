@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 )
 
 // relative contains models of parts whose terms are relative to the scale of the data, and whose encoder follows the scale of
@@ -61,9 +62,7 @@ func TestPartsDoNotDependOnTheScaleOfTheImages(t *testing.T) {
 			return &data.Set{Name: "mine", Train: images, Shape: images.Shape}, err
 		}
 		run, err := Run(context.Background(), model(t, relativeTerms+text+"\n"), Options{Backend: tape.Backend{}, Out: place(t), Load: load})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		path := "decoder.0.weight"
 		if text == relative["unrolled"] {
 			path = "encoder.0.0.weight"

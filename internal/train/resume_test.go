@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -61,14 +62,10 @@ kind = "plasticity"
 kind = "dense"`, 1))
 	want := trained(t, m, Options{})
 	result, err := Open(want.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for path, start := range map[string]float32{"encoder.3.running_mean": 0, "encoder.4.gain": 1, "encoder.4.bias": -3} {
 		p, err := result.Parameter(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if slices.Contains(p.Data, start) {
 			t.Errorf("after %d steps %s is %v: it has not moved", want.Step, path, p.Data)
 		}

@@ -9,6 +9,7 @@ import (
 	"tessera/data/augment"
 	"tessera/graph"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/fatal"
 )
 
 // opener returns a function that returns a loader for one of several processes, with labelled images in batches of 40 and 3,
@@ -25,13 +26,9 @@ func opener(t *testing.T) (func(rank, processes int) *loader, map[int][]graph.In
 		known[i] = i % classes
 	}
 	images, err := data.NewFloats([]int{side, side}, pixels, known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	chain, err := augment.NewChain([]augment.Augmentation{&augment.Noise{Std: 0.3}}, []int{side, side})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	inputs := map[int][]graph.Input{}
 	for _, batch := range []int{size, n % size} {
 		inputs[batch] = []graph.Input{

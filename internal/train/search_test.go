@@ -17,6 +17,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -76,21 +77,15 @@ patience = 100
 func looked(t *testing.T, spec *config.Model, backend ir.Backend, team *team.Team) (w *fullBatch, m *graph.Model, images *data.Images, weights []float32) {
 	t.Helper()
 	set, err := spec.Dataset.Source.Load(context.Background(), data.Dirs{}, data.Need{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(spec.Dataset.Selection, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if m, err = graph.New(spec, set.Shape); err != nil {
 		t.Fatal(err)
 	}
 	s := newStepper(m, team, nil)
 	r := &trainee{job: &job{spec: spec, images: splits.Fit, options: Options{Backend: backend, Team: team}}, model: m, stepper: s}
-	if err := r.attach(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.attach())
 	if w, err = newFullBatch(r); err != nil {
 		t.Fatal(err)
 	}
@@ -174,23 +169,17 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 				spec := model(t, searched, append(sets, batch)...)
 				w, m, images, weights := looked(t, spec, b.backend, b.team)
 				want, err := compile(m, tape.Backend{}, graph.Request{Batch: images.Len(), Training: true, Prepared: true})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				want.follow(w.trainable)
 				g := make([]float32, len(weights))
 				value, err := w.Evaluate(context.Background(), weights, g)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				var inputs [][]float32
 				for _, in := range want.Inputs {
 					switch {
 					case in.Preparation != nil:
 						channels, _, err := in.Preparation.(morph.Decomposition).Apply(images.Float32(), images.Shape)
-						if err != nil {
-							t.Fatal(err)
-						}
+						fatal.If(t, err)
 						inputs = append(inputs, channels)
 					case in.Sampler != nil:
 						noise := make([]float32, volume.Of(in.Shape))
@@ -200,9 +189,7 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 						inputs = append(inputs, images.Float32())
 					}
 				}
-				if err := want.Run(inputs); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, want.Run(inputs))
 				near(t, name+", "+batch+": loss", value, want.scalar(want.loss))
 				for i, tap := range want.terms {
 					near(t, name+", "+batch+": "+spec.TermName(i), w.terms[i], want.scalar(tap))
@@ -246,9 +233,7 @@ func TestAnEstimatedObjectiveIsTheSameAtEveryEvaluation(t *testing.T) {
 	defer w.Close()
 	g, again := make([]float32, len(weights)), make([]float32, len(weights))
 	first, err := w.Evaluate(context.Background(), weights, g)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	second, err := w.Evaluate(context.Background(), weights, again)
 	if err != nil || second != first || !slices.Equal(g, again) {
 		t.Errorf("evaluates %v, then %v (%v)", first, second, err)
@@ -353,9 +338,7 @@ func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 			t.Fatal(err)
 		}
 		from, err := readState(run + "/" + folder.State)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := from.file.Metadata["hook/counts"]; got != `{"Begun":3}` {
 			t.Errorf("interrupted in batch %d: the hook counts %s, want 3", at, got)
 		}
@@ -386,9 +369,7 @@ func TestCheckpointsDoNotChangeASearch(t *testing.T) {
 	var models [2]*checkpoint.File
 	for i, run := range []string{often.Run, never.Run} {
 		f, err := checkpoint.Decode(read(t, run, folder.Model))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		models[i] = f
 	}
 	if !reflect.DeepEqual(models[0].Tensors, models[1].Tensors) {
@@ -420,13 +401,9 @@ func TestAStateWithoutTheStateOfItsSearchIsDamaged(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, err := readState(run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := bareSession(m, from.shape, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, points := range []int{-1, 5} {
 		from.Search.Points = points
 		if err := s.learner.restore(from); err == nil {
@@ -446,9 +423,7 @@ func TestTheFirstDamagedRecordIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	from, err := readState(run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, key := range []string{identityKey, progressKey, arithmeticKey} {
 		from.file.Metadata[key] = "{"
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 	"tessera/layers"
 )
@@ -57,13 +58,9 @@ func TestTheModelHasTheCodeOfItsLastEpoch(t *testing.T) {
 		for epochs, want := range map[string]float32{"train.epochs=3": 1, "train.epochs=4": 0} {
 			sets := []string{average, "hook.early_stopping=false", epochs}
 			m, err := Open(trained(t, model(t, sparsePhase, sets...), Options{}).Run)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			p, err := m.Parameter("encoder.3." + layers.Switch)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if p.Data[0] != want {
 				t.Errorf("%s, %s: the switch is %v, want %v", average, epochs, p.Data[0], want)
 			}

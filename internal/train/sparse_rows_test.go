@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -39,9 +40,7 @@ func words(t testing.TB, samples, vocabulary int) data.Source {
 		tokens[i] = float32(int(float64(vocabulary) * math.Pow(r.Float64(), 3)))
 	}
 	source, err := data.FromFloats(tokens, []int{6}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return source
 }
 
@@ -51,18 +50,12 @@ func afterSteps(t *testing.T, spec *config.Model, threads, steps int, backend fu
 	members := team.New(threads)
 	defer members.Close()
 	s, splits, err := newSession(t.Context(), spec, Options{Backend: backend(engine.Backend{Team: members}), Team: members, Dirs: data.SearchDirs("")}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.close()
-	if err := s.learner.begin(t.Context(), splits, true); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.learner.begin(t.Context(), splits, true))
 	n := s.learner.(*network)
 	for range steps {
-		if err := n.step(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, n.step())
 		if s.progress.Position == s.images.Len() {
 			s.progress.Epoch, s.progress.Position = s.progress.Epoch+1, 0
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
 
@@ -48,9 +49,7 @@ func TestTheAveragedModelOfAPrunedRunIsSparseUnderConstraints(t *testing.T) {
 func sparselyOpened(t *testing.T, constraint, run string) {
 	t.Helper()
 	state, err := readState(run + "/" + folder.State)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mask, ok := state.file.Tensor("hook/prune/decoder.0.weight")
 	if !ok {
 		t.Fatal("the state does not say what is pruned")
@@ -59,9 +58,7 @@ func sparselyOpened(t *testing.T, constraint, run string) {
 	var last []float32
 	for _, name := range []string{folder.Best, folder.Model, folder.State} {
 		m, err := Open(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		w, err := m.Parameter("decoder.0.weight")
 		if err != nil || !strings.HasSuffix(m.Path, name) {
 			t.Fatalf("%s is opened, want %s (%v)", m.Path, name, err)
@@ -80,15 +77,11 @@ func sparselyOpened(t *testing.T, constraint, run string) {
 		}
 		last = w.Data
 		if name != folder.State {
-			if err := os.Remove(run + "/" + name); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.Remove(run+"/"+name))
 		}
 	}
 	for name, contents := range kept {
-		if err := os.WriteFile(run+"/"+name, contents, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(run+"/"+name, contents, 0o644))
 	}
 }
 
@@ -96,9 +89,7 @@ func TestTheValidatedModelOfAPrunedRunIsTheKeptOne(t *testing.T) {
 	for _, constraint := range movingZeros {
 		r := trained(t, model(t, everything, append(sparse, constraint, "hook.early_stopping=false")...), Options{})
 		shown, err := Open(r.Run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got, want := validation(t, shown.Model), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%s: the kept model has a val_mse of %v, measured was %v", constraint, got, want)
 		}

@@ -14,6 +14,7 @@ import (
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
@@ -36,18 +37,14 @@ func beginning(t *testing.T, sets ...string) *Trained {
 		t.Fatal(err)
 	}
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
 func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
 	source := another(t)
 	want, err := Open(source)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	drawn, all, some := beginning(t), beginning(t, from(source, "*")), beginning(t, from(source, "encoder.*"))
 	for i, p := range want.Parameters {
 		if !slices.Equal(all.Parameters[i].Data, p.Data) {
@@ -68,9 +65,7 @@ func TestAStartedDecompositionKeepsTheOtherRunsRange(t *testing.T) {
 	source := trained(t, model(t, channelled(amdLayer), `freeze=["encoder.0.*"]`, "train.epochs=1", "hook.early_stopping=false"), Options{}).Run
 	for on, want := range map[string]float32{"*": 0, "encoder.3.*": -0.5} {
 		opened, err := Open(trained(t, model(t, channelled(amdLayer), from(source, on), "train.epochs=1"), Options{}).Run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if low, err := opened.Parameter("encoder.0.low"); err != nil || low.Data[0] != want {
 			t.Errorf("on %s: low is %v, want %v first (%v)", on, low.Data, want, err)
 		}
@@ -85,9 +80,7 @@ func TestAStartIsProjected(t *testing.T) {
 		t.Fatal(err)
 	}
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w, err := m.Parameter("decoder.0.weight")
 	if err != nil || slices.Min(w.Data) != 0 {
 		t.Errorf("the smallest weight is %v, want 0 (%v)", slices.Min(w.Data), err)
@@ -105,16 +98,12 @@ func TestAStartedRunResumesWithoutTheOtherRun(t *testing.T) {
 			t.Fatalf("killed before operation %d: got %v", at, err)
 		}
 		away := source + "-away"
-		if err := os.Rename(source, away); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(source, away))
 		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
 			t.Fatal(err)
 		}
 		sameRun(t, run, want.Run)
-		if err := os.Rename(away, source); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(away, source))
 	}
 }
 
@@ -122,9 +111,7 @@ func TestTheRecordNamesTheParametersThatARunStartedFrom(t *testing.T) {
 	source := another(t)
 	run := trained(t, model(t, normalised, from(source, "*"), "train.epochs=1"), Options{}).Run
 	e, err := ReadEnvironment(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sum := sha256.Sum256(read(t, source, folder.Model))
 	if want := (data.File{Path: source + "/" + folder.Model, SHA256: hex.EncodeToString(sum[:])}); e.Start == nil || *e.Start != want {
 		t.Errorf("got %v, want %v", e.Start, want)
@@ -175,9 +162,7 @@ func TestAStartFromPrincipalComponents(t *testing.T) {
 	var coders []metrics.Coder
 	for _, folder := range []string{pca, run} {
 		opened, err := Open(folder)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		coders = append(coders, opened.Coder(tape.Backend{}))
 	}
 	images := make([]float32, 7*len(coders[0].Atoms().Bias))
@@ -185,13 +170,9 @@ func TestAStartFromPrincipalComponents(t *testing.T) {
 		images[i] = float32(i*i%17) / 17
 	}
 	want, err := coders[0].Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := coders[1].Encode(images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	equalUpToRounding(t, "codes", got, want)
 	if want, err = coders[0].Decode(want); err != nil {
 		t.Fatal(err)
@@ -222,9 +203,7 @@ func cancelled() context.Context {
 func TestADamagedStartIsADamagedCheckpoint(t *testing.T) {
 	source := another(t)
 	path := source + "/" + folder.Model
-	if err := os.WriteFile(path, read(t, source, folder.Model)[1:], 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, read(t, source, folder.Model)[1:], 0o666))
 	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
 	var damaged *checkpoint.Error
 	if !errors.As(err, &damaged) || damaged.Path != path {

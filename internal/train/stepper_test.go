@@ -11,6 +11,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/optim"
 )
@@ -27,9 +28,7 @@ func threads(t testing.TB, n int) *team.Team {
 func stepped(t testing.TB, sets ...string) (*graph.Model, [][][]float32) {
 	t.Helper()
 	m, err := graph.New(model(t, everything, append(sets, "encoder.2.units=200")...), []int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := rand.New(rand.NewPCG(3, 4))
 	var steps [][][]float32
 	for range 3 {
@@ -174,17 +173,11 @@ func stepsWithoutAllocations(t *testing.T, spec *config.Model) {
 	for _, threads := range []int{1, 2} {
 		team := team.New(threads)
 		s, splits, err := newSession(context.Background(), spec, Options{Backend: engine.Backend{Team: team}, Team: team}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.learner.begin(context.Background(), splits, true); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, s.learner.begin(context.Background(), splits, true))
 		n := s.learner.(*network)
 		if allocations := testing.AllocsPerRun(30, func() { // 47 steps are an epoch
-			if err := n.step(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, n.step())
 		}); allocations != 0 && !raceEnabled {
 			t.Errorf("%d threads: %v allocations", threads, allocations)
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // surplus returns a model with 10 units for images of 5 parts, and with one more term.
@@ -50,9 +51,7 @@ func TestSurplusUnitsAreSwitchedOff(t *testing.T) {
 // Atoms of zeros and black images have costs and gradients: the training goes on.
 func TestRelativeTermsOfZerosAreFinite(t *testing.T) {
 	black := filepath.Join(t.TempDir(), "black.npy")
-	if err := data.WriteImages(black, []int{4, 4}, make([]float32, 20*16)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteImages(black, []int{4, 4}, make([]float32, 20*16)))
 	for name, text := range map[string]string{
 		"atoms":       `dataset = { name = "bars", count = 100 }` + "\n" + `loss = [{ kind = "mse" }, { kind = "group_lasso", weight = 0.1 }]`,
 		"group_lasso": fmt.Sprintf("dataset = { name = \"npy\", images = %q }\n", filepath.ToSlash(black)) + `loss = [{ kind = "mse" }, { kind = "group_lasso" }]`,

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
@@ -50,9 +51,7 @@ type torchParameter struct {
 func readTorchModels(t *testing.T) torchFixture {
 	t.Helper()
 	var f torchFixture
-	if err := json.Unmarshal(torchModels, &f); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(torchModels, &f))
 	return f
 }
 

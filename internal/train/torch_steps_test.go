@@ -16,6 +16,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/layers"
@@ -336,9 +337,7 @@ func torchTable(t *testing.T, f torchFixture) string {
 	}
 	path := filepath.Join(t.TempDir(), "columns.csv")
 	row := strings.Join(zeros, ",") + "\n"
-	if err := os.WriteFile(path, []byte(strings.Join(names, ",")+"\n"+row+row), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(strings.Join(names, ",")+"\n"+row+row), 0o600))
 	return strings.ReplaceAll(torchDeclared, "FILE", path)
 }
 
@@ -346,9 +345,7 @@ func torchTable(t *testing.T, f torchFixture) string {
 func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 	f := readTorchModels(t)
 	file, err := config.Load("models.toml", []byte(torchTable(t, f)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	workers := team.New(2)
 	defer workers.Close()
 	backends := map[string]func(p *graph.Program) (ir.Runner[float64], error){
@@ -365,26 +362,18 @@ func TestModelsAgreeWithPyTorchOverFiveSteps(t *testing.T) {
 		for name, compile := range backends {
 			t.Run(want.Name+" on the "+name, func(t *testing.T) {
 				spec, err := file.Model(want.Name)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				shape := []int{f.Side, f.Side}
 				if len(spec.Columns()) > 0 {
 					shape = []int{f.Side * f.Side}
 				}
 				m, err := graph.New(spec, shape)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				lend(m)
 				p, err := m.Program(graph.Request{Batch: f.Images, Want: slices.DeleteFunc(m.TrainingOutputs(), func(name string) bool { return name == losses.Code }), Dtype: tensor.Float64})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				r, err := compile(p)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				defer r.Close()
 				want.compare(t, f, p, r, gradientsOf(t, spec))
 			})
@@ -423,9 +412,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 	}
 	for step, want := range m.Losses {
 		for i, in := range p.Inputs {
-			if err := r.Bind(i, m.input(f, in, step)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, r.Bind(i, m.input(f, in, step)))
 		}
 		for i, b := range p.Parameters {
 			if m.Name == "phased" && strings.HasSuffix(b.Path, "."+layers.Switch) { // the phase of a hook: steps 1 to 3
@@ -435,9 +422,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 				}
 			}
 		}
-		if err := r.Run(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Run())
 		for i, tap := range p.Taps {
 			if len(tap.Node.Shape()) > 0 { // the gradient of a term
 				continue
@@ -447,9 +432,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 			}
 		}
 		all, err := gradients(p, r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, g := range all {
 			if g != nil {
 				adam(r.Parameter(i), g, moments[i], step+1)
@@ -501,9 +484,7 @@ func gradientsOf(t *testing.T, spec *config.Model) func(p *graph.Program, r ir.R
 	change := func(*hooks.Gradients) error { return nil }
 	for _, hook := range spec.Hooks {
 		active, err := hook.Attach(firstStep{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if active.Gradients != nil {
 			change = active.Gradients
 		}

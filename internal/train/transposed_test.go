@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/graph"
+	"tessera/internal/fatal"
 )
 
 const tiedText = `
@@ -50,13 +51,9 @@ func negatives(values []float32) (n int) {
 func TestNegativeWeightsOfATiedDecoderAreCounted(t *testing.T) {
 	run := trained(t, model(t, tiedText, "constraint=[]", "train.epochs=1"), Options{}).Run
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w, err := m.Parameter("encoder.0.weight")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := negatives(w.Data)
 	if got := lines(t, run)[0]["negative_weights"]; want == 0 || got != float64(want) {
 		t.Errorf("got %v, want %d", got, want)
@@ -71,9 +68,7 @@ func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 		columns bool
 	}{{"decoder.*.weight", true}, {"decoder.0.weight", true}, {"encoder.0.weight", false}, {"*.weight", false}} {
 		m, err := graph.New(model(t, tiedText, "constraint.1.on="+c.on), []int{8, 8})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := newStepper(m, threads(t, 2), nil)
 		gradients := make([][]float32, len(m.Parameters))
 		for i, p := range m.Parameters {
@@ -111,9 +106,7 @@ decoder = [{ kind = "dense", units = 128 }, { kind = "reshape", shape = [8, 8, 2
 constraint = [{ kind = "unit_norm", on = "*.weight" }]
 `
 	m, err := graph.New(model(t, text), []int{8, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := newStepper(m, threads(t, 2), nil)
 	gradients := make([][]float32, len(m.Parameters))
 	for i, p := range m.Parameters {
@@ -126,9 +119,7 @@ constraint = [{ kind = "unit_norm", on = "*.weight" }]
 		move()
 		for path, units := range map[string]int{"encoder.0.weight": 4, "encoder.1.weight": 256, "decoder.2.weight": 2} {
 			w, err := m.Parameter(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			all := norms(w, len(w.Shape) > 2)
 			if len(all) != units || slices.ContainsFunc(all, func(v float64) bool { return math.Abs(v-1) > 1e-6 }) {
 				t.Errorf("%s: norms %v, want %d of 1", path, all, units)

@@ -10,6 +10,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 )
 
 // A file on disk that changes while a model is fitted is an error of the file, whatever reads it.
@@ -27,9 +28,7 @@ func TestAFileThatChangesWhileItIsFittedIsNamed(t *testing.T) {
 				values[i] = float32(i*7919%101) / 101
 			}
 			file := filepath.Join(t.TempDir(), "samples.npy")
-			if err := data.WriteImages(file, []int{64}, values); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, data.WriteImages(file, []int{64}, values))
 			m := model(t, fmt.Sprintf("[model.m]\ndataset = { file = %q, memory = \"250KB\" }\n%s", filepath.ToSlash(file), text))
 			cut := func(Progress) {
 				if err := os.Truncate(file, 100_000); err != nil {

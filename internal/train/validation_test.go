@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -29,13 +30,9 @@ train = { epochs = 6, batch = 30, checkpoint_seconds = 0 }
 func heldOut(t *testing.T, m *Trained) *data.Images {
 	t.Helper()
 	set, err := m.Spec.Dataset.Source.Load(context.Background(), nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(m.Spec.Dataset.Selection, m.Spec.Train.Seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return splits.Validation
 }
 
@@ -43,16 +40,12 @@ func heldOut(t *testing.T, m *Trained) *data.Images {
 func TestTheObjectiveIsMeasuredOnTheValidationImages(t *testing.T) {
 	run := trained(t, model(t, coding), Options{}).Run
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	images := heldOut(t, m)
 	coder := graph.NewCoder(m.Model, tape.Backend{})
 	defer coder.Close()
 	codes, err := coder.Encode(images.Float32())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	n, kl, l1 := float64(images.Len()), 0.0, 0.0
 	for j := range 6 {
 		sum := 0.0
@@ -70,13 +63,9 @@ func TestTheObjectiveIsMeasuredOnTheValidationImages(t *testing.T) {
 		}
 	}
 	chosen, err := metrics.Select("loss")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: images.Float32()}, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, ok := r.Number("loss"); !ok || math.Abs(got-last["val_loss"].(float64)) > 1e-6*got {
 		t.Errorf("an evaluation says %v, the run %v", got, last["val_loss"])
 	}
@@ -114,16 +103,12 @@ func TestTermsOfABatchHaveAValidationLoss(t *testing.T) {
 		t.Errorf("val_loss is %v, the sum of its terms %v", v, total)
 	}
 	m, err := Open(r.Run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	coder := graph.NewCoder(m.Model, tape.Backend{})
 	defer coder.Close()
 	images := heldOut(t, m)
 	codes, err := coder.Encode(images.Float32())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if n := images.Len(); n != 30 {
 		t.Fatalf("%d validation images, want one batch of 30", n)
 	}
@@ -198,9 +183,7 @@ train = { epochs = 2, batch = 30 }
 		t.Errorf("val_mse is %v, without further metrics %v", line["val_mse"], plain["val_mse"])
 	}
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !slices.Contains(m.Spec.Train.Metrics, "max_approx*") {
 		t.Errorf("the run declares %q", m.Spec.Train.Metrics)
 	}
@@ -241,28 +224,20 @@ func TestMetricsOfNamedValuesAreMeasuredBetweenEpochs(t *testing.T) {
 	spec := model(t, coding, `train.metrics=["first_layer"]`, "train.epochs=1")
 	run := trained(t, spec, Options{}).Run
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	coder := graph.NewCoder(m.Model, tape.Backend{})
 	defer coder.Close()
 	chosen, err := metrics.Select("first_layer")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: heldOut(t, m).Float32()}, chosen)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want, _ := r.Number("first_layer")
 	if got, ok := lines(t, run)[0]["val_first_layer"].(float64); !ok || math.Abs(got-want) > 1e-6 {
 		t.Errorf("between epochs %v, in an evaluation %v", lines(t, run)[0]["val_first_layer"], want)
 	}
 	short := strings.Replace(coding, `{ kind = "gaussian_noise" }, `, "", 1)
 	f, err := config.Load("models.toml", []byte(strings.Replace(short, "train = {", `train = { metrics = ["first_layer"],`, 1)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := f.Check(); err == nil || !strings.Contains(err.Error(), `metrics[0]: there is no column or value "encoder.1"`) {
 		t.Errorf("got %v, want no such value", err)
 	}

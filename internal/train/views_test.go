@@ -9,6 +9,7 @@ import (
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/graph"
+	"tessera/internal/fatal"
 )
 
 // filled returns the inputs of the second batch of a loader with the given number of threads.
@@ -24,17 +25,13 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 		known[i] = i%(classes+1) - 1 // every fourth is unknown
 	}
 	images, err := data.NewFloats([]int{side, side}, pixels, known)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	inputs := map[int][]graph.Input{}
 	for _, batch := range []int{size, n % size} {
 		inputs[batch] = []graph.Input{{Name: graph.Views, Shape: []int{2 * batch, side, side}}, {Name: graph.Labels, Column: "labels", Classes: classes, Shape: []int{batch, classes}}}
 	}
 	chain, err := augment.NewChain([]augment.Augmentation{&augment.Noise{Std: 0.3}}, []int{side, side})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l := &loader{images: images, seed: 7, size: size, epochs: 2, threads: threads, inputs: inputs, views: []*augment.Chain{chain}}
 	l.Start(0, 0, 0)
 	for range 2 {
@@ -50,13 +47,9 @@ func filled(t *testing.T, threads int) (views, labels []float32) {
 // If an augmentation fails on any thread, the batch is not used.
 func TestAnErrorOfAViewEndsTheTraining(t *testing.T) {
 	images, err := data.NewFloats([]int{2, 2}, make([]float32, 4*40), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	other, err := augment.NewChain(nil, []int{3, 3}) // of images of another size
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	inputs := map[int][]graph.Input{40: {{Name: graph.Views, Shape: []int{80, 2, 2}}}}
 	l := &loader{images: images, size: 40, epochs: 1, threads: 2, inputs: inputs, views: []*augment.Chain{other}}
 	l.Start(0, 0, 0)

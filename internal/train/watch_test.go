@@ -14,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -33,13 +34,9 @@ func TestLargeModelsAreWatchedInSmallerBatches(t *testing.T) {
 	spec := model(t, "[model.m]\nencoder = [{ kind = \"conv2d\", filters = 1 }, { kind = \"attention\", heads = 1 }, { kind = \"dense\", units = 4 }]\ntrain = { batch = 8 }\n")
 	for side, want := range map[int]int{64: 8, 8: 500} {
 		m, err := graph.New(spec, []int{side, side})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		images, err := data.NewBytes(m.Shape, make([]byte, 600*m.Pixels()), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		b := &refusing{}
 		if _, err := newWatcher(m, nil, b, data.Splits{Validation: images}); err == nil || b.batch != want {
 			t.Errorf("%d pixels a side: %d images at once (%v), want %d", side, b.batch, err, want)
@@ -61,14 +58,10 @@ func TestRunsAndEvaluationsCountTheSameNegativeWeights(t *testing.T) {
 		text := "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 64 }]\ndecoder = [" + decoder + "]\ntrain = { epochs = 1 }\n"
 		run := trained(t, model(t, text), Options{}).Run
 		m, err := Open(run)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		coder := graph.NewCoder(m.Model, tape.Backend{})
 		report, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: make([]float32, 64)}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		logged := lines(t, run)[0]["negative_weights"]
 		counted, ok := report.Number("negative_weights")
 		if path == "" {
@@ -78,9 +71,7 @@ func TestRunsAndEvaluationsCountTheSameNegativeWeights(t *testing.T) {
 			continue
 		}
 		w, err := m.Parameter(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want := negatives(w.Data)
 		if want == 0 || logged != float64(want) || !ok || counted != float64(want) {
 			t.Errorf("%s: the run says %v, its evaluation %v, want %d", decoder, logged, counted, want)
@@ -106,9 +97,7 @@ func labelledFiles(t *testing.T, n int) string {
 	}
 	dir := t.TempDir()
 	for name, text := range map[string][]byte{"images": images, "labels": labels} {
-		if err := os.WriteFile(filepath.Join(dir, name), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), text, 0o600))
 	}
 	return fmt.Sprintf("{ name = \"idx\", images = %q, labels = %q, validation = 0.25 }", filepath.Join(dir, "images"), filepath.Join(dir, "labels"))
 }
@@ -125,23 +114,15 @@ train = { epochs = 3, batch = 16 }
 	spec := model(t, text)
 	run := trained(t, spec, Options{}).Run
 	m, err := Open(run)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := spec.Dataset.Source.Load(context.Background(), nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(spec.Dataset.Selection, spec.Train.Seed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	coder := graph.NewCoder(m.Model, tape.Backend{})
 	defer coder.Close()
 	want, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: splits.Validation.Float32(), Labels: splits.Validation.Labels()}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	last := lines(t, run)[2]
 	for key, name := range map[string]string{"val_accuracy": "accuracy", "val_nll": "nll", "code_hoyer": "hoyer", "dead_units": "dead_units"} {
 		v, ok := want.Number(name)

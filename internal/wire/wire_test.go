@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/wire"
 )
 
@@ -84,9 +85,7 @@ func FuzzRead(f *testing.F) {
 		if wire.Read(b, &once) != nil {
 			return
 		}
-		if err := wire.Read(wire.Append(nil, once), &again); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, wire.Read(wire.Append(nil, once), &again))
 		if got, want := wire.Append(nil, again), wire.Append(nil, once); !bytes.Equal(got, want) {
 			t.Errorf("got %x, want %x", got, want)
 		}

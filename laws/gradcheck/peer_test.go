@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -28,13 +29,9 @@ type peerFile struct {
 func wantPeer(t *testing.T, e Expression[float64], value float64, gradient []float64) {
 	t.Helper()
 	g, err := Compile(e, true)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer g.Close()
-	if err := g.Run(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.Run())
 	if got := g.Output()[0]; math.Abs(got-value) > 1e-8*(1+math.Abs(value)) {
 		t.Errorf("got %v, PyTorch %v", got, value)
 	}
@@ -47,9 +44,7 @@ func wantPeer(t *testing.T, e Expression[float64], value float64, gradient []flo
 
 func TestActivationsAndLossesAgreeWithPyTorch(t *testing.T) {
 	var peer peerFile
-	if err := json.Unmarshal(peerJSON, &peer); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(peerJSON, &peer))
 	for name, c := range peer.Activations {
 		t.Run(name, func(t *testing.T) {
 			want := 0.0

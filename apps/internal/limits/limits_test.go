@@ -7,6 +7,7 @@ import (
 
 	"tessera"
 	"tessera/graph"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -15,13 +16,9 @@ func TestEverythingIsMeasured(t *testing.T) {
 	ctx, pair := t.Context(), team.New(2)
 	defer pair.Close()
 	spec, err := tessera.Shipped().Model("shallow-nonneg-kl")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	model, err := graph.New(spec, []int{1, 28, 28})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	stopped, stop := context.WithCancel(ctx)
 	stop()
 	for name, measure := range map[string]func(context.Context) (float64, error){

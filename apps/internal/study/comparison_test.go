@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/figures"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -56,14 +57,10 @@ func TestComparisonsAreTheGoldenTables(t *testing.T) {
 	} {
 		golden := filepath.Join("testdata", name)
 		if *update {
-			if err := os.WriteFile(golden, []byte(text), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(golden, []byte(text), 0o644))
 		}
 		want, err := os.ReadFile(golden)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if text != string(want) {
 			t.Errorf("%s: got\n%s\nwant\n%s", golden, text, want)
 		}

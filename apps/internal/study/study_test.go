@@ -20,6 +20,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/docs"
+	"tessera/internal/fatal"
 	"tessera/internal/pictures"
 	"tessera/internal/sweep"
 	"tessera/metrics"
@@ -99,17 +100,11 @@ func reproduce(t *testing.T, out, name string, o Options, changes ...config.Set)
 func reproduceAs(t *testing.T, r Reproduction, out, name string, o Options, changes ...config.Set) (*Page, *sweep.Results) {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(declared))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := f.Sweep(name, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := sweep.New(context.Background(), spec, sweep.Options{Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	results, err := s.Run(context.Background())
 	var failed *sweep.Failed
 	if err != nil && !errors.As(err, &failed) {
@@ -119,18 +114,14 @@ func reproduceAs(t *testing.T, r Reproduction, out, name string, o Options, chan
 		o.rows = published()
 	}
 	p, err := r.Write(context.Background(), s, results, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p, results
 }
 
 func read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 
@@ -225,14 +216,10 @@ func TestFiguresOfASmallRunAreTheGoldenPictures(t *testing.T) {
 			continue
 		}
 		drawn, err := os.Open(filepath.Join(p.Path, f.name+".png"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		picture, err := png.Decode(drawn)
 		drawn.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		pictures.Golden(t, filepath.Join("testdata", f.name+".png"), picture, *update)
 	}
 	if golden, _ := filepath.Glob("testdata/*.png"); len(golden) != len(p.figures)-1 {
@@ -253,9 +240,7 @@ func TestAPageIsTheSameWhenItIsWrittenAgain(t *testing.T) {
 	}
 	half := filepath.Join(out, "page", ".training.png.abcdefghij.tmp") // which a killed process left
 	old := time.Now().Add(-time.Hour)
-	if err := errors.Join(os.WriteFile(half, nil, 0o600), os.Chtimes(half, old, old)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(half, nil, 0o600), os.Chtimes(half, old, old)))
 	reproduce(t, out, "models", Options{})
 	if _, err := os.Stat(half); err == nil {
 		t.Error("the half of a picture is still there")
@@ -271,9 +256,7 @@ func TestNotesBecomePartOfThePageAndStay(t *testing.T) {
 	out := t.TempDir()
 	reproduce(t, out, "models", Options{})
 	notes := filepath.Join(out, "page", NotesFile)
-	if err := os.WriteFile(notes, []byte("It was the weather.\n"), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(notes, []byte("It was the weather.\n"), 0o666))
 	reproduce(t, out, "models", Options{})
 	page := read(t, filepath.Join(out, "page", "README.md"))
 	contains(t, page, "## Explanations\n\nIt was the weather.\n")
@@ -284,13 +267,9 @@ func TestNotesBecomePartOfThePageAndStay(t *testing.T) {
 
 func TestAPageSaysWhatItsCommandLineChanged(t *testing.T) {
 	change, err := config.ParseSet(`dataset={ name = "bars", count = 20 }`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	seeds, err := config.Seeds([]uint64{7, 8})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := t.TempDir()
 	reproduce(t, out, "models", Options{}, change, config.Passes(2), seeds)
 	contains(t, read(t, filepath.Join(out, "page", "README.md")),
@@ -312,9 +291,7 @@ func TestAPageSaysOnWhichImagesItsValuesAreMeasured(t *testing.T) {
 		t.Errorf("figures show points of %q images", got)
 	}
 	change, err := config.ParseSet("dataset.validation=0.2")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out = t.TempDir()
 	reproduce(t, out, "models", Options{}, config.Passes(1), change)
 	contains(t, read(t, filepath.Join(out, "page", "README.md")), "measured on the images that the training held out for validation, not on the test images")
@@ -342,13 +319,9 @@ func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *
 	for _, r := range Reproductions() {
 		t.Run(r.Name, func(t *testing.T) {
 			models, err := r.Declaration()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			spec, err := models.Sweep(r.Name)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if d := r.Drawing; d != nil && !slices.ContainsFunc(spec.Trials, func(trial config.Trial) bool { return trial.Model.Name == d.Features }) {
 				t.Errorf("no trial is of %s, the model of the features", d.Features)
 			}
@@ -389,9 +362,7 @@ func TestEveryDeclaredSweepIsAReproduction(t *testing.T) {
 	}
 	for _, file := range append(files, "") {
 		models, err := Reproduction{File: file}.Declaration()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, name := range models.SweepNames() {
 			if _, err := Find(name); err != nil {
 				t.Errorf("the sweep %s of %s: %v", name, cmp.Or(file, tessera.ModelsFile), err)
@@ -408,9 +379,7 @@ func TestDeclaredModelsAreThePublishedOnes(t *testing.T) {
 			continue
 		}
 		m, err := models.Model(row.Declared)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		p, beta := Penalty(m)
 		if same := func(a, b float64) bool { return a == b || math.IsNaN(a) && math.IsNaN(b) }; !same(p, row.P) || !same(beta, row.Beta) {
 			t.Errorf("%s has p %v, beta %v, published are %v and %v", row.Declared, p, beta, row.P, row.Beta)

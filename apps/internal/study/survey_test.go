@@ -9,6 +9,7 @@ import (
 
 	"tessera/apps/show/doc"
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 // surveyed is a reproduction without published rows.
@@ -119,8 +120,6 @@ func shownOf(rows []ComparedRow) *doc.Table {
 // markdown is the text of a table on a page.
 func markdown(t *testing.T, table *doc.Table) string {
 	var b strings.Builder
-	if err := (&doc.Document{Blocks: []doc.Block{table}}).Markdown(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, (&doc.Document{Blocks: []doc.Block{table}}).Markdown(&b))
 	return b.String()
 }

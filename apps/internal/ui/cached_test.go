@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // slow is a client that does not read until it is released.
@@ -21,9 +23,7 @@ func (s slow) Write(p []byte) (int, error) {
 
 func TestASlowReaderKeepsNobodyFromOtherPages(t *testing.T) {
 	s, err := New(t.TempDir(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	made := 0
 	show := func(w http.ResponseWriter, key, stamp string) {
 		s.cached(w, key, stamp, func(b *bytes.Buffer) error { made++; b.WriteString(key); return nil })

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -39,17 +40,13 @@ func TestLinksInsideARelativeFolderAreFollowed(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
 	for _, name := range []string{"served/runs/a", "outside"} {
-		if err := os.MkdirAll(name, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(name, 0o700))
 	}
 	if err := errors.Join(os.Symlink(filepath.Join(dir, "served", "runs"), "served/in"), os.Symlink("../outside", "served/out")); err != nil {
 		t.Skip(err)
 	}
 	s, err := New("served", Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for path, want := range map[string]error{"runs/a": nil, "in/a": nil, "": nil, "out": errNotHere, "in/b": errNotHere, "../outside": errNotHere, ".hidden": errNotHere} {
 		if at, err := s.find(path); !errors.Is(err, want) || want == nil && at != filepath.Join("served", path) {
 			t.Errorf("%q: got %q, %v, want %v", path, at, err, want)

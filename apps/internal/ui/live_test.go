@@ -16,6 +16,7 @@ import (
 	"tessera/apps/internal/ui"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
 
@@ -23,13 +24,9 @@ import (
 func swimmers(t *testing.T, out, epochs string, report func(train.Progress)) {
 	t.Helper()
 	set, err := config.ParseSet("train.epochs=" + epochs)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := tessera.Shipped().Model("swimmer-parts", set)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := tessera.Train(context.Background(), m, tessera.Options{Threads: 1, Out: out, Report: report})
 	if err != nil {
 		t.Error(err)
@@ -46,9 +43,7 @@ func serve(t *testing.T, dir string, o ui.Options) *httptest.Server {
 	o.Options = page.Options{Open: tessera.Options{Threads: 1}}
 	o.Every = 20 * time.Millisecond
 	s, err := ui.New(dir, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	server := httptest.NewServer(s.Handler())
 	t.Cleanup(func() {
 		server.CloseClientConnections() // streams of events have no end
@@ -61,34 +56,24 @@ func serve(t *testing.T, dir string, o ui.Options) *httptest.Server {
 func answer(t *testing.T, method, address string, change func(*http.Request)) (int, string) {
 	t.Helper()
 	r, err := http.NewRequest(method, address, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if change != nil {
 		change(r)
 	}
 	a, err := (&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}).Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer a.Body.Close()
 	text, err := io.ReadAll(a.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return a.StatusCode, string(text)
 }
 
 func TestOnlyTheFolderIsServed(t *testing.T) {
 	dir := t.TempDir()
 	swimmers(t, filepath.Join(dir, "outside"), "1", nil)
-	if err := os.MkdirAll(filepath.Join(dir, "served", "empty"), 0o700); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(filepath.Join(dir, "served", "empty"), 0o700))
 	swimmers(t, filepath.Join(dir, "served", "same"), "1", nil)
-	if err := errors.Join(os.Mkdir(filepath.Join(dir, "served", "broken"), 0o700), os.WriteFile(filepath.Join(dir, "served", "broken", "config.toml"), nil, 0o600)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Mkdir(filepath.Join(dir, "served", "broken"), 0o700), os.WriteFile(filepath.Join(dir, "served", "broken", "config.toml"), nil, 0o600)))
 	for link, to := range map[string]string{"out": filepath.Join(dir, "outside"), "in": "same"} {
 		if err := os.Symlink(to, filepath.Join(dir, "served", link)); err != nil {
 			t.Skip(err)

@@ -12,6 +12,7 @@ import (
 	"tessera"
 	"tessera/apps/show/comparison"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/metrics"
 )
@@ -40,29 +41,19 @@ func trained(t *testing.T, dir, name string, sets ...string) string {
 func trainedModel(t *testing.T, model, dir, name string, sets ...string) string {
 	t.Helper()
 	file, err := config.Load("models.toml", []byte(declared))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var changes []config.Set
 	for _, text := range sets {
 		s, err := config.ParseSet(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, s)
 	}
 	m, err := file.Model(model, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := filepath.Join(dir, name)
 	r, err := tessera.Train(context.Background(), m, tessera.Options{Out: path})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.Close())
 	return path
 }
 
@@ -73,9 +64,7 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 		runs = append(runs, trained(t, dir, "a"+seed[11:], seed), trained(t, dir, "b"+seed[11:], seed, "loss.0.weight=0.3"))
 	}
 	got, err := comparison.Compare(context.Background(), runs, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(got.Models) != 2 || len(got.Models[0].Runs) != 3 || got.Models[1].Label != "B" || len(got.Settings) != 1 ||
 		got.Settings[0].Key != "loss.0.weight" || got.Settings[0].Values[1] != "0.3" {
 		t.Fatalf("got %d models, settings %+v", len(got.Models), got.Settings)
@@ -83,14 +72,10 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 	var a, b []float64 // values of each seed, measured one by one
 	for i, run := range runs {
 		r, err := tessera.Open(run, tessera.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		measured, err := r.Evaluate(context.Background(), nil)
 		r.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		mse, _ := measured.Number("mse")
 		if i%2 == 0 {
 			a = append(a, mse)
@@ -99,9 +84,7 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 		}
 	}
 	want, err := metrics.PairedDifference(a, b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	row := got.Metrics[0]
 	if p := row.Cells[1].Paired; p != nil {
 		want.Holm = p.Holm // is compared below
@@ -139,33 +122,23 @@ func TestAtomsThatDoNotContributeAreNotMatched(t *testing.T) {
 	}
 	runs = append(runs, trainedModel(t, "sparse", dir, "other", "train.seed=3", "l1=0.49"))
 	got, err := comparison.Compare(context.Background(), runs, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var used [][]int
 	var of []*metrics.Atoms
 	var unused []int
 	for _, run := range runs {
 		r, err := tessera.Open(run, tessera.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		images, err := r.Images(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		codes, err := r.Encode(images.Float32())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		a := r.Atoms()
 		used = append(used, a.Contributing(codes))
 		of = append(of, a.Only(used[len(used)-1]))
 		unused = append(unused, a.Count-len(used[len(used)-1]))
 		measured, err := r.Evaluate(context.Background(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if dead, ok := measured.Number("dead_units_contribution"); !ok || int(dead) != unused[len(unused)-1] {
 			t.Errorf("%s: %d atoms do not contribute, dead_units_contribution is %g, %v", run, unused[len(unused)-1], dead, ok)
 		}
@@ -175,9 +148,7 @@ func TestAtomsThatDoNotContributeAreNotMatched(t *testing.T) {
 		t.Fatalf("%d atoms do not contribute, want some of each run", unused)
 	}
 	want, err := metrics.CompareAtoms(of[:2], 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if first := got.Models[0]; *first.Seeded != *want || !slices.Equal(first.Unused, unused[:2]) {
 		t.Errorf("got %+v, %d left out, want %+v, %d", *first.Seeded, first.Unused, *want, unused[:2])
 	}
@@ -202,36 +173,26 @@ func TestAMeanOverSplitsIsPairedByThem(t *testing.T) {
 		if err == nil {
 			err = s.SetText("seed=3")
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return s
 	}
 	got, err := comparison.Compare(t.Context(), runs, comparison.Options{Metrics: selected("svm_holdout_accuracy")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	names, ratio, _ := metrics.Splits("svm_holdout_accuracy")
 	var splits [2][]float64
 	for i, path := range runs {
 		r, err := tessera.Open(path, tessera.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		measured, err := r.Evaluate(t.Context(), selected("svm_holdout"))
 		r.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, name := range names {
 			v, _ := measured.Number(name)
 			splits[i] = append(splits[i], v)
 		}
 	}
 	want, err := metrics.PairedSplits(splits[0], splits[1], ratio)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(got.Metrics) != 1 || got.Metrics[0].Cells[1].Paired == nil || *got.Metrics[0].Cells[1].Paired != want || want.Low == want.High {
 		t.Errorf("got %+v, want the difference %+v and no other row", got.Metrics, want)
 	}
@@ -246,9 +207,7 @@ func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
 		trained(t, dir, "a"), trained(t, dir, "b", "dataset.count=80"), trained(t, dir, "c", "encoder.0.units=7"),
 		trained(t, dir, "d", "dataset.seed=2"), // as many images, of the same name
 	}, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, row := range got.Metrics {
 		for _, cell := range []comparison.Cell{row.Cells[1], row.Cells[3]} {
 			if cell.Best || cell.Paired != nil {
@@ -267,9 +226,7 @@ func TestAMetricOfOneModelOnlyHasNoBest(t *testing.T) {
 	got, err := comparison.Compare(context.Background(), []string{
 		trained(t, dir, "a", `decoder=[{ kind = "dense", units = 6 }, { kind = "dense" }]`), trained(t, dir, "b"),
 	}, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	alone := 0
 	for _, row := range got.Metrics {
 		if row.Cells[0].Measured || !row.Cells[1].Measured {
@@ -303,25 +260,17 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 
 func TestASweepStandsForItsTrials(t *testing.T) {
 	declared, err := config.Load("models.toml", []byte(declared+"[sweep.s]\nmodel = \"small\"\nseeds = [2, 1]\nset.encoder.0.units = [4, 5]\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := declared.Sweep("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), "s")
 	planned, err := sweep.New(t.Context(), spec, sweep.Options{Out: out, Jobs: 1})
 	if err == nil {
 		_, err = planned.Run(t.Context())
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(got.Models) != 2 || !slices.Equal(got.Models[0].Seeds, []uint64{1, 2}) || got.Metrics[0].Cells[1].Paired == nil || got.Models[1].First == nil {
 		t.Errorf("got %d models, %+v", len(got.Models), got.Models[0])
 	}
@@ -343,9 +292,7 @@ func TestHeldOutImagesAreMeasured(t *testing.T) {
 	dir := t.TempDir()
 	held, all := trained(t, dir, "a", "dataset.validation=0.2"), trained(t, dir, "b")
 	got, err := comparison.Compare(t.Context(), []string{held, all}, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, b := got.Models[0], got.Models[1]
 	if a.Split != "validation" || a.Images != 12 || a.Note != "" || b.Split != "train" || !strings.Contains(b.Note, "fitted") {
 		t.Errorf("got %+v and %+v", a, b)
@@ -357,9 +304,7 @@ func TestSettingsOfOtherModelsHaveNoEmptyDefaults(t *testing.T) {
 	dir := t.TempDir()
 	got, err := comparison.Compare(t.Context(), []string{trained(t, dir, "a"),
 		trained(t, dir, "b", `loss=[{ kind = "mse" }, { kind = "kl", weight = 0.25 }]`)}, comparison.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []comparison.Setting{{Key: "loss.1.kind", Values: []string{"", `"kl"`}}, {Key: "loss.1.weight", Values: []string{"", "0.25"}}}
 	if !reflect.DeepEqual(got.Settings, want) {
 		t.Errorf("got  %v\nwant %v", got.Settings, want)

@@ -13,6 +13,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/metrics"
 )
@@ -64,9 +65,7 @@ func compared(t *testing.T, r *sweep.Results, reference string, parameters ...st
 		}
 	}
 	got, err := OfSweep(r, "s", trials, reference, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return got
 }
 
@@ -230,9 +229,7 @@ func measuredTable(t *testing.T, r *sweep.Results) *Table {
 		return got
 	}
 	got.label()
-	if err := got.judge("", nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, got.judge("", nil))
 	return got
 }
 
@@ -301,15 +298,11 @@ func TestMeasuredRunsAndStoredResultsHaveTheSameVerdicts(t *testing.T) {
 func said(t *testing.T, c Cell) metrics.Verdict {
 	t.Helper()
 	text, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var read struct {
 		Difference struct{ Verdict metrics.Verdict }
 	}
-	if err := json.Unmarshal(text, &read); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &read))
 	return read.Difference.Verdict
 }
 
@@ -351,9 +344,7 @@ func TestAComparisonFitsATerminal(t *testing.T) {
 	}
 	got := compared(t, stored(data.TestSplit, []string{"mse", "hoyer_contribution"}, columns...), "")
 	var text strings.Builder
-	if err := got.Document().Text(&text, doc.Screen{Width: 80}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, got.Document().Text(&text, doc.Screen{Width: 80}))
 	for line := range strings.Lines(text.String()) {
 		if n := utf8.RuneCountInString(strings.TrimRight(line, "\n")); n > 80 {
 			t.Errorf("%d columns: %s", n, line)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"tessera/internal/fatal"
 )
 
 // sample is a document with every kind of block.
@@ -30,9 +32,7 @@ func sample() *Document {
 func shown(t *testing.T, render func(*strings.Builder) error) string {
 	t.Helper()
 	var b strings.Builder
-	if err := render(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, render(&b))
 	return b.String()
 }
 
@@ -64,9 +64,7 @@ func TestJSONHasKeysAndTypedValues(t *testing.T) {
 		Parameters int    `json:"parameters"`
 	}{"asym", 7}
 	var got map[string]any
-	if err := json.Unmarshal([]byte(shown(t, func(b *strings.Builder) error { return d.JSON(b) })), &got); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(shown(t, func(b *strings.Builder) error { return d.JSON(b) })), &got))
 	want := map[string]any{"model": "asym", "parameters": 7.0, "seconds": 75.0, "hidden": []any{1.0}, "minor": true, "memory": map[string]any{"rows": 3.0},
 		"layers": []any{map[string]any{"layer": "encoder.0", "size": 78500.0, "loss": 0.25, "note": "a long text of several words <b>"},
 			map[string]any{"layer": "decoder.0", "size": 1.0, "loss": nil}},

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // attending is a model with given attention weights.
@@ -52,9 +54,7 @@ func TestMapsAreTheWeightsOfTheTokens(t *testing.T) {
 		values: []float32{0.5, 0.3, 0.2, 9, 9, 9, 9, 9, 9, 0.1, 0.9, 0, 9, 9, 9, 9, 9, 9}}
 	images := []float32{1, 2, 3, 4, 5, 6, 7, 8, 0, 0, 0, 0, 0, 0, 0, 1}
 	m, err := AttentionOf(a, "class.attention", images)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want := []float32{0.3, 0.3, 0.2, 0.2, 0.3, 0.3, 0.2, 0.2, 0.9, 0.9, 0, 0, 0.9, 0.9, 0, 0}; !slices.Equal(m.Maps, want) || !m.Class {
 		t.Errorf("got %v, want %v", m.Maps, want)
 	}

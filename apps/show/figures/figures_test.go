@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/fatal"
 	"tessera/internal/pictures"
 	"tessera/internal/train"
 	"tessera/metrics"
@@ -20,9 +21,7 @@ var update = flag.Bool("update", false, "write the golden pictures again")
 func figures(t *testing.T) map[string]func() (*Figure, error) {
 	images, parts := swimmers(t)
 	dilated, err := morph.Apply(morph.Dilation, morph.Disk, 1, images, []int{32, 32})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	signed := make([]float32, len(images))
 	for i := range images {
 		signed[i] = images[i] - 0.6*dilated[i]
@@ -107,9 +106,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 // swimmers returns ten generated images and the 17 true parts.
 func swimmers(t *testing.T) (images, parts []float32) {
 	set, err := (&data.Swimmer{}).Load(t.Context(), data.Dirs{}, data.Need{Train: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	images = make([]float32, 10*1024)
 	set.Train.Batch(images, []int{0, 27, 54, 81, 108, 135, 162, 189, 216, 243})
 	for _, part := range set.Parts {
@@ -169,9 +166,7 @@ func TestFiguresAreTheGoldenPictures(t *testing.T) {
 	for name, figure := range figures(t) {
 		t.Run(name, func(t *testing.T) {
 			f, err := figure()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			pictures.Golden(t, filepath.Join("testdata", name+".png"), f.Image(), *update)
 		})
 	}
@@ -179,9 +174,7 @@ func TestFiguresAreTheGoldenPictures(t *testing.T) {
 
 func TestEveryGoldenPictureIsOfAFigure(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.png")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	all := figures(t)
 	if len(files) != len(all) {
 		t.Errorf("%d golden pictures, %d figures", len(files), len(all))

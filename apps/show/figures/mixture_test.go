@@ -9,6 +9,7 @@ import (
 
 	"gonum.org/v1/plot/plotter"
 
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -65,13 +66,9 @@ func TestComponentsOfOneColourHaveDifferentShapes(t *testing.T) {
 func TestMixturesShowAllOfTheirSamples(t *testing.T) {
 	f, err := Mixture(Mixed{Samples: []float32{0, 0, 10, 5, 3, 20}, Codes: []float32{1, 1, 1}, Shape: []int{2}, Split: "test",
 		Components: []metrics.Component{{Weight: 1, Mean: []float64{4, 8}, Covariance: []float64{1, 0, 0, 1}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var b bytes.Buffer
-	if err := f.writeSVG(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.writeSVG(&b))
 	if text := b.String(); !strings.Contains(text, "(a) components, 3 samples (test)") {
 		t.Error("the figure does not name its samples")
 	}

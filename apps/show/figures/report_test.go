@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -29,13 +30,9 @@ func TestEqualInputsGiveEqualFiles(t *testing.T) {
 			var files [2][]byte
 			for i := range files {
 				f, err := figure()
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				path := filepath.Join(folder, name+extension)
-				if err := f.Save(path); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, f.Save(path))
 				files[i], _ = os.ReadFile(path)
 			}
 			if !bytes.Equal(files[0], files[1]) {
@@ -74,9 +71,7 @@ func checkSVG(t *testing.T, name string, text []byte) {
 
 func TestSaveRefusesWhatItCannotWrite(t *testing.T) {
 	f, err := Penalties(0.1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := f.Save("figure.gif"); err == nil || !strings.Contains(err.Error(), ".svg or .pdf") {
 		t.Errorf("an unknown extension: %v", err)
 	}
@@ -125,9 +120,7 @@ func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
 
 func TestImagesAreMagnifiedWithoutSmoothing(t *testing.T) {
 	f, err := ImageRows(ImageRow{Shape: []int{1, 2}, Images: []float32{0, 0.2, 1, 2}, Tone: Unit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const scale = 48 // two pixels fill an image with a side of 96 pixels
 	picture := f.Image()
 	grey := []uint8{0, 51, 255, 255}
@@ -172,9 +165,7 @@ func TestTonesMapValuesToGreys(t *testing.T) {
 		{"two channels are their mean", Unit, []int{1, 1, 2}, []float32{0, 1}, 0, rgb(128, 128, 128)},
 	} {
 		r, n, err := newRaster(c.shape, 1, c.tone, c.values, rowWidth, largest)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := r.image(c.values, n).RGBAAt(rule+c.pixel*r.scale, rule)
 		if got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
@@ -210,9 +201,7 @@ func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 		}
 	}
 	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 1, 1, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	drawn := f.Image()
 	dark := func(column, row int) (n int) { // pixels of text in the strip above an atom
 		strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 4).grid.strip
@@ -239,9 +228,7 @@ func TestAtomsAreNumberedAtAnySizeOfTheirCells(t *testing.T) {
 func TestBarsShowTheEffectsOfUnits(t *testing.T) {
 	draw := func(effects ...float64) image.Image {
 		f, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 2, 3, 4}}, effects)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return f.Image()
 	}
 	const cell = largestAtom + rule
@@ -264,9 +251,7 @@ func TestBarsShowTheEffectsOfUnits(t *testing.T) {
 		t.Error("a unit without an effect has a bar")
 	}
 	f, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 3, Values: []float32{1, 2, 3}, Bias: []float32{1}}, []float64{1, 2, 3})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	at := image.Pt(margin+cell+cell/2, margin+cell+strip+strip-rule)
 	if got := color.RGBAModel.Convert(f.Image().At(at.X, at.Y)); got != color.Color(color.RGBA{255, 255, 255, 255}) {
 		t.Errorf("the bias, which is no unit, has a bar: %v", got)
@@ -291,9 +276,7 @@ func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
 
 func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
 	f, err := Atoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 3, Values: []float32{1, 2, 3}, Bias: []float32{-3}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const cell = largestAtom + rule // size of one of four cells in two rows
 	strip := newNumbering(&raster{width: 1, scale: largestAtom, columns: 2}, 3).grid.strip
 	picture := f.Image()
@@ -352,9 +335,7 @@ func TestPenaltiesHaveTheStudysValues(t *testing.T) {
 
 func TestHistogramsCountEveryValueOnce(t *testing.T) {
 	h, err := newHistograms(CodeRow{Units: 4, Codes: []float32{0, 0.255, 0.259, 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counts, largest := h.counts(h.Codes)
 	if h.low != 0 || h.high != 1 || counts[0] != 1 || counts[25] != 2 || counts[99] != 1 || largest != 99 {
 		t.Errorf("from %v to %v: %v, the largest in %d", h.low, h.high, counts, largest)
@@ -388,13 +369,9 @@ func TestScattersNameModelsThatTheirColourDoesNotIdentify(t *testing.T) {
 		if err == nil {
 			err = f.Save(path)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, point := range ours {
 			if got, want := bytes.Contains(text, []byte(point.Label)), slices.Contains(c.names, point.Label); got != want {
 				t.Errorf("with %d published points: %s is labelled: got %v, want %v", len(c.published), point.Label, got, want)

@@ -9,6 +9,7 @@ import (
 	"tessera"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/fatal"
 )
 
 // The objective of a density is a negative log-likelihood, which may be below 0, over iterations of its algorithm.
@@ -18,9 +19,7 @@ func TestAPageOfADensityHasIterationsAndItsLogLikelihood(t *testing.T) {
 	for _, row := range []string{"0.1,0.1", "0.11,0.12", "0.1,0.13", "0.12,0.1", "0.3,0.3", "0.31,0.3", "0.3,0.32", "0.32,0.31"} {
 		text += row + "\n"
 	}
-	if err := os.WriteFile("v.csv", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile("v.csv", []byte(text), 0o600))
 	file, err := config.Load("models.toml", []byte(`
 [model.first]
 kind = "gmm"
@@ -32,21 +31,13 @@ dataset = { name = "csv", file = "v.csv", validation = 0 }
 extends = "first"
 dataset = { run = "first", value = "code", scale = 0.5 }
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, name := range []string{"first", "second"} {
 		m, err := file.Model(name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r, err := tessera.Train(t.Context(), m, tessera.Options{Out: name})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, r.Close())
 	}
 	shown := rendered(t, "first")
 	contains(t, shown, `class="log"> logarithmic`, "Mean of the objective over each iteration.", `"unit":"iteration"`, ">log_likelihood<")
@@ -55,9 +46,7 @@ dataset = { run = "first", value = "code", scale = 0.5 }
 	}
 	contains(t, rendered(t, "second"), "samples of the run first (value code)")
 	charts, err := page.ChartsOf("first")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if json, err := json.Marshal(charts.Runs[0].Columns["loss"]); err != nil || !strings.Contains(string(json), "-") || charts.Panels[0].Log {
 		t.Errorf("got the losses %s, logarithmic %t, %v; want negative losses and a linear axis", json, charts.Panels[0].Log, err)
 	}

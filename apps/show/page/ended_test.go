@@ -9,6 +9,7 @@ import (
 	"tessera"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
 
@@ -23,21 +24,15 @@ encoder = [{ kind = "dense", units = 3, activation = "sigmoid" }]
 loss = [{ kind = "mse" }]
 train = { epochs = 4, batch = 20, checkpoint_seconds = 0 }
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var changes []config.Set
 	for _, text := range sets {
 		change, err := config.ParseSet(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, change)
 	}
 	m, err := declared.Model("small", changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out := filepath.Join(t.TempDir(), "small")
@@ -76,9 +71,7 @@ func TestAPageSaysHowFarATrainingIs(t *testing.T) {
 		{"limited", 0, []string{"dataset.limit=40", "train.epochs=1"}, []string{"data: first 40 images of bars, 20 % of them held out for validation"}, "tessera resume"},
 	} {
 		one, err := page.ReadRun(t.Context(), trained(t, c.interrupt, c.sets...), options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text := factText(one.Top())
 		for _, want := range c.want {
 			if !strings.Contains(text, want) {

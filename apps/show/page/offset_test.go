@@ -14,6 +14,7 @@ import (
 	"tessera/attack"
 	"tessera/attack/runs"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/losses"
 	"tessera/metrics"
 )
@@ -43,15 +44,11 @@ func measuredWithOffset(t *testing.T, offset float64) map[string][]float64 {
 	}
 	table, models := filepath.Join(dir, "table.csv"), filepath.Join(dir, "models.toml")
 	for path, content := range map[string]string{table: text, models: fmt.Sprintf(offsetModel, table)} {
-		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(content), 0o600))
 	}
 	must := func(err error) {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	declared, err := tessera.Load(models)
 	must(err)

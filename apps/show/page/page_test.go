@@ -15,6 +15,7 @@ import (
 	"tessera/apps/show/page"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -60,9 +61,7 @@ func TestMain(m *testing.M) {
 func run(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return filepath.Join(dir, name)
 }
 
@@ -72,15 +71,11 @@ func rendered(t *testing.T, paths ...string) string {
 	r := &page.Report{}
 	for _, path := range paths {
 		one, err := page.ReadRun(context.Background(), path, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r.Runs = append(r.Runs, one)
 	}
 	var b bytes.Buffer
-	if err := r.Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Write(&b))
 	return b.String()
 }
 
@@ -153,9 +148,7 @@ func classifier(t *testing.T) string {
 		}
 	}
 	images, err := data.FromFloats(values, []int{side, side}, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := tessera.Declare(config.Model{
 		Dataset: config.Dataset{Source: images},
 		Encoder: []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "sigmoid"}}},
@@ -163,25 +156,17 @@ func classifier(t *testing.T) string {
 		Losses:  []config.Loss{{Loss: &losses.MSE{}}, {Loss: &losses.CrossEntropy{}, On: "class"}},
 		Train:   config.Train{Epochs: 12},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), "classifier")
 	r, err := tessera.Train(context.Background(), m, tessera.Options{Threads: 1, Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
 	images2 := options
 	images2.Open.Images = images
 	one, err := page.ReadRun(context.Background(), out, images2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var b bytes.Buffer
-	if err := (&page.Report{Runs: []*page.Run{one}}).Write(&b); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, (&page.Report{Runs: []*page.Run{one}}).Write(&b))
 	counted := 0
 	for _, b := range one.Sections {
 		if g := b.(*doc.Group); g.Title == "Head class" {
@@ -211,26 +196,16 @@ func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
 		values[i*pixels+2*labels[i]] = float32(i%7+1) / 8
 	}
 	images, err := data.FromFloats(values, []int{2, 2}, labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := tessera.Declare(config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 2, Activation: "sigmoid"}}},
 		Train: config.Train{Epochs: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), "many")
 	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.Close())
 	one, err := page.ReadRun(t.Context(), out, page.Options{Open: tessera.Options{Threads: 1, Images: images}, Split: data.TrainSplit})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var codes [][]any
 	for _, b := range one.Sections {
 		if g := b.(*doc.Group); g.Title == "Codes by class" {

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/figures"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -16,13 +17,9 @@ import (
 func decoded(t *testing.T, p string) (width, height int, grey func(x, y int) uint32) {
 	t.Helper()
 	file, err := base64.StdEncoding.DecodeString(string(p))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	drawn, err := png.Decode(bytes.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return drawn.Bounds().Dx(), drawn.Bounds().Dy(), func(x, y int) uint32 { r, _, _, _ := drawn.At(x, y).RGBA(); return r >> 8 }
 }
 

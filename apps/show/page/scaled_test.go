@@ -10,6 +10,7 @@ import (
 	"tessera/apps/show/page"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/layers"
 	"tessera/optim"
@@ -36,35 +37,21 @@ func errorsOfScaled(t *testing.T, scale data.Scale, shape ...int) {
 	}
 	path := filepath.Join(t.TempDir(), "images.npy")
 	file, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := data.WriteNPY(file, append([]int{n}, shape...), values); err != nil {
-		t.Fatal(err)
-	}
-	if err := file.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, data.WriteNPY(file, append([]int{n}, shape...), values))
+	fatal.If(t, file.Close())
 	m, err := tessera.Declare(config.Model{
 		Dataset:   config.Dataset{Source: &data.Files{Kind: "npy", Images: path, Scale: scale}},
 		Encoder:   []config.Layer{{Layer: &layers.Dense{Units: 5, Activation: "linear"}}},
 		Optimizer: config.Optimizer{Optimizer: &optim.Adam{Rate: 0.02, Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-7}},
 		Train:     config.Train{Epochs: 40, Batch: 10}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), "run")
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, run.Close())
 	one, err := page.ReadRun(t.Context(), out, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	shown := 0.0
 	for _, s := range one.Samples {
 		shown += s.MSE / float64(len(one.Samples))

@@ -11,6 +11,7 @@ import (
 
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 )
 
@@ -18,18 +19,12 @@ import (
 func ran(t *testing.T, text, name string, changes ...config.Set) string {
 	t.Helper()
 	declared, err := config.Load("models.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := declared.Sweep(name, changes...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), name)
 	planned, err := sweep.New(t.Context(), s, sweep.Options{Out: out, Jobs: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var failed *sweep.Failed
 	if _, err := planned.Run(t.Context()); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
@@ -54,13 +49,9 @@ set.loss.1.weight = [0.001, 10.0]
 func sweepPage(t *testing.T, path string) (*page.Sweep, string) {
 	t.Helper()
 	s, err := page.ReadSweep(t.Context(), path, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var text bytes.Buffer
-	if err := s.Write(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Write(&text))
 	return s, text.String()
 }
 
@@ -114,13 +105,9 @@ func TestDifferencesOfValidationValuesSayThatSelectedSettingsLookTooGood(t *test
 
 func TestThePageOfAChangedSweepHasItsCommandLine(t *testing.T) {
 	change, err := config.ParseSet(`loss.1={ kind = "kl" }`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	seeds, err := config.Seeds([]uint64{7})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, text := sweepPage(t, ran(t, weights, "weights", change, config.Passes(1), seeds))
 	if want := `tessera sweep weights --set 'loss.1={ kind = "kl" }' --epochs 1 --seeds 7`; s.Commands[0].Line != want {
 		t.Errorf("got %q, want %q", s.Commands[0].Line, want)
@@ -134,9 +121,7 @@ func TestThePageOfAChangedSweepHasItsCommandLine(t *testing.T) {
 func TestThePageOfATrialHasItsSettingsAsTitle(t *testing.T) {
 	path := ran(t, weights, "weights", config.Passes(1))
 	s, err := sweep.Read(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, want := range []string{"small: weight 0.001, seed 1", "small: weight 0.001, seed 2", "small: weight 10, seed 1", "small: weight 10, seed 2"} {
 		contains(t, rendered(t, sweep.TrialPath(path, s.Trials[i].Trial)), "<title>"+want+" - Tessera</title>", "<h1>"+want+"</h1>")
 	}

@@ -14,6 +14,7 @@ import (
 	"tessera"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 )
 
@@ -25,9 +26,7 @@ func sweptVectors(t *testing.T) string {
 	for i := range 40 {
 		text += fmt.Sprintf("%d,%g,%g,%g,%g\n", i%2, float64(i%2), float64(i%3)/2, float64(i%5)/4, float64(i%7)/6)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "v.csv"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "v.csv"), []byte(text), 0o600))
 	return ran(t, fmt.Sprintf(`
 [model.table]
 dataset = { name = "csv", images = %q, labels = "class" }
@@ -49,13 +48,9 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 	path := sweptVectors(t)
 	swept, sweepText := sweepPage(t, path)
 	one, err := page.ReadRun(context.Background(), sweep.TrialPath(path, swept.Trials[0].Name), options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var runPage bytes.Buffer
-	if err := (&page.Report{Runs: []*page.Run{one}}).Write(&runPage); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, (&page.Report{Runs: []*page.Run{one}}).Write(&runPage))
 	contains(t, sweepText, "<td>sample → dense → code</td>", "4 validation samples of ")
 	if !regexp.MustCompile(`4 validation samples of \S+v\.csv`).MatchString(sweepText) { // the file, not the kind of the data set
 		t.Error("the page of the sweep does not name the file of its samples")
@@ -74,21 +69,15 @@ func TestPagesOfVectorsSpeakOfSamples(t *testing.T) {
 func declaredRun(t *testing.T, text string) string {
 	t.Helper()
 	file, err := config.Load("models.toml", []byte("[model.m]\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := file.Model("m")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), "run")
 	r, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: out})
 	if err == nil {
 		err = r.Close()
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return out
 }
 
@@ -99,9 +88,7 @@ func TestVectorsShareAScaleAndHaveTheNamesOfTheirColumns(t *testing.T) {
 	for i := range 40 {
 		text += fmt.Sprintf("%d,%d,%s\n", i%7, 1000*(i%5), []string{"a", "b"}[i%2])
 	}
-	if err := os.WriteFile(filepath.Join(dir, "m.csv"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "m.csv"), []byte(text), 0o600))
 	declare := func(more string) string {
 		t.Helper()
 		return declaredRun(t, fmt.Sprintf(`

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/terminal"
+	"tessera/internal/fatal"
 	"tessera/metrics"
 )
 
@@ -32,9 +33,7 @@ func drawn(t *testing.T, a *metrics.Atoms, p terminal.Protocol, columns int) (st
 	t.Helper()
 	var b bytes.Buffer
 	n, err := terminal.Atoms(&b, a, p, columns)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b.String(), n
 }
 
@@ -186,9 +185,7 @@ func TestLargeAtomsAreShrunkToTheWidthOfATerminal(t *testing.T) {
 	text, _ := drawn(t, a, terminal.ITerm2, 80)
 	_, file, _ := strings.Cut(strings.TrimSuffix(text, "\a\n"), ":")
 	b, err := base64.StdEncoding.DecodeString(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	picture, err := png.DecodeConfig(bytes.NewReader(b))
 	if err != nil || picture.Width > 720 {
 		t.Errorf("the picture is %d pixels wide: %v", picture.Width, err)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/fatal"
 )
 
 // The language of this test. Nothing in this package depends on models.
@@ -125,9 +126,7 @@ side = 5.0
 
 func TestTablesOfPartsByNameAndInListsAreReadAndWritten(t *testing.T) {
 	h, d := read(t, declared)
-	if err := Report(d.Found); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Report(d.Found))
 	want := &villa{
 		Wings: map[string]wing{"the attic": {}, "hall": {
 			Size:   []int{3, 4},
@@ -205,9 +204,7 @@ func TestChangesReachTablesByName(t *testing.T) {
 	var changes []Change
 	for _, argument := range []string{"wing.hall.piece.0.weight=2", "wing.hall.piece.1.weight.to=5", "shape.big_square.side=7", "wing.new.size=[1]", "wing.hall.door.kind=square", "wing.hall.door.side=1"} {
 		c, err := ParseChange(argument)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		changes = append(changes, c)
 	}
 	all, _ := Merger{}.Combine(changes)
@@ -215,9 +212,7 @@ func TestChangesReachTablesByName(t *testing.T) {
 	merged := m.Merge("", root.Child("villa").Child("h"), all)
 	h, d := &villa{}, &Decoder{Language: words()}
 	d.Decode(merged, h, "")
-	if err := Report(append(m.Found, d.Found...)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Report(append(m.Found, d.Found...)))
 	hall := h.Wings["hall"]
 	if !reflect.DeepEqual(hall.Pieces[0].Weight, &constant{2}) || !reflect.DeepEqual(hall.Pieces[1].Weight, &linear{0, 5}) ||
 		!reflect.DeepEqual(h.Shapes["big_square"], &square{7}) || len(h.Wings["new"].Size) != 1 || !reflect.DeepEqual(hall.Door.Shape, &square{1}) {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/BurntSushi/toml"
+
+	"tessera/internal/fatal"
 )
 
 // FuzzBothReadingsHaveTheSameKeys checks that both TOML parsers produce the same tree: the one that decodes the values
@@ -21,9 +23,7 @@ func FuzzBothReadingsHaveTheSameKeys(f *testing.F) {
 	}
 	for _, file := range append(files, "../../../models.toml") {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		for _, block := range strings.Split(string(text), "-- models.toml\n") {
 			one, _, _ := strings.Cut(block, "-- want\n")
 			f.Add(one)
@@ -99,9 +99,7 @@ func identical(t *testing.T, at string, n, other *Node) {
 // The shipped models and the forms of TOML's values are the same for both ways to read a text.
 func TestAValidTextIsReadAlikeBothWays(t *testing.T) {
 	shipped, err := os.ReadFile("../../../models.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	values := "a = [0x1F, 0o17, 0b101, +1_000, -0, 9223372036854775807, 1e3, -1.5_0E-2, inf, -inf, +nan, true, false]\n" +
 		"b = \"\\u00e9\\t\\\"\"\nc = '\\n'\nd = \"\"\"\nx \\\n  y\"\"\"\ne = '''\n z'''\nf = 1979-05-27T07:32:00Z\n[t]\n\"x y\".z = { q = [{ r = 1 }, {}] }\n[[u]]\n[[u]]\nv = []\n"
 	for _, text := range []string{string(shipped), values, strings.Replace(values, "f = 1979-05-27T07:32:00Z", "", 1)} {

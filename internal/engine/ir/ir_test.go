@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/fatal"
 )
 
 // dense returns a module that computes the sum of sigmoid(x w + b), built by hand.
@@ -26,9 +27,7 @@ func dense() (m *ir.Module, product *ir.Value) {
 
 func TestAModuleWrittenByHandIsCheckedAndPrinted(t *testing.T) {
 	m, _ := dense()
-	if err := m.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, m.Check())
 	want := strings.TrimLeft(`
 %0 input[2 3] x
 %1 parameter[3 4] w

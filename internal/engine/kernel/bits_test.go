@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "write testdata/bits.golden: the bits of the kernels of this machine")
@@ -158,9 +160,7 @@ func TestAllProcessorsGiveTheSameBits(t *testing.T) {
 				lines = append(lines, hash+" "+name+"\n")
 			}
 			slices.SortFunc(lines, func(x, y string) int { return strings.Compare(x[17:], y[17:]) })
-			if err := os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(path, []byte(strings.Join(lines, "")), 0o644))
 			want = got
 		}
 		for name, hash := range got {
@@ -194,9 +194,7 @@ func TestNoKernelIsMissing(t *testing.T) {
 		}
 		for _, file := range files {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, found := range regexp.MustCompile(`(?m)^func (\w+)_`+set+`\(`).FindAllSubmatch(text, -1) {
 				names[set] = append(names[set], string(found[1]))
 			}

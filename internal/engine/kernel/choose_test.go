@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"unsafe"
+
+	"tessera/internal/fatal"
 )
 
 func TestBestComesFirstAndPortableLast(t *testing.T) {
@@ -89,9 +91,7 @@ func TestBLASThatCannotBeLoadedIsAnError(t *testing.T) {
 		}
 	}
 	refused("a missing file")
-	if err := os.WriteFile(path, []byte("not a library"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("not a library"), 0o644))
 	refused("a damaged file")
 }
 

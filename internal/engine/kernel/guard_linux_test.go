@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"tessera/internal/fatal"
 )
 
 // guarded is memory between two inaccessible pages: a read or write outside of the memory ends the test process.
@@ -16,14 +18,10 @@ func newGuarded[T Float](t *testing.T, pages int) guarded[T] {
 	t.Helper()
 	page := unix.Getpagesize()
 	memory, err := unix.Mmap(-1, 0, (pages+2)*page, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = unix.Munmap(memory) })
 	for _, guard := range [][]byte{memory[:page], memory[(pages+1)*page:]} {
-		if err := unix.Mprotect(guard, unix.PROT_NONE); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, unix.Mprotect(guard, unix.PROT_NONE))
 	}
 	inner := memory[page : (pages+1)*page]
 	return guarded[T]{unsafe.Slice((*T)(unsafe.Pointer(&inner[0])), len(inner)/int(unsafe.Sizeof(*new(T))))}

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
@@ -91,9 +92,7 @@ func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
 	leave()
 	b.workers.Wait()
 	s, err := sweep.New(context.Background(), spec(t, long), sweep.Options{Out: b.out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var failed *sweep.Failed
 	if _, err := s.Run(context.Background()); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
@@ -115,26 +114,18 @@ func TestASecondResultThatDiffersNamesBothMachines(t *testing.T) {
 	first := b.sweep.Trials[0]
 	b.until("the first trial is done", func() bool { return b.sweep.Check(first) == nil })
 	about, err := b.coordinator.task(first)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := encode(about)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	equal := &result{Protocol: protocol, Trial: first.ID, Task: sum(text), Worker: "honest-1", Run: someRun()}
 	kept, err := os.ReadFile(filepath.Join(first.Path, evalFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	equal.Digest = sum(kept)
 	other := *equal
 	other.Worker, other.Digest = "faulty-2", sum([]byte("other metrics"))
 	for _, r := range []*result{equal, &other} {
 		text, err := encode(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := b.coordinator.store.js.Publish(ctx, b.coordinator.names.subject("result."+first.ID), text); err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,8 @@ package fleet
 import (
 	"encoding/json"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // messages returns one valid message of each kind.
@@ -43,9 +45,7 @@ func empty(kind string) message {
 // fuzz checks that every decoded message is valid, and stays the same when it is encoded and decoded again.
 func fuzz(f *testing.F, kind string) {
 	text, err := encode(messages()[kind])
-	if err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, err)
 	f.Add(text)
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"protocol":1} {}`))
@@ -58,9 +58,7 @@ func fuzz(f *testing.F, kind string) {
 			t.Fatalf("an invalid message was accepted: %v", err)
 		}
 		text, err := json.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		again := empty(kind)
 		if err := decode(text, again); err != nil && len(text) <= mostMessage {
 			t.Fatalf("%s is not accepted again: %v", text, err)
@@ -80,9 +78,7 @@ func FuzzSupply(f *testing.F)  { fuzz(f, "supply") }
 // contains.
 func FuzzManifest(f *testing.F) {
 	text, err := json.Marshal(someRun())
-	if err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, err)
 	f.Add(text, []byte("x"))
 	f.Add([]byte(`{"files":[{"name":"../../etc/passwd","size":1,"sha256":""}],"parts":[]}`), []byte("x"))
 	f.Fuzz(func(t *testing.T, text, stored []byte) {

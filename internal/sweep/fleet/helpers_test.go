@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
 	"tessera/internal/sweep"
 )
@@ -35,13 +36,9 @@ set.optimizer.learning_rate = [0.01, 1e30]
 func spec(t testing.TB, text string) *config.Sweep {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := f.Sweep("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -49,9 +46,7 @@ func spec(t testing.TB, text string) *config.Sweep {
 func files(t testing.TB, path string) map[string]string {
 	t.Helper()
 	all, err := samefiles.Files(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all
 }
 
@@ -71,9 +66,7 @@ func alone(t testing.TB, text string) map[string]string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "alone")
 	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: path})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var failed *sweep.Failed
 	if _, err := s.Run(context.Background()); err != nil && !errors.As(err, &failed) {
 		t.Fatal(err)
@@ -110,9 +103,7 @@ func newBench(t testing.TB, text, out string, o Options) *bench {
 			b.report(e)
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.sweep = s
 	return b
 }

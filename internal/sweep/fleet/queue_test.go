@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -44,9 +45,7 @@ func TestEmptyTrials(t *testing.T) {
 		id := fmt.Sprintf("%016x", i+1)
 		trials = append(trials, &sweep.Trial{Trial: config.Trial{Model: model}, ID: id, Path: filepath.Join(b.out, "trials", id)})
 	}
-	if err := c.Begin(ctx, b.sweep, nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Begin(ctx, b.sweep, nil))
 	for _, trial := range trials {
 		c.trials[trial.ID] = trial
 	}

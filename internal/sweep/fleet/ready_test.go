@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 )
 
@@ -20,9 +21,7 @@ func refusedSweep(t *testing.T, o Options) error {
 	t.Helper()
 	out := filepath.Join(t.TempDir(), "s")
 	s, err := sweep.New(context.Background(), spec(t, declared), sweep.Options{Out: out, Executor: NewCoordinator(o)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = s.Run(context.Background())
 	if _, there := os.Stat(out); there == nil {
 		t.Errorf("%v: the folder of the sweep was made", err)
@@ -32,9 +31,7 @@ func refusedSweep(t *testing.T, o Options) error {
 
 func TestASweepWithoutItsQueueWritesNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	taken := l.Addr().String()
 	if err := refusedSweep(t, Options{Listen: taken}); !errors.Is(err, ErrAddress) {
 		t.Errorf("an address in use: got %v, want %v", err, ErrAddress)
@@ -44,9 +41,7 @@ func TestASweepWithoutItsQueueWritesNothing(t *testing.T) {
 		t.Errorf("no server: got %v, want %v in plain words", err, ErrNoServer)
 	}
 	plain, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	go plain.Start()
 	defer plain.Shutdown()
 	if !plain.ReadyForConnections(time.Minute) {
@@ -71,9 +66,7 @@ func TestACertificateOfAnotherNameIsExplained(t *testing.T) {
 	b, stop := served(t, Options{Access: Access{Certificate: cert, Key: key}})
 	defer stop()
 	_, port, err := net.SplitHostPort(b.coordinator.server.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.refusedWith(WorkerOptions{URL: "nats://localhost:" + port, Access: Access{Authority: cert}},
 		"its certificate is not for localhost (but for 127.0.0.1)")
 }

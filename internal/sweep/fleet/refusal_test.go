@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"tessera/internal/fatal"
 )
 
 // served starts a coordinator that runs no trials itself, so that the sweep never ends by itself. The returned function
@@ -96,9 +98,7 @@ func TestAWorkerOfAnotherVersionIsRefused(t *testing.T) {
 	b, stop := served(t, Options{})
 	defer stop()
 	conn, err := nats.Connect(b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer conn.Close()
 	for sent, want := range map[string]string{
 		`{"protocol":1,"version":"0.1.0","id":"0123456789abcdef","name":"old","cpu":"","kernels":"","cores":1}`: `tessera \"0.1.0\"`,
@@ -106,9 +106,7 @@ func TestAWorkerOfAnotherVersionIsRefused(t *testing.T) {
 		"garbage": "not a message of this version",
 	} {
 		m, err := conn.Request(helloSubject, []byte(sent), 10*time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var w welcome
 		if err := decode(m.Data, &w); err != nil || w.Refused == "" || !strings.Contains(string(m.Data), want) {
 			t.Errorf("%s: got %s (%v), want a refusal with %s", sent, m.Data, err, want)
@@ -147,9 +145,7 @@ func TestGarbageOnThePortChangesNothing(t *testing.T) {
 	defer stop()
 	for _, garbage := range []string{"GET / HTTP/1.1\r\nHost: x\r\n\r\n", strings.Repeat("\x00\xff", 1<<16), "CONNECT {\r\nPUB a 99999999999\r\n", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"} {
 		conn, err := net.Dial("tcp", b.coordinator.server.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, _ = conn.Write([]byte(garbage)) // the error is ignored, because the server may close the connection at once
 		_ = conn.(*net.TCPConn).CloseWrite()
 		_ = conn.SetReadDeadline(time.Now().Add(10 * time.Minute))
@@ -160,14 +156,10 @@ func TestGarbageOnThePortChangesNothing(t *testing.T) {
 		_ = conn.Close()
 	}
 	conn, err := nats.Connect(b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer conn.Close()
 	for _, subject := range []string{"result.0123456789abcdef", "hello", "need", "control"} { // a client with the token can send anything
-		if err := conn.Publish(b.coordinator.names.subject(subject), []byte("{garbage")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, conn.Publish(b.coordinator.names.subject(subject), []byte("{garbage")))
 	}
 	ctx, leave := context.WithCancel(context.Background())
 	b.worker(ctx, WorkerOptions{})
@@ -179,25 +171,17 @@ func TestGarbageOnThePortChangesNothing(t *testing.T) {
 func certificate(t *testing.T) (certificate, key string) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	about := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "test"}, NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true}
 	signed, err := x509.CreateCertificate(rand.Reader, about, about, &private.PublicKey, private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	secret, err := x509.MarshalECPrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dir := t.TempDir()
 	certificate, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
 	for path, block := range map[string]*pem.Block{certificate: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "EC PRIVATE KEY", Bytes: secret}} {
-		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, pem.EncodeToMemory(block), 0o600))
 	}
 	return certificate, key
 }
@@ -228,9 +212,7 @@ func TestAServerThatWantsCertificatesRefusesAWorkerWithoutOne(t *testing.T) {
 
 func TestWhatIsNotAQueueIsRefused(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer l.Close()
 	go func() {
 		for {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
@@ -45,17 +46,13 @@ func TestATrialWhoseResultsCannotBeUsedEndsAsFailed(t *testing.T) {
 func runOf(t *testing.T, text string) ([]folder.File, *result) {
 	t.Helper()
 	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: filepath.Join(t.TempDir(), "other")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := s.Run(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 	a := &attempt{dir: s.Trials[0].Path}
 	files, err := a.files()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return files, &result{Digest: sum(find(files, evalFile)), Worker: "faulty-1"}
 }
 
@@ -82,9 +79,7 @@ func TestAWorkerThatGaveATrialUpDoesNotContradictItsResult(t *testing.T) {
 	c := b.coordinator
 	c.sweep = b.sweep
 	trial := b.sweep.Trials[0]
-	if err := c.installResult(trial, r, files); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.installResult(trial, r, files))
 	c.compare(trial, &result{Worker: "without memory", Problem: "failed 3 times", GaveUp: true})
 	if c.broken != nil {
 		t.Errorf("got %v, want no difference: the problem is one of the machine", c.broken)
@@ -110,9 +105,7 @@ func TestATrialThatIsGivenOutAgainKeepsItsTries(t *testing.T) {
 		return err == nil && info.State.Msgs > 0
 	})
 	told, err := c.task(trial)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := &waiting{task: told, digest: sum(nil)}
 	for first, want := range map[bool]int{false: 2, true: 0} {
 		if _, err := c.records.change(ctx, trial.ID, func(r *record) bool {
@@ -121,9 +114,7 @@ func TestATrialThatIsGivenOutAgainKeepsItsTries(t *testing.T) {
 		}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.offer(ctx, trial, w, first); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, c.offer(ctx, trial, w, first))
 		r, _, err := c.records.get(ctx, trial.ID)
 		if err != nil || len(r.Tries) != want || r.Step != 7 {
 			t.Errorf("first %v: the record is %+v (%v), want %d tries", first, r, err, want)
@@ -138,9 +129,7 @@ func TestAWorkerSaysHelloWhileItGivesItsTrialsBack(t *testing.T) {
 	b, end := served(t, Options{})
 	defer end()
 	conn, err := nats.Connect(b.address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer conn.Close()
 	var began, leaving atomic.Bool
 	var heard atomic.Int64
@@ -168,9 +157,7 @@ func TestAWorkerSaysHelloWhileItGivesItsTrialsBack(t *testing.T) {
 
 func TestAUsedAddressIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer l.Close()
 	b := newBench(t, single, filepath.Join(t.TempDir(), "s"), Options{Listen: l.Addr().String()})
 	_, err = b.sweep.Run(context.Background())

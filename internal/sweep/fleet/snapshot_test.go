@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 )
@@ -13,14 +14,10 @@ func TestTheStepOfASnapshotIsThatOfItsBytes(t *testing.T) {
 	run := t.TempDir()
 	state, err := checkpoint.Encode(&checkpoint.File{Metadata: map[string]string{"step": "100"},
 		Tensors: []checkpoint.Tensor{{Name: "weight", Shape: []int{2}, Data: []float32{1, 2}}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	write := func(name string, b []byte) {
 		t.Helper()
-		if err := os.WriteFile(filepath.Join(run, name), b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(run, name), b, 0o600))
 	}
 	write(folder.Config, nil)
 	write(folder.State, state)

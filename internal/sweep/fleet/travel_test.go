@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sweep"
 )
@@ -36,12 +37,8 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	dir := t.TempDir()
 	images, first := filepath.Join(dir, "images.npy"), filepath.Join(dir, "first")
 	var text bytes.Buffer
-	if err := data.WriteNPY(&text, []int{40, 3, 3}, values(40*9)); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(images, text.Bytes(), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, data.WriteNPY(&text, []int{40, 3, 3}, values(40*9)))
+	fatal.If(t, os.WriteFile(images, text.Bytes(), 0o666))
 	started := fmt.Sprintf(startedFrom, images, fmt.Sprintf("start = { run = %q }\n", first))
 	other := sweepOf(t, fmt.Sprintf(startedFrom, images, ""), filepath.Join(dir, "other"), nil)
 	one := other.Standalone(other.Trials[0])
@@ -60,9 +57,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	ended := b.run(ctx)
 	cache := filepath.Join(dir, "cache")
 	b.worker(ctx, WorkerOptions{Cache: cache, Jobs: 2})
-	if err := <-ended; err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, <-ended)
 	stop()
 	b.workers.Wait()
 	same(t, files(t, b.out), want)
@@ -83,9 +78,7 @@ func values(n int) []float32 {
 func sweepOf(t *testing.T, text, out string, e sweep.Executor) *sweep.Sweep {
 	t.Helper()
 	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: out, Executor: e})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -94,9 +87,7 @@ func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
 	want := alone(t, declared)
 	access := Access{Token: "a token"}
 	s, err := listen("127.0.0.1:0", t.TempDir(), access, "inside", func(string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Shutdown()
 	url := "nats://" + s.Addr().String()
 	out := filepath.Join(t.TempDir(), "s")
@@ -109,14 +100,10 @@ func TestASweepOnAServerThatIsThereLeavesNothingInIt(t *testing.T) {
 	b.workers.Wait()
 	same(t, files(t, out), want)
 	conn, err := nats.Connect(url, nats.Token(access.Token))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer conn.Close()
 	js, err := jetstream.New(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name := range js.StreamNames(context.Background()).Name() {
 		t.Errorf("stream %s was left", name)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
@@ -54,9 +55,7 @@ func TestEqualPartsAreStored(t *testing.T) {
 	defer stop()
 	zeros := []folder.File{{Name: folder.State, Data: make([]byte, 2*partSize+5)}}
 	m, err := b.coordinator.store.put(t.Context(), "zeros", zeros)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, err := b.coordinator.store.get(t.Context(), m, 3*partSize); err != nil || len(got) != 1 || len(got[0].Data) != len(zeros[0].Data) {
 		t.Errorf("got %d files, error %v; want the file", len(got), err)
 	}
@@ -87,9 +86,7 @@ func TestATrialWithAnUnreadableCheckpointBeginsAgain(t *testing.T) {
 			return err == nil && info.State.Msgs > 0
 		})
 		sent, err := c.store.put(ctx, "damaged", damaged)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := c.records.change(ctx, trial.ID, func(r *record) bool { r.Step, r.Checkpoint = 3, sent; return true }); err != nil {
 			t.Fatal(err)
 		}
@@ -132,9 +129,7 @@ func TestATrialIsNotTakenAgainWhileItsFolderIsRemoved(t *testing.T) {
 	b := newBench(t, single, filepath.Join(t.TempDir(), "s"), Options{})
 	ended := b.run(ctx)
 	w, err := newWorker(WorkerOptions{URL: b.address(), Cache: filepath.Join(t.TempDir(), "cache"), Jobs: 1, Disk: disk, Log: b.log})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	b.workers.Go(func() { _ = w.work(ctx) })
 	if err := <-ended; err != nil {
 		t.Error(err)

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // decoder builds the program that decodes a job strictly with the types of k8s.io/api. It is a separate module, because
@@ -31,9 +33,7 @@ func TestTheKubernetesJobHasTheTypesOfItsAPI(t *testing.T) {
 	}
 	decoder := decoder(t)
 	job, err := example().Kubernetes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	decoded := func(text string) (string, error) {
 		cmd := exec.Command(decoder)
 		cmd.Stdin = strings.NewReader(text)

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"tessera/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "write the golden files again")
@@ -24,14 +26,10 @@ func golden(t *testing.T, name, text string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)
 	if *update {
-		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o644))
 	}
 	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if text != string(want) {
 		t.Errorf("%s differs; if that is intended, run go test ./scheduler -update:\n%s", path, text)
 	}
@@ -44,9 +42,7 @@ func TestTheScriptsAreTheGoldenOnes(t *testing.T) {
 	}
 	golden(t, "array.sh.golden", scripts[0].Text)
 	job, err := example().Kubernetes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	golden(t, "job.yaml.golden", job.Text)
 	without := example()
 	without.Generated = true
@@ -61,9 +57,7 @@ func TestTheLimitOfAScriptIsRead(t *testing.T) {
 		job := example()
 		job.Parallel = want
 		scripts, err := job.Slurm()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text := ""
 		if want > 0 {
 			text = "%" + strconv.Itoa(want)
@@ -140,22 +134,16 @@ func newStage(t *testing.T, tessera string) stage {
 
 func (s stage) program(name, text string) {
 	s.Helper()
-	if err := os.WriteFile(filepath.Join(s.dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil {
-		s.Fatal(err)
-	}
+	fatal.If(s, os.WriteFile(filepath.Join(s.dir, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755))
 }
 
 // run runs the second script of a job as task 3 and returns the exit code and the output.
 func (s stage) run(data string, variables ...string) (int, string) {
 	s.Helper()
 	scripts, err := Job{Sweep: "s", Folder: filepath.Join(s.dir, "a sweep"), Work: s.dir, Program: filepath.Join(s.dir, "tessera it's"), Data: data, Tasks: 20, PerJob: 10}.Slurm()
-	if err != nil {
-		s.Fatal(err)
-	}
+	fatal.If(s, err)
 	path := filepath.Join(s.dir, "script")
-	if err := os.WriteFile(path, []byte(scripts[1].Text), 0o644); err != nil {
-		s.Fatal(err)
-	}
+	fatal.If(s, os.WriteFile(path, []byte(scripts[1].Text), 0o644))
 	if out, err := exec.Command("bash", "-n", path).CombinedOutput(); err != nil {
 		s.Fatalf("bash -n: %v\n%s", err, out)
 	}
@@ -229,9 +217,7 @@ func TestAPercentSignInTheFolderIsNoSymbolOfSlurm(t *testing.T) {
 	job := example()
 	job.Folder = "/shared/50%j"
 	scripts, err := job.Slurm()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []string{"#SBATCH --output=/shared/50%%j/logs/%A_%a.log\n", "trial '/shared/50%j' "} {
 		if !strings.Contains(scripts[0].Text, want) {
 			t.Errorf("the script lacks %q:\n%s", want, scripts[0].Text)

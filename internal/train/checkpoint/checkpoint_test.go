@@ -14,6 +14,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func sample() *File {
@@ -31,18 +33,14 @@ func sample() *File {
 func encode(t testing.TB, f *File) []byte {
 	t.Helper()
 	b, err := Encode(f, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return b
 }
 
 func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 	want := sample()
 	got, err := Decode(encode(t, want))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
@@ -57,9 +55,7 @@ func TestAStreamWritesTheBytesOfAnEncodedFile(t *testing.T) {
 	long.Tensors = append(long.Tensors, Tensor{Name: "long", Shape: []int{len(values)}, Data: values})
 	for _, f := range []*File{sample(), long, {}} {
 		s, err := NewStream(f)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for range 2 { // it can be written again
 			var b bytes.Buffer
 			n, err := s.WriteTo(&b)
@@ -108,9 +104,7 @@ func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 		Shape   []int  `json:"shape"`
 		Offsets []int  `json:"data_offsets"`
 	}
-	if err := json.Unmarshal(b[8:8+n], &header); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(b[8:8+n], &header))
 	w := header["encoder.0.weight"]
 	if w.Dtype != "F32" || !reflect.DeepEqual(w.Shape, []int{2, 3}) || !reflect.DeepEqual(w.Offsets, []int{0, 24}) {
 		t.Errorf("encoder.0.weight is described as %+v", w)
@@ -228,9 +222,7 @@ func TestReadNamesTheFile(t *testing.T) {
 	}
 	b := encode(t, sample())
 	b[len(b)-1] ^= 1
-	if err := os.WriteFile(path, b, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, b, 0o600))
 	var damaged *Error
 	if _, err := Read(path); !errors.As(err, &damaged) || damaged.Path != path {
 		t.Errorf("damaged file: got %v, want an *Error with its path", err)

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 func TestMetadataAreReadWithoutTheTensors(t *testing.T) {
@@ -16,13 +18,9 @@ func TestMetadataAreReadWithoutTheTensors(t *testing.T) {
 	}
 	want := map[string]string{"model": "m", "epoch": "3"}
 	b, err := Encode(&File{Metadata: want, Tensors: []Tensor{{Name: "w", Shape: []int{2, 3}, Data: make([]float32, 6)}, {Name: "b", Shape: []int{3}, Data: make([]float32, 3)}}}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	read := func(b []byte) (map[string]string, error) {
-		if err := os.WriteFile(path, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, b, 0o600))
 		return ReadMetadata(path)
 	}
 	got, err := read(b)

@@ -17,6 +17,7 @@ import (
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train/evaluation"
 	"tessera/laws"
@@ -93,36 +94,24 @@ seeds = [1, 2]
 func models(t *testing.T) *config.File {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte(declared))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return f
 }
 
 // A sweep finds the metric in the registry. Its results, their tables and the points of figures contain the metric.
 func TestAMetricOfOnesOwnIsSweptAndReported(t *testing.T) {
 	declared, err := models(t).Sweep("s")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := filepath.Join(t.TempDir(), "s")
 	s, err := sweep.New(context.Background(), declared, sweep.Options{Out: out})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	results, err := s.Run(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f, err := os.Open(filepath.Join(out, sweep.TableFile))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	rows, err := csv.NewReader(f).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	column, mean := slices.Index(rows[0], "worst_pixel"), 0.0
 	if column < slices.Index(rows[0], "kl") || len(rows) != 3 {
 		t.Fatalf("columns %q, %d rows", rows[0], len(rows))
@@ -156,27 +145,17 @@ func (m mirror) WithAtoms(*metrics.Atoms) (metrics.Coder, error) { return nil, m
 // The target of the metric kl and the names are those of the model. The error for images without labels names the data set.
 func TestAnEvaluationKnowsItsModel(t *testing.T) {
 	m, err := models(t).Model("small")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := m.Dataset.Source.Load(context.Background(), nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sample, err := evaluation.Take(set, m, set.Shape, data.TestSplit)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	coder := mirror{set.Shape}
 	rows := sample.Images.Float32()
 	got, err := evaluation.Measure(context.Background(), m, coder, sample, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	own, err := metrics.Evaluate(context.Background(), coder, metrics.Sample{Images: rows}, metrics.Selection{{Metric: &metrics.KL{Target: 0.25}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kl, _ := got.Number("kl")
 	if want, ok := own.Number("kl"); !ok || kl != want || got.Model != "small" || got.Dataset != "bars" || got.Split != "all" || got.Images != 60 {
 		t.Errorf("got %+v, want kl %v", got, want)

@@ -8,6 +8,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -74,9 +75,7 @@ func TestTheTestImagesOfAModelFittedToThemAreNotHeldOut(t *testing.T) {
 
 func TestFittedImagesAreEvenlySpaced(t *testing.T) {
 	images, err := data.NewFloats([]int{1, 1}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := evaluation.Spread(images, 4).Float32()
 	for i, want := range []float32{0, 2, 5, 7} {
 		if got[i] != want {
@@ -92,9 +91,7 @@ func TestAReportIsAResultForOthers(t *testing.T) {
 	report := &evaluation.Report{Result: &metrics.Result{Model: "m", Split: "test", Images: 3, Values: metrics.Values{{Name: "mse", Number: 0.5}}},
 		HeldOut: true, Note: "of \x00 and <b>", Fitted: &metrics.Result{Model: "m", Split: "train", Images: 4}, FittedImages: 9}
 	text, err := json.Marshal(report)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var back metrics.Result
 	if err := json.Unmarshal(text, &back); err != nil || back.Images != 3 || len(back.Values) != 1 || back.Split != "test" {
 		t.Errorf("%s was read as %+v, %v", text, back, err)

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/regular"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
@@ -39,18 +40,14 @@ func contents(t *testing.T, path string) string {
 func read(t *testing.T, path string) string {
 	t.Helper()
 	b, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(b)
 }
 
 func create(t *testing.T, path string, force bool, text string) *folder.Folder {
 	t.Helper()
 	f, err := folder.Create(path, force, folder.OS{}, files(text)...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = f.Close() })
 	return f
 }
@@ -77,9 +74,7 @@ func TestCreateAcceptsAnEmptyFolderAndRefusesAFullOne(t *testing.T) {
 		t.Errorf("the refused run changed the old one: %q", got)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, nil, 0o600))
 	for _, force := range []bool{false, true} {
 		if _, err := folder.Create(file, force, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrExists) {
 			t.Errorf("a file in the place, force %v: got %v, want ErrExists", force, err)
@@ -91,9 +86,7 @@ func TestTheWorkingFolderAndThoseAboveItAreNeverReplaced(t *testing.T) {
 	root := t.TempDir()
 	run := filepath.Join(root, "run")
 	below := filepath.Join(run, "below")
-	if err := os.MkdirAll(below, 0o777); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(below, 0o777))
 	t.Chdir(below)
 	for _, place := range []string{".", "..", run, root, below} {
 		for _, force := range []bool{false, true} {
@@ -121,9 +114,7 @@ func TestForceReplacesARunButNothingElse(t *testing.T) {
 		t.Errorf("the old run is still there: %v", entries)
 	}
 	home := t.TempDir()
-	if err := os.WriteFile(filepath.Join(home, "letters.txt"), []byte("dear"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(home, "letters.txt"), []byte("dear"), 0o600))
 	if _, err := folder.Create(home, true, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrNotRun) {
 		t.Errorf("force on a folder that is not a run: got %v, want ErrNotRun", err)
 	}
@@ -136,14 +127,10 @@ func TestForceNeverDeletesOtherFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	_ = create(t, path, false, "a").Close()
 	for name, data := range map[string]string{folder.Picture: "png", folder.Metrics + ".new": "{}"} { // its own
-		if err := os.WriteFile(filepath.Join(path, name), []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(path, name), []byte(data), 0o600))
 	}
 	_ = create(t, path, true, "b").Close()
-	if err := os.WriteFile(filepath.Join(path, "my-notes.txt"), []byte("dear"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(path, "my-notes.txt"), []byte("dear"), 0o600))
 	_ = create(t, filepath.Join(path, "nested"), false, "n").Close()
 	_, err := folder.Create(path, true, folder.OS{}, files("c")...)
 	if !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "my-notes.txt, nested/") {
@@ -158,9 +145,7 @@ func TestForceFollowsALinkToTheRun(t *testing.T) {
 	root := t.TempDir()
 	path, link := filepath.Join(root, "run"), filepath.Join(root, "latest")
 	_ = create(t, path, false, "a").Close()
-	if err := os.Symlink(path, link); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink(path, link))
 	create(t, link, true, "b")
 	if got := contents(t, path); got != "b" {
 		t.Errorf("the linked run holds %q, want b", got)
@@ -207,9 +192,7 @@ func TestAStreamedFileIsComparedByItsBytes(t *testing.T) {
 		return folder.File{Name: folder.Model, Content: strings.NewReader(text)}
 	}
 	f, err := folder.Create(filepath.Join(t.TempDir(), "run"), false, folder.OS{}, folder.File{Name: folder.Config}, content("parameters"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	for text, want := range map[string]bool{"parameters": true, "parameter": false, "parameters.": false, "Parameters": false, "": false} {
 		if got := f.Holds(content(text)); got != want {
@@ -230,13 +213,9 @@ func TestOneProcessAtATimeHoldsARun(t *testing.T) {
 	if _, err := folder.Create(path, true, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrLocked) {
 		t.Errorf("replacing a held run: got %v, want ErrLocked", err)
 	}
-	if err := held.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, held.Close())
 	f, err := folder.Open(path, folder.OS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_ = f.Close()
 	if _, err := folder.Open(t.TempDir(), folder.OS{}); !errors.Is(err, folder.ErrNotRun) {
 		t.Errorf("opening an empty folder: got %v, want ErrNotRun", err)
@@ -300,9 +279,7 @@ func TestWriteReplacesAllFilesOrNone(t *testing.T) {
 		_ = create(t, path, false, "old").Close()
 		disk := &faulty.Disk{FullAt: at}
 		f, err := folder.Open(path, disk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		err = f.Write(files("new")...)
 		_ = f.Close()
 		if err == nil {
@@ -330,9 +307,7 @@ func TestWriteLeavesWholeFilesWhenItDies(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "run")
 		_ = create(t, path, false, "old").Close()
 		f, err := folder.Open(path, &faulty.Disk{DieAt: at})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		err = f.Write(files("new")...)
 		_ = f.Close()
 		if err == nil {
@@ -359,20 +334,14 @@ func TestMetricsAreCutBackToWholeLines(t *testing.T) {
 		t.Errorf("cutting before the first line: %v", err)
 	}
 	for _, line := range []string{"one", "two", "three"} {
-		if err := f.Append([]byte(line)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, f.Append([]byte(line)))
 	}
-	if err := (folder.OS{}).Append(f.Join(folder.Metrics), []byte("fo")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, (folder.OS{}).Append(f.Join(folder.Metrics), []byte("fo")))
 	for _, c := range []struct {
 		lines int
 		want  string
 	}{{4, "one\ntwo\nthree\n"}, {3, "one\ntwo\nthree\n"}, {2, "one\ntwo\n"}, {0, ""}} {
-		if err := f.CutMetrics(c.lines); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, f.CutMetrics(c.lines))
 		if got := read(t, f.Join(folder.Metrics)); got != c.want {
 			t.Errorf("cut to %d lines: %q, want %q", c.lines, got, c.want)
 		}
@@ -383,14 +352,10 @@ func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	root := t.TempDir()
 	left, used := filepath.Join(root, ".run.new-aaaa"), filepath.Join(root, ".run.new-bbbb")
 	for _, dir := range []string{left, used} {
-		if err := os.Mkdir(dir, 0o700); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Mkdir(dir, 0o700))
 	}
 	held, err := folder.Hold(used, folder.OS{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer held.Close()
 	create(t, filepath.Join(root, "run"), false, "a")
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
@@ -406,9 +371,7 @@ func TestWithoutPermissionNothingIsWritten(t *testing.T) {
 		t.Log("running as root, which ignores permissions: the error is checked on a path below a file")
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o400); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, nil, 0o400))
 	var failed *folder.WriteError
 	if _, err := folder.Create(filepath.Join(file, "run"), false, folder.OS{}, files("a")...); !errors.As(err, &failed) {
 		t.Errorf("got %v, want a *WriteError", err)
@@ -450,9 +413,7 @@ func TestAFailedCreateLeavesThePathAsItWas(t *testing.T) {
 				t.Errorf("got %v, want a *WriteError with the cause", err)
 			}
 			entries, err := os.ReadDir(root)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			switch {
 			case !force && len(entries) > 0, force && len(entries) != 1:
 				t.Errorf("force %v, apart %v: the parent folder holds %v", force, apart, entries)
@@ -487,9 +448,7 @@ func TestWithoutAnExchangeAnOldRunStaysIfItCannotBeReplaced(t *testing.T) {
 	for fails, want := range []string{"new", "old", "old"} {
 		parent := filepath.Join(t.TempDir(), "runs.new-month")
 		path := filepath.Join(parent, "a.new-run")
-		if err := create(t, path, false, "old").Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, create(t, path, false, "old").Close())
 		disk := &apart{fails: fails}
 		f, err := folder.Create(path, true, disk, files("new")...)
 		if err == nil {
@@ -515,13 +474,9 @@ func TestALinkInTheFolderOfARunIsRefused(t *testing.T) {
 	for _, name := range []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, folder.Picture, folder.PostHoc, folder.Restarts} {
 		path, victim := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "victim")
 		f := create(t, path, false, "a")
-		if err := os.WriteFile(victim, []byte("one line\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(victim, []byte("one line\n"), 0o600))
 		_ = os.Remove(f.Join(name))
-		if err := errors.Join(os.Symlink(victim, f.Join(name)), os.Symlink(victim, f.Join(name)+folder.Unfinished)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.Symlink(victim, f.Join(name)), os.Symlink(victim, f.Join(name)+folder.Unfinished)))
 		if err := f.Append([]byte("{}")); name == folder.Metrics && !errors.Is(err, regular.ErrLink) {
 			t.Errorf("%s: a line was appended: %v", name, err)
 		}
@@ -531,9 +486,7 @@ func TestALinkInTheFolderOfARunIsRefused(t *testing.T) {
 		if err := f.Write(folder.File{Name: name, Data: []byte("new")}); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if err := errors.Join(os.Remove(f.Join(name)), os.Symlink(victim, f.Join(name)), f.Close()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.Remove(f.Join(name)), os.Symlink(victim, f.Join(name)), f.Close()))
 		if _, err := folder.Open(path, folder.OS{}); !errors.Is(err, regular.ErrLink) {
 			t.Errorf("%s: the run was opened: %v", name, err)
 		}
@@ -549,9 +502,7 @@ func TestALinkInTheFolderOfARunIsRefused(t *testing.T) {
 func TestOwnedNamesTheRunOfAFile(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run")
-	if err := errors.Join(create(t, path, false, "a").Close(), os.Symlink(filepath.Join(path, folder.Config), filepath.Join(dir, "link"))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(create(t, path, false, "a").Close(), os.Symlink(filepath.Join(path, folder.Config), filepath.Join(dir, "link"))))
 	for file, want := range map[string]string{
 		filepath.Join(path, folder.Model):            path, // does not exist yet
 		filepath.Join(path, folder.Metrics) + ".new": path,

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Frequent calls of Held, for example by a list of runs, do not prevent other processes from locking the folder.
@@ -35,9 +37,7 @@ func TestAskingWhetherAFolderIsHeldLocksNobodyOut(t *testing.T) {
 				t.Error("a locked folder is not held")
 			}
 		}
-		if err := unlock(held); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, unlock(held))
 	}
 	end.Store(true)
 	asking.Wait()

@@ -7,23 +7,19 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // The lock belongs to the folder that was opened. Another folder at the same path must not be written.
 func TestAFolderThatTookThePlaceOfARunIsNotWritten(t *testing.T) {
 	run, other := filepath.Join(t.TempDir(), "run"), filepath.Join(t.TempDir(), "other")
 	f, err := Create(run, false, OS{}, File{Name: Config, Data: []byte("mine")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	second, err := Create(other, false, OS{}, File{Name: Config, Data: []byte("foreign")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(f.Write(File{Name: Model, Data: []byte("mine")}), second.Close(), os.Rename(run, run+"-away"), os.Rename(other, run)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, errors.Join(f.Write(File{Name: Model, Data: []byte("mine")}), second.Close(), os.Rename(run, run+"-away"), os.Rename(other, run)))
 	for what, err := range map[string]error{"write": f.Write(File{Name: Model, Data: []byte("x")}), "append": f.Append([]byte("{}")), "remove": f.Remove(Config)} {
 		var unwritten *WriteError
 		if !errors.Is(err, ErrMoved) || !errors.As(err, &unwritten) {

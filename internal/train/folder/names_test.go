@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // While a folder is created, its temporary name is longer. The temporary name must not exceed the limit of the file system.
@@ -13,12 +15,8 @@ func TestAFolderMayHaveTheLongestNameOfAFileSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
 	for _, force := range []bool{false, true} {
 		f, err := Create(path, force, OS{}, File{Name: Config})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := f.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, f.Close())
 	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*")); len(left) > 0 {
 		t.Errorf("%q is left over", left)
@@ -28,9 +26,7 @@ func TestAFolderMayHaveTheLongestNameOfAFileSystem(t *testing.T) {
 func TestASearchGoesByNumbersAndLeavesHiddenFoldersOut(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"small-10", "small-2", "small", ".hidden", "x" + Unfinished + "-1", "sweep/trials/a", "a/b/c/d/deep"} {
-		if err := os.MkdirAll(filepath.Join(dir, name), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(filepath.Join(dir, name), 0o755))
 	}
 	var seen []string
 	Search(dir, func(path string) bool {

@@ -18,14 +18,13 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/fromgraph"
+	"tessera/internal/fatal"
 )
 
 // The tables describe one version of Gorgonia. Before raising the constant, read what the new version changes.
 func TestTheTablesAreOfThePinnedVersion(t *testing.T) {
 	text, err := os.ReadFile("../../../../go.mod")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if line := "gorgonia.org/gorgonia " + fromgraph.Version; !strings.Contains(string(text), line+"\n") {
 		t.Errorf("go.mod does not require %q", line)
 	}
@@ -35,9 +34,7 @@ func TestTheTablesAreOfThePinnedVersion(t *testing.T) {
 func source(t *testing.T) []*ast.File {
 	t.Helper()
 	folder, err := exec.Command("go", "list", "-f", "{{.Dir}}", "gorgonia.org/gorgonia").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	names, err := filepath.Glob(filepath.Join(strings.TrimSpace(string(folder)), "*.go"))
 	if err != nil || len(names) == 0 {
 		t.Fatalf("no source: %v", err)
@@ -48,9 +45,7 @@ func source(t *testing.T) []*ast.File {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		files = append(files, file)
 	}
 	return files
@@ -72,9 +67,7 @@ func texts(t *testing.T, files []*ast.File, name string) (list []string) {
 				}
 				for _, e := range v.Values[0].(*ast.CompositeLit).Elts {
 					text, err := strconv.Unquote(e.(*ast.BasicLit).Value)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					list = append(list, text)
 				}
 			}
@@ -171,9 +164,7 @@ func matrix(g *G.ExprGraph, name string, shape ...int) *G.Node {
 func gradients(t *testing.T, y *G.Node, wrt ...*G.Node) G.Nodes {
 	t.Helper()
 	grads, err := G.Grad(G.Must(G.Sum(G.Must(G.Square(y)))), wrt...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return grads
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/fatal"
 )
 
 // program returns a program with a batch of 5. It computes the squared mean of x w over the batch and, in place of its
@@ -66,9 +67,7 @@ func TestWhatCannotBePartitionedIsAnError(t *testing.T) {
 		"no batch":                   {0, 2, func(m *ir.Module) { m.Batch = 0 }, "batch"},
 		"a part already": {0, 2, func(m *ir.Module) {
 			part, err := shard.Partition(m, 0, 2)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			*m = *part.Module
 		}, "already"},
 		"an invalid program": {0, 2, func(m *ir.Module) { m.Taps[0].Value = nil }, "nil"},
