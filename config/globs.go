@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
@@ -137,13 +138,18 @@ func (w *walk) freeze() {
 	w.report("", "", "freeze", "freeze: nothing is left to train", "narrow the globs: at least one parameter must be trainable")
 }
 
-// Start declares another run, from which a new run of the model takes its initial parameters.
+// Start declares another run, or a file, from which a new run of the model takes its initial parameters.
 type Start struct {
-	Run string `toml:"run" required:"true" doc:"the folder of the other run"`
-	On  string `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
+	Run   string  `toml:"run" optional:"true" doc:"the folder of the other run, or of a sparse dictionary of SAELens or sparsify"`
+	File  string  `toml:"file" optional:"true" doc:"a .safetensors file of parameters in the layouts of PyTorch's modules"`
+	Names Renames `toml:"names" optional:"true" doc:"names in the file of parameters, or of layers and blocks: { \"encoder.0\" = \"fc1\" }; others have the same name"`
+	On    string  `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
 }
 
-// startByName reads start = "NAME", the run runs/NAME, and start = "FOLDER" as start = { run = "FOLDER" }.
+// From returns the run or the file.
+func (s *Start) From() string { return cmp.Or(s.File, s.Run) }
+
+// startByName reads start = "NAME", the run runs/NAME, and start = "FOLDER" as start = { run = "FOLDER" }; a name that ends in .safetensors is a file.
 func startByName(model *table.Node) {
 	n := model.Child("start")
 	text, ok := n.Text()
@@ -151,10 +157,41 @@ func startByName(model *table.Node) {
 		return
 	}
 	start := n.Named("run")
-	if text != "" && !strings.ContainsAny(text, `/\`) {
+	if strings.HasSuffix(text, ".safetensors") {
+		start = n.Named("file")
+	} else if text != "" && !strings.ContainsAny(text, `/\`) {
 		start.Put("run", n.NewScalar("runs/"+text))
 	}
 	model.Put("start", start)
+}
+
+// Renames maps names to others.
+type Renames map[string]string
+
+// FromTOML sets the names from a table of texts.
+func (r *Renames) FromTOML(value any) error {
+	all, _ := value.(map[string]any)
+	*r = Renames{}
+	for from, v := range all {
+		to, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("%s: got %v, want a text", from, v)
+		}
+		(*r)[from] = to
+	}
+	if len(all) == 0 {
+		return fmt.Errorf("got %v, want a table of names: { \"encoder.0\" = \"fc1\" }", value)
+	}
+	return nil
+}
+
+// TOML returns the value from which [Renames.FromTOML] restores the names.
+func (r Renames) TOML() any {
+	all := map[string]any{}
+	for from, to := range r {
+		all[from] = to
+	}
+	return all
 }
 
 // Defaults sets the default glob.
@@ -167,8 +204,18 @@ func (w *walk) start() {
 	if s == nil || w.model.inDoubt("start") {
 		return
 	}
-	if s.Run == "" {
-		w.report("start", "", "run", "run: got \"\", want the folder of a run", "")
+	switch {
+	case (s.Run == "") == (s.File == ""):
+		w.report("start", "", "run", fmt.Sprintf("got run = %q and file = %q, want one of the two: the folder of a run, or a file of parameters", s.Run, s.File), "")
+	case s.Run != "" && s.Names != nil:
+		w.report("start", "", "names", "names: got names of a run, whose parameters have the names of the model; want them with `file`", "")
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Names)) {
+		glob := name + "*" // a layer or a block; else a parameter by its name in PyTorch
+		if at := strings.LastIndexByte(name, '.'); at > 0 && !slices.ContainsFunc(w.own, func(p string) bool { return MatchPath(glob, p) }) {
+			glob = name[:at] + ".*"
+		}
+		w.glob("start", "", "names", glob)
 	}
 	w.glob("start", "", "on", s.On)
 }

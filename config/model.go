@@ -49,7 +49,7 @@ type Model struct {
 	Losses      []Loss                `toml:"loss" of:"autoencoder" doc:"the terms of the objective; mse by default"`
 	Constraints []Constraint          `toml:"constraint" of:"autoencoder" doc:"projections of the parameters after every step"`
 	Freeze      []string              `toml:"freeze" of:"autoencoder" doc:"globs over parameter paths; matching parameters keep their initial values"`
-	Start       *Start                `toml:"start" of:"autoencoder" doc:"run from which the initial parameters are copied"`
+	Start       *Start                `toml:"start" of:"autoencoder" doc:"run or file from which the initial parameters are copied"`
 	Optimizer   Optimizer             `toml:"optimizer" of:"autoencoder" doc:"the update rule; adam by default"`
 	Players     map[string]Player     `toml:"player" of:"autoencoder" doc:"groups of parameters by name, each with its loss terms and optimizer; one for all parameters by default"`
 	Hooks       map[string]hooks.Hook `toml:"hook" of:"autoencoder" doc:"procedures around the training steps, by their names: [model.NAME.hook.average]"`
@@ -307,7 +307,7 @@ type Schedule struct {
 // Train is the training schedule. A baseline has only the keys seed and checkpoint. Its own keys determine the length
 // of the fit.
 type Train struct {
-	Epochs            int      `toml:"epochs" of:"autoencoder" want:"> 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations"`
+	Epochs            int      `toml:"epochs" of:"autoencoder" want:">= 0" doc:"passes over the training images, or several passes each (min_epoch_steps); for lbfgs iterations; 0: the model keeps its initial parameters"`
 	Batch             int      `toml:"batch" of:"autoencoder" want:"> 0" doc:"mini-batch size; the last batch of an epoch is smaller; for lbfgs the micro-batch size"`
 	MinEpochSteps     int      `toml:"min_epoch_steps" of:"autoencoder" want:">= 0" doc:"least number of steps of an epoch: fewer images are passed over several times in one epoch"`
 	Seed              uint64   `toml:"seed" doc:"seed of every random stream: weights, shuffling, noise, splits"`

@@ -27,7 +27,7 @@ type exportCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	To     format `flag:"to" required:"true" doc:"format"`
 	Part   string `flag:"part" doc:"part of the run; onnx: model, encoder, decoder, heads or the name of a head; csv: training, atoms"`
-	Out    string `flag:"out,o" is:"output" doc:"file to write, replaced if there is one" default:"a new file in the current folder, named after the run"`
+	Out    string `flag:"out,o" is:"output" doc:"file to write, or folder of files (saelens, sparsify), replaced if there is one" default:"a new one in the current folder, named after the run"`
 	rawFlag
 }
 
@@ -85,17 +85,32 @@ func (f *exportCommand) export(out string) (string, error) {
 			return "", usagef("export: %s exists already and is not replaced; name the file with -o", out)
 		}
 	}
-	if err := outputFile(f, out); err != nil {
-		return "", err
+	files := map[string]string{part: out} // the path of each part
+	if f.Part == "" && format.Folder != nil {
+		for i, part := range format.Parts(r) {
+			files[part] = filepath.Join(out, format.Folder[i])
+		}
 	}
-	var b bytes.Buffer
-	if err := export.Write(&b, r, to, part); err != nil {
-		return "", notExported(err)
+	contents := map[string][]byte{}
+	for part, path := range files {
+		if err := outputFile(f, path); err != nil {
+			return "", err
+		}
+		var b bytes.Buffer
+		if err := export.Write(&b, r, to, part); err != nil {
+			return "", notExported(err)
+		}
+		contents[path] = b.Bytes()
 	}
-	if err := os.MkdirAll(filepath.Dir(out), 0o777); err != nil {
-		return "", writing(out, err)
+	for path, b := range contents {
+		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
+			return "", writing(path, err)
+		}
+		if err := atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(b); return err }); err != nil {
+			return "", writing(path, err)
+		}
 	}
-	return out, writing(out, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b.Bytes()); return err }))
+	return out, nil
 }
 
 // notExported distinguishes a damaged run from a run that the format cannot represent.

@@ -13,6 +13,7 @@ import (
 	"tessera"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/sae"
 	"tessera/internal/train/folder"
 )
 
@@ -26,20 +27,24 @@ func init() {
 }
 
 type initCommand struct {
-	Dir string `arg:"DIR" usage:"[DIR | FILE | FOLDER]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures or texts, a text, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
+	Dir     string `arg:"DIR" usage:"[DIR | FILE | FOLDER]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures or texts, a text, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
+	Samples string `arg:"SAMPLES" usage:"[SAMPLES]" optional:"true" is:"file" doc:"the activations that a sparse dictionary encodes, if FOLDER has one of SAELens (cfg.json, sae_weights.safetensors) or sparsify"`
 }
 
 func (f *initCommand) Help() Help {
 	return Help{
 		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a table, an array or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\n" +
-			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix; of texts (.txt files in folders, one file, a\ncolumn of a table), topics and vectors of words.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
-		Examples: []string{"tessera init", "tessera init genes.csv", "tessera train my-bars"},
+			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix; of texts (.txt files in folders, one file, a\ncolumn of a table), topics and vectors of words; of a sparse dictionary and its activations, a model with its parameters.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
+		Examples: []string{"tessera init", "tessera init genes.csv", "tessera init gemma/layer_20 'acts-*.npy'", "tessera train my-bars"},
 	}
 }
 
 func (f *initCommand) Do(cmd *Call) error {
-	if isData(f.Dir) {
-		text, said, err := modelsOf(cmd, f.Dir)
+	if f.Samples == "" && sae.Weights(f.Dir) != "" {
+		return usagef("init: %s has a sparse dictionary; name the activations that it encodes, too: tessera init %s 'acts-*.npy'", f.Dir, f.Dir)
+	}
+	if f.Samples != "" || isData(f.Dir) {
+		text, said, err := modelsOf(cmd, f.Dir, f.Samples)
 		if err != nil {
 			return err
 		}

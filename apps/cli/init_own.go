@@ -23,6 +23,7 @@ import (
 	"tessera/data"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
+	"tessera/internal/sae"
 )
 
 // ownModels is the template of the file that init writes for data of the user.
@@ -40,6 +41,11 @@ var ownTriples string
 //go:embed init_text.toml
 var ownTexts string
 
+// ownDictionary is the template for a sparse dictionary of another program.
+//
+//go:embed init_dictionary.toml
+var ownDictionary string
+
 // foundData is what init guesses of a table or a folder of pictures.
 type foundData struct {
 	Path, Name string // file or folder, and the name of its model
@@ -47,17 +53,24 @@ type foundData struct {
 	Dataset    string // table of TOML
 	Units      int
 	Rate       float64
+	Samples    string // of a sparse dictionary
+	Dictionary *sae.Dictionary
 	Words      string // of texts the table of the data set of their words
 	WordUnits  int
 	template   string
 	said       []string // the guesses, for the user
 }
 
-// modelsOf returns a file of models for the data at a path that check accepts, and the guesses.
-func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
+// modelsOf returns a file of models for the data at a path that check accepts, and the guesses; for the samples of a sparse dictionary if the path is its
+// folder.
+func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err error) {
 	var guesses []*foundData // the first that check accepts is written
 	info, err := os.Stat(path)
 	switch {
+	case samples != "":
+		if guesses, err = dictionariesOf(path, samples); err != nil {
+			return nil, nil, err
+		}
 	case isTexts(path):
 		own, err := textsOf(cmd.Context(), path, nil)
 		if err != nil {
@@ -120,6 +133,30 @@ func modelsOf(cmd *Call, path string) (text []byte, said []string, err error) {
 	}
 	return nil, nil, fmt.Errorf("init: %s is not written, because tessera check would refuse it:\n%w", tessera.ModelsFile, wrong)
 }
+
+// dictionariesOf declares the sparse dictionary in a folder, of samples that are read in blocks if their format can be.
+func dictionariesOf(path, samples string) (all []*foundData, err error) {
+	if sae.Weights(path) == "" {
+		return nil, usagef("init: %s: got no sparse dictionary, want a folder with %s and %s or %s", path, sae.ConfigFile, sae.LensFile, sae.EleuthFile)
+	}
+	d, err := sae.Read(path)
+	if err != nil {
+		return nil, err
+	}
+	for _, memory := range []string{`, memory = "1GB"`, ""} {
+		own := &foundData{Path: path, Name: modelName(path), Samples: samples, Dictionary: d, template: ownDictionary}
+		own.Dataset = "{ file = " + table.StringText(samples) + memory + " }"
+		own.say("a %s dictionary of %s for samples of %s", d.Architecture, numeral.Of(d.Units, "unit"), numeral.Of(d.Inputs, "value"))
+		if d.Transcodes {
+			own.say("its output is not the sample, but what another layer computes: declare that as a column, and `against` it in the loss")
+		}
+		all = append(all, own)
+	}
+	return all, nil
+}
+
+// Start returns the path of the dictionary as a text of TOML.
+func (o *foundData) Start() string { return table.StringText(o.Path) }
 
 // sound returns the errors that the command check reports of a text in place of the file of models.
 func sound(cmd *Call, text []byte) error {

@@ -232,3 +232,48 @@ func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
 		})
 	}
 }
+
+// A sparse dictionary of another program is declared for its activations; its run is evaluated, encoded, looked at and trained further.
+func TestInitDeclaresASparseDictionary(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.write("models.toml", "[model.own]\ndataset = { name = \"superposition\", features = 12, values = 8, count = 300 }\n"+
+		"encoder = [{ kind = \"dense\", units = 16 }, { kind = \"batch_top_k\", k = 3 }]\ndecoder = [{ kind = \"dense\" }]\ntrain = { epochs = 2 }\n")
+	b.must(0, "train", "own", "-o", "own")
+	if got := b.must(0, "export", "own", "--to", "saelens").stdout; got != "own-saelens\n" {
+		t.Errorf("export printed %q", got)
+	}
+	b.contains("again", b.must(exitUsage, "export", "own", "--to", "saelens").stderr, "own-saelens exists already")
+	b.must(0, "export", "own", "--to", "saelens", "-o", "own-saelens")
+	b.contains("another architecture", b.must(exitUsage, "export", "own", "--to", "sparsify").stderr, "got batchtopk")
+	if err := os.Remove(b.path("models.toml")); err != nil {
+		t.Fatal(err)
+	}
+	rows := make([]float32, 50*8)
+	for i := range rows {
+		rows[i] = float32(i*i%17) - 8
+	}
+	for name, width := range map[string]int{"acts-0.npy": 8, "acts-1.npy": 8, "narrow.npy": 5} {
+		if err := data.WriteImages(b.path(name), []int{width}, rows); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.contains("without activations", b.must(exitUsage, "init", "own-saelens").stderr, "name the activations")
+	b.contains("no dictionary", b.must(exitUsage, "init", "own", "acts-0.npy").stderr, "got no sparse dictionary", "cfg.json")
+	b.contains("other activations", b.must(exitConfig, "init", "own-saelens", "narrow.npy").stderr, "decoder")
+	b.contains("init", b.must(0, "init", "own-saelens", "acts-*.npy").stdout, "a jumprelu dictionary of 16 units for samples of 8 values", "tessera train own-saelens")
+	b.must(0, "check")
+	b.must(0, "train", "own-saelens", "-o", "again")
+	b.contains("runs", b.must(0, "runs", ".").stdout, "finished at 0")
+	b.must(0, "eval", "again")
+	b.must(0, "atoms", "again", "-n", "2")
+	b.must(0, "report", "again")
+	for _, run := range []string{"own", "again"} {
+		b.must(0, "encode", run, "--in", "acts-0.npy", "--out", run+".csv")
+	}
+	if b.read("own.csv") != b.read("again.csv") {
+		t.Error("the imported dictionary has other codes")
+	}
+	b.must(0, "resume", "again", "--epochs", "1")
+	b.must(0, "train", "own-saelens", "--epochs", "1", "-o", "further")
+}

@@ -233,7 +233,7 @@ func variants(m *config.Model) []doc.Fact {
 	f := &doc.Facts{}
 	f.Add("", "frozen", strings.Join(m.Freeze, ", "))
 	if m.Start != nil {
-		f.Add("", "initial parameters", fmt.Sprintf("from %s, %s", m.Start.Run, m.Start.On))
+		f.Add("", "initial parameters", fmt.Sprintf("from %s, %s", m.Start.From(), m.Start.On))
 	}
 	for _, p := range m.AllPlayers() {
 		if p.Name != "" {

@@ -34,7 +34,7 @@ type trainCommand struct {
 	Force    bool   `flag:"force" doc:"replace the run in the folder --out"`
 	Chain    bool   `flag:"chain" without:"force distributed" doc:"first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues"`
 	Restarts int    `flag:"restarts" want:"> 1" without:"force chain distributed" doc:"train from N seeds, the model's seed and those that follow, and keep the run whose objective on validation samples is the least; again after an interruption, it continues"`
-	Epochs   int    `flag:"epochs" want:"> 0" doc:"number of epochs; short for --set train.epochs=N"`
+	Epochs   int    `flag:"epochs" want:">= 0" doc:"number of epochs; short for --set train.epochs=N"`
 	Seed     uint64 `flag:"seed" doc:"seed; short for --set train.seed=N"`
 }
 
@@ -53,7 +53,7 @@ func (f *trainCommand) Do(cmd *Call) error {
 		return err
 	}
 	var sets []string
-	if f.Epochs > 0 {
+	if cmd.Given("epochs") {
 		sets = append(sets, "train.epochs="+strconv.Itoa(f.Epochs))
 	}
 	if cmd.Given("seed") {

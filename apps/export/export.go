@@ -23,12 +23,14 @@ import (
 	"tessera/metrics"
 )
 
-// Format writes a run to a single file. It does not change the run. Equal runs give equal bytes.
+// Format writes a run to a single file, or to a folder of one for each part. It does not change the run. Equal runs give equal bytes.
 type Format struct {
 	// Extension is the extension of the default file name: ".onnx".
 	Extension string
 	// Parts returns the parts of a run that a file can contain, with the default part first.
 	Parts func(r *Run) []string
+	// Folder names the file of each part, in the order of the parts, if a run is exported as a folder of all of them; nil for one file.
+	Folder []string
 	// Write writes the file with one of the parts. It returns an error for a run that the format cannot represent. The
 	// error names the part of the run that is the reason.
 	Write func(w io.Writer, r *Run, part string) error

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 
+	"tessera/internal/torch"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -20,7 +21,7 @@ func writeSafetensors(w io.Writer, r *Run, _ string) error {
 	f := &checkpoint.File{Metadata: r.Metadata(), Tensors: r.Tensors()}
 	f.Metadata["format"] = "pt" // Hugging Face's libraries require this key
 	if r.Baseline == nil {
-		tensors, err := pytorch(r.Model)
+		tensors, err := torch.Tensors(r.Model)
 		if err != nil {
 			return err
 		}

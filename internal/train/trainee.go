@@ -6,7 +6,9 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -20,6 +22,9 @@ import (
 	"tessera/hooks"
 	"tessera/internal/lists"
 	"tessera/internal/random"
+	"tessera/internal/regular"
+	"tessera/internal/sae"
+	"tessera/internal/torch"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/layers"
@@ -420,8 +425,8 @@ func (n *trainee) initialise() error {
 	return n.processes.shareWeights(n.stepper.views)
 }
 
-// start initialises a new run with the parameters of another run, and projects them. A run of principal components provides
-// the parameters of two dense layers. A resumed run reads its parameters from its own state, because the other run may have
+// start initialises a new run with the parameters of another run, of a sparse dictionary or of a file, and projects them. A run of principal
+// components provides the parameters of two dense layers. A resumed run reads its parameters from its own state, because the other run may have
 // been deleted.
 //
 // If the other folder is not a run or has no parameters, the error is a [part.KeyError]. If parameters are missing or have
@@ -431,24 +436,67 @@ func (n *trainee) start() error {
 	if s == nil {
 		return nil
 	}
-	run := cmp.Or(n.options.Start, s.Run)
-	from, err := Open(run)
+	place := cmp.Or(n.options.Start, s.From())
+	var err error
 	switch {
-	case errors.Is(err, folder.ErrNotRun):
-		return n.refuse(fmt.Sprintf("%s is not the folder of a run; train it first", s.Run))
-	case err != nil:
-		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
-	case from.Model == nil:
-		if from.Model = projected(from); from.Model == nil {
-			return n.refuse(fmt.Sprintf("%s is a run of kind %q, which has no network parameters", s.Run, from.Spec.Kind))
+	case s.File != "":
+		n.started, err = n.fill(place, s)
+	case sae.Weights(place) != "":
+		var d *sae.Dictionary
+		if d, err = sae.Read(place); err == nil {
+			from := &graph.Model{Spec: n.spec}
+			d.Parameters(func(path string, t data.Tensor) {
+				from.Parameters = append(from.Parameters, &graph.Parameter{Path: path, Shape: t.Shape, Data: t.Data})
+			})
+			n.started, err = &d.File, n.take(from, d.File.Path, s.On)
 		}
+	default:
+		n.started, err = n.follow(place, s)
 	}
-	if err := n.take(from, s.On); err != nil {
+	if err != nil {
 		return fmt.Errorf("model %q: start: %w", n.spec.Name, err)
 	}
 	n.stepper.Project()
-	n.started, err = ParametersOf(run)
-	return err
+	return nil
+}
+
+// follow copies the parameters of a run.
+func (n *trainee) follow(run string, s *config.Start) (*data.File, error) {
+	refuse := func(problem string) (*data.File, error) {
+		return nil, part.KeyError{Key: "run", Problem: s.Run + " is " + problem}
+	}
+	from, err := Open(run)
+	switch {
+	case errors.Is(err, folder.ErrNotRun):
+		return refuse("not the folder of a run; train it first")
+	case err != nil:
+		return nil, err
+	case from.Model == nil:
+		if from.Model = projected(from); from.Model == nil {
+			return refuse(fmt.Sprintf("a run of kind %q, which has no network parameters", from.Spec.Kind))
+		}
+	}
+	if err := n.take(from.Model, from.Path, s.On); err != nil {
+		return nil, err
+	}
+	return ParametersOf(run)
+}
+
+// fill copies the tensors of a file in the layouts of PyTorch's modules.
+func (n *trainee) fill(path string, s *config.Start) (*data.File, error) {
+	file, err := data.ReadTensors(path)
+	if err != nil {
+		return nil, err
+	}
+	if file.Metadata[declarationKey] != "" && file.Metadata["format"] != "pt" {
+		return nil, part.KeyErrorf("file", "%s has parameters in the layouts of a run; name its folder: run = %q", path, filepath.Dir(path))
+	}
+	problems, err := torch.Fill(n.model, func(path string) bool { return config.MatchPath(s.On, path) }, torch.Renamed(s.Names), file.ByName)
+	if err == nil && problems != nil {
+		err = checkpoint.Mismatchf(path, "does not match: %s; it has %s; rename parameters with `names`, or exclude them with `on`", strings.Join(problems, "; "),
+			strings.Join(slices.Sorted(maps.Keys(file.ByName)), ", "))
+	}
+	return &file.File, err
 }
 
 // projected returns an auto-encoder of two dense layers with the parameters of an affine baseline; nil for other baselines.
@@ -473,12 +521,22 @@ func StartOf(spec *config.Model) (*data.File, error) {
 	if spec == nil || spec.Start == nil {
 		return nil, nil
 	}
-	return ParametersOf(spec.Start.Run)
+	return ParametersOf(spec.Start.From())
 }
 
-// ParametersOf returns the file from which [Open] would read the parameters of a run.
-func ParametersOf(run string) (*data.File, error) {
-	path, contents, err := folderOf(run).parameters()
+// ParametersOf returns the file from which [Open] would read the parameters of a run, or from which a model would start: the file itself, or that of
+// a sparse dictionary in a folder.
+func ParametersOf(place string) (*data.File, error) {
+	path := sae.Weights(place)
+	if strings.HasSuffix(place, ".safetensors") {
+		path = place
+	}
+	contents, err := []byte(nil), error(nil)
+	if path != "" {
+		contents, err = regular.ReadFile(path)
+	} else {
+		path, contents, err = folderOf(place).parameters()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -486,13 +544,8 @@ func ParametersOf(run string) (*data.File, error) {
 	return &data.File{Path: path, SHA256: hex.EncodeToString(sum[:])}, nil
 }
 
-// refuse returns the error for a run without suitable parameters.
-func (n *trainee) refuse(problem string) error {
-	return fmt.Errorf("model %q: start: %w", n.spec.Name, part.KeyError{Key: "run", Problem: problem})
-}
-
 // take copies every parameter that matches the glob, or none if one of them is unsuitable.
-func (n *trainee) take(from *Trained, glob string) error {
+func (n *trainee) take(from *graph.Model, path, glob string) error {
 	var problems []string
 	taken := map[*graph.Parameter]*graph.Parameter{}
 	for _, p := range n.model.Parameters {
@@ -508,7 +561,7 @@ func (n *trainee) take(from *Trained, glob string) error {
 		}
 	}
 	if len(problems) > 0 {
-		return checkpoint.Mismatchf(from.Path, "does not match: %s; exclude parameters with `on`", strings.Join(problems, "; "))
+		return checkpoint.Mismatchf(path, "does not match: %s; exclude parameters with `on`", strings.Join(problems, "; "))
 	}
 	for p, q := range taken {
 		copy(p.Data, q.Data)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"tessera/config"
 	"tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
@@ -203,7 +204,7 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 	one := &sweep.StandaloneTrial{Options: train.Options{Out: a.dir, Dirs: a.options.Dirs, Disk: a.options.Disk, Report: a.show}, ID: a.task.Trial, Model: spec,
 		Fitted: fitted.set, Tested: tested.set, Split: a.task.Split, Metrics: a.task.Metrics, Rows: tested.rows}
 	if a.task.Start != "" {
-		if one.Start, err = a.start(ctx); err != nil {
+		if one.Start, err = a.start(ctx, spec.Start); err != nil {
 			return nil, err
 		}
 	}
@@ -216,8 +217,8 @@ func (a *attempt) standalone(ctx context.Context) (*sweep.StandaloneTrial, error
 // startDir returns the folder of the run from which the model takes its initial parameters.
 func (a *attempt) startDir() string { return filepath.Join(a.worker.dir, "start-"+a.task.Trial) }
 
-// start fetches the run from which the model takes its initial parameters.
-func (a *attempt) start(ctx context.Context) (string, error) {
+// start fetches the run or the file from which the model takes its initial parameters.
+func (a *attempt) start(ctx context.Context, from *config.Start) (string, error) {
 	m, err := a.ask(ctx, &need{Trial: a.task.Trial, What: needStart})
 	if err != nil {
 		return "", err
@@ -230,6 +231,9 @@ func (a *attempt) start(ctx context.Context) (string, error) {
 	held, err := folder.Create(dir, true, a.options.Disk, files...)
 	if err != nil {
 		return "", err
+	}
+	if from.File != "" {
+		return filepath.Join(dir, filepath.Base(from.File)), held.Close()
 	}
 	return dir, held.Close()
 }

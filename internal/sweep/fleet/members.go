@@ -3,16 +3,20 @@ package fleet
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"maps"
 	"path/filepath"
 	"sync/atomic"
 	"time"
 
+	"tessera/config"
 	"tessera/data"
 	"tessera/internal/machine"
 	"tessera/internal/regular"
+	"tessera/internal/sae"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
@@ -231,7 +235,7 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 		if start == nil {
 			return nil, fmt.Errorf("trial %s starts from no run", n.Trial)
 		}
-		files, err := startFiles(t.Model.Start.Run, start.Path)
+		files, err := startFiles(t.Model.Start, start.Path)
 		if err != nil {
 			return nil, err
 		}
@@ -252,13 +256,14 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 	return m, err
 }
 
-// startFiles returns the files of a run that another run needs for its initial parameters: the declaration and the
-// parameters.
-func startFiles(run, parameters string) ([]folder.File, error) {
+// startFiles returns the files that a run needs for its initial parameters: the parameters and, of a run or a sparse dictionary, the declaration.
+func startFiles(start *config.Start, parameters string) ([]folder.File, error) {
 	var files []folder.File
-	for _, path := range []string{filepath.Join(run, folder.Config), parameters} {
+	for _, path := range []string{filepath.Join(start.Run, folder.Config), filepath.Join(start.Run, sae.ConfigFile), parameters} {
 		b, err := regular.ReadUnlinked(path)
-		if err != nil {
+		if path != parameters && (start.Run == "" || errors.Is(err, fs.ErrNotExist)) {
+			continue
+		} else if err != nil {
 			return nil, err
 		}
 		files = append(files, folder.File{Name: filepath.Base(path), Data: b})

@@ -1,4 +1,5 @@
-package export
+// Package torch converts parameters between Tessera's layouts and those of PyTorch's modules.
+package torch
 
 import (
 	"slices"
@@ -10,8 +11,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// pytorch returns the parameters of a model in the layouts of PyTorch's modules.
-func pytorch(m *graph.Model) ([]checkpoint.Tensor, error) {
+// Tensors returns the parameters of a model in the layouts of PyTorch's modules, under their paths.
+func Tensors(m *graph.Model) ([]checkpoint.Tensor, error) {
 	var placements []config.Placed
 	for p := range m.Layout.Layers() {
 		placements = append(placements, *p)
@@ -157,7 +158,8 @@ func transformerModule(p config.Placed, own map[string]checkpoint.Tensor) (list 
 		part := map[string]checkpoint.Tensor{}
 		for path, t := range own {
 			if rest, ok := strings.CutPrefix(path, name+"."); ok {
-				t.Name, part[rest] = rest, t
+				t.Name = rest
+				part[rest] = t
 			}
 		}
 		if len(part) == 0 {

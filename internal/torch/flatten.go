@@ -1,4 +1,4 @@
-package export
+package torch
 
 import (
 	"fmt"
@@ -45,7 +45,7 @@ func readersOf(flatten config.Placed, next []config.Placed) (paths []string, err
 			return paths, nil
 		}
 		if !unitwise(p, flatten.Out) {
-			return nil, fmt.Errorf("safetensors: %s: nn.Flatten orders the values of %s in another way (got %s, want dense or a layer of one value "+
+			return nil, fmt.Errorf("%s: nn.Flatten orders the values of %s in another way (got %s, want dense or a layer of one value "+
 				"per unit after a flatten of channels); put a dense layer between them", p.Path, flatten.Path, p.Kind)
 		}
 	}
