@@ -39,8 +39,8 @@ func (s *Set) Describe() (list []Described, others int) {
 		all.First = ""
 	}
 	list = append(list, all)
-	for i, name := range named[:min(len(named), mostDescribed)] {
-		list = append(list, m.describeValue(i, name))
+	if shown := named[:min(len(named), mostDescribed)]; len(shown) > 0 {
+		list = append(list, m.describeValues(shown)...)
 	}
 	for _, v := range m.further {
 		list = append(list, m.describe(v.Name, string(v.Type)))
@@ -123,23 +123,43 @@ func (m *Images) span(column string) (low, high float64, missing int) {
 	return low, high, m.n*m.pixels - seen
 }
 
-func (m *Images) describeValue(i int, name string) Described {
+// describeValues describes the first values of the samples, as they are in the file.
+func (m *Images) describeValues(names []string) []Described {
 	const most = 4
-	whole, missing, first := true, 0, []string(nil)
-	low, high := math.Inf(1), math.Inf(-1)
+	type seen struct {
+		low, high float64
+		missing   int
+		part      bool // of a number
+		first     []string
+	}
+	all, row := make([]seen, len(names)), make([]float32, m.pixels)
+	for i := range all {
+		all[i].low, all[i].high = math.Inf(1), math.Inf(-1)
+	}
 	for k := range m.n {
-		v := float64(m.floats[m.row(k)*m.pixels+i])
-		if v != v {
-			missing++
-			continue
+		if m.disk != nil {
+			m.disk.copyRow(row, m.row(k))
+		} else {
+			row = m.floats[m.row(k)*m.pixels:]
 		}
-		low, high, whole = min(low, v), max(high, v), whole && v == math.Trunc(v)
-		if len(first) < most {
-			first = append(first, numeral.Float(v))
+		for i := range all {
+			s, v := &all[i], float64(row[i])
+			if v != v {
+				s.missing++
+				continue
+			}
+			s.low, s.high, s.part = min(s.low, v), max(s.high, v), s.part || v != math.Trunc(v)
+			if len(s.first) < most {
+				s.first = append(s.first, numeral.Float(v))
+			}
 		}
 	}
-	return Described{Name: inLine(fmt.Sprintf("%.60s", name)), Type: map[bool]string{true: "whole numbers", false: "numbers"}[whole],
-		Range: numeral.Float(low) + " to " + numeral.Float(high), Missing: missing, First: strings.Join(first, " ")}
+	list := make([]Described, len(names))
+	for i, s := range all {
+		list[i] = Described{Name: inLine(fmt.Sprintf("%.60s", names[i])), Type: map[bool]string{false: "whole numbers", true: "numbers"}[s.part],
+			Range: numeral.Float(s.low) + " to " + numeral.Float(s.high), Missing: s.missing, First: strings.Join(s.first, " ")}
+	}
+	return list
 }
 
 func (m *Images) firstValues(column string) string {

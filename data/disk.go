@@ -160,7 +160,7 @@ func (r reading) describeMemory(ctx context.Context) (string, error) {
 
 func (r reading) notInParts() error {
 	return &Error{Path: r.File, Problem: fmt.Sprintf("its values do not fit into memory = %q, and cannot be read in parts", r.Memory),
-		Hint: "save them as .npy (row-major, not compressed) or .safetensors without missing entries, or want a larger budget"}
+		Hint: "want a larger budget; values without missing entries are read in parts from tables, .npy (row-major, not compressed) and .safetensors"}
 }
 
 // block returns the number of the block of a row.

@@ -139,7 +139,9 @@ func loaded(t *testing.T, f *Files) Splits {
 	return splits
 }
 
-func (f *Files) need() Need { return Need{Train: true, Test: f.HasTest()} }
+func (f *Files) need() Need {
+	return Need{Train: true, Test: f.HasTest(), Columns: f.Columns.further()}
+}
 
 // The order of samples on disk has every sample once, is drawn by the seed, and needs only as many blocks at a time as the budget holds.
 func TestShuffleOnDisk(t *testing.T) {

@@ -31,7 +31,7 @@ type Files struct {
 	Width   int    `toml:"width" of:"cells arrays array" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
 	Axes    string `toml:"axes" of:"arrays array" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
 	Scale   Scale  `toml:"scale" single:"true" bare:"factor.by" doc:"how values are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; statistics are those of the fitted samples, stored with the model; by default they are not scaled"`
-	Memory  Budget `toml:"memory" of:"arrays array" optional:"true" doc:"budget for the samples, such as \"2GB\": samples that do not fit are read from their files, .npy or .safetensors, while a model is trained; by default all samples are in memory"`
+	Memory  Budget `toml:"memory" of:"cells arrays array" optional:"true" doc:"budget for the samples, such as \"2GB\": samples that do not fit are read from their files, .npy or .safetensors, while a model is trained; those of a table from a temporary file beside it. By default all samples are in memory"`
 	Names   string `toml:"names" of:"cells" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
 	Where   Where  `toml:"where" of:"cells" optional:"true" doc:"condition on a column, such as \"tissue = lung\", or a list of conditions: rows that do not meet all of them are left out, also of the test samples. Signs are =, !=, <, <=, >, >= and in, with values separated by commas; numbers are compared as numbers, and an empty cell is only unequal. The column is none of the values, unless the key columns names it"`
 	Missing string `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error"`
@@ -381,9 +381,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		}
 	}
 	set.Notes = append(set.Notes, t.warnings...)
-	if t.kept != "" {
-		set.Kept = append(set.Kept, t.kept)
-	}
+	set.Kept = append(set.Kept, t.kept...)
 	if t.sparse != nil {
 		return t.sparse, nil, nil
 	}

@@ -27,7 +27,7 @@ import (
 type csvFile struct {
 	header []string
 	comma  rune
-	size   int64            // bytes of a text that is not compressed; else 0
+	size   int64            // bytes of texts that are not compressed; else 0
 	skip   int              // bytes before the line of names
 	rows   func() RowReader // begins to read the rows
 	texts  bool             // cells are texts
@@ -482,7 +482,7 @@ func (f *csvFile) describe(c csvColumns) string {
 // firstRows is the number of rows by which the number of all rows is estimated.
 const firstRows = 256
 
-func (f *csvFile) table(r reading) (t table, err error) {
+func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 	if !f.texts { // numbers that are no texts
 		r.Decimal = ""
 	}
@@ -499,6 +499,8 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	missing, first := 0, ""
 	t.values.spans = newSpans(len(c.values))
 	exact := r.Scale.subtracts()
+	s := spill{r: r}
+	defer s.discard()
 	sum, err := f.eachRow(func(rows RowReader, cells []string) error {
 		line, _ := rows.FieldPos(0)
 		t.lines.add(line)
@@ -522,8 +524,14 @@ func (f *csvFile) table(r reading) (t table, err error) {
 				t.values.wide = append(t.values.wide, v)
 			}
 		}
+		if joined, ok := rows.(*joinedRows); ok {
+			rows = joined.now
+		}
 		if text, ok := rows.(*textRows); ok && t.lines.n == firstRows { // room for all rows, which costs nothing until it is used
 			more := int(f.size/max(1, text.InputOffset()/firstRows)*11/10) * len(c.values)
+			if budget := r.budget(); budget > 0 {
+				more = min(more, int(budget/4))
+			}
 			t.values.floats = slices.Grow(t.values.floats, more)
 			if exact {
 				t.values.wide = slices.Grow(t.values.wide, more)
@@ -534,6 +542,9 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		}
 		if c.names >= 0 {
 			t.names = append(t.names, strings.Clone(cells[c.names]))
+		}
+		if err := s.take(&t, false); err != nil {
+			return err
 		}
 		return addRow(further, f.header, rows, cells)
 	})
@@ -552,16 +563,16 @@ func (f *csvFile) table(r reading) (t table, err error) {
 	}
 	if missing > 0 && r.Missing == "" {
 		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); %s, remove these rows or columns, or fill the cells in",
-			missing, len(t.values.floats), first, missingHint)
+			missing, t.lines.n*len(c.values), first, missingHint)
 	}
-	if len(t.values.floats) == 0 && f.left > 0 {
+	if t.lines.n == 0 && f.left > 0 {
 		return t, fmt.Errorf("has no row that meets the conditions of where (%s)", strings.Join(r.Where, ", "))
 	}
-	if len(t.values.floats) == 0 {
+	if t.lines.n == 0 {
 		return t, errors.New("has no line after the first one")
 	}
 	if f.where != nil {
-		t.kept = f.keptRows(r.Where)
+		t.kept = append(t.kept, f.keptRows(r.Where))
 	}
 	t.values.dims = []int{t.lines.n, len(c.values)}
 	t.columns = f.names(c.values)
@@ -570,7 +581,7 @@ func (f *csvFile) table(r reading) (t table, err error) {
 		t.names = nil // lines that end in a separator
 	}
 	t.countLabels()
-	return t, nil
+	return t, s.finish(ctx, &t)
 }
 
 func isMissing(cell string) bool {
@@ -607,11 +618,14 @@ const (
 
 // columnStatistics contains statistics of one column of values, for guessing its meaning.
 type columnStatistics struct {
-	counts    bool    // every value is the previous one plus one
-	classes   int     // number of distinct values if all are whole numbers; 0 for more than mostClasses
-	whole     bool    // all are whole numbers
-	count     float64 // number of values that are not missing
+	counts    bool      // every value is the previous one plus one
+	whole     bool      // all are whole numbers
+	classes   []float32 // then the distinct values, at most mostClasses and one more
+	count     float64   // number of values that are not missing
 	deviation float64
+
+	last          float32
+	mean, squares float64 // mean and sum of squares by Welford's recurrence
 }
 
 // notes returns warnings about columns of values that probably are not values, and about columns with very different standard
@@ -629,10 +643,9 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	}
 	least, most := -1, -1
 	var constant []string
-	all := make([]columnStatistics, len(t.columns))
+	all := t.statistics()
 	for i, name := range t.columns {
-		s := t.statistics(i)
-		all[i] = s
+		s := &all[i]
 		if s.deviation > 0 && (least < 0 || s.deviation < all[least].deviation) {
 			least = i
 		}
@@ -648,13 +661,13 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		is := func(names []string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) }
 		what, key := "", "names"
 		switch {
-		case is(targetNames) && s.classes > 1:
-			what, key = fmt.Sprintf("has %d different whole numbers", s.classes), "labels"
+		case is(targetNames) && s.isClass() && len(s.classes) > 1:
+			what, key = fmt.Sprintf("has %d different whole numbers", len(s.classes)), "labels"
 		case s.counts && s.deviation > 0:
 			what = "counts up by one"
 		case name == "":
 			what = "has no name"
-		case is(idNames), isID(name) && s.whole && s.classes == 0:
+		case is(idNames), isID(name) && s.whole && !s.isClass():
 			what = "looks like a number of the sample"
 		default:
 			continue
@@ -673,33 +686,49 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	return notes
 }
 
-func (t *table) statistics(column int) columnStatistics {
+// statistics returns those of all columns, in one pass over the rows.
+func (t *table) statistics() []columnStatistics {
 	n, width := t.values.dims[0], t.values.dims[1]
-	s := columnStatistics{counts: true}
-	classes, whole := map[float32]bool{}, true
-	var mean, squares float64 // mean and sum of squares by Welford's recurrence
+	all, row := make([]columnStatistics, width), make([]float32, width)
+	for k := range all {
+		all[k] = columnStatistics{counts: true, whole: true}
+	}
 	for i := range n {
-		v := t.values.floats[i*width+column]
-		if v != v { // missing
-			s.counts = false
-			continue
+		if t.values.disk != nil {
+			t.values.disk.copyRow(row, i)
+		} else {
+			row = t.values.floats[i*width : (i+1)*width]
 		}
-		s.count++
-		s.counts = s.counts && (i == 0 || v == t.values.floats[(i-1)*width+column]+1)
-		whole = whole && v == float32(math.Floor(float64(v)))
-		if whole && len(classes) <= mostClasses {
-			classes[v] = true
+		for k, v := range row {
+			all[k].add(v, i == 0)
 		}
-		d := float64(v) - mean
-		mean += d / s.count
-		squares += d * (float64(v) - mean)
 	}
-	if s.whole = whole; whole && len(classes) <= mostClasses {
-		s.classes = len(classes)
+	for k := range all {
+		all[k].deviation = math.Sqrt(all[k].squares / max(1, all[k].count))
 	}
-	s.deviation = math.Sqrt(squares / max(1, s.count))
-	return s
+	return all
 }
+
+func (s *columnStatistics) add(v float32, first bool) {
+	last := s.last
+	if s.last = v; v != v { // missing
+		s.counts = false
+		return
+	}
+	s.count++
+	s.counts = s.counts && (first || v == last+1)
+	if s.whole = s.whole && v == float32(math.Floor(float64(v))); !s.whole {
+		s.classes = nil
+	} else if len(s.classes) <= mostClasses && !slices.Contains(s.classes, v) {
+		s.classes = append(s.classes, v)
+	}
+	d := float64(v) - s.mean
+	s.mean += d / s.count
+	s.squares += d * (float64(v) - s.mean)
+}
+
+// isClass reports whether the values may be numbers of classes: few different whole numbers.
+func (s *columnStatistics) isClass() bool { return len(s.classes) > 0 && len(s.classes) <= mostClasses }
 
 // csv writes rows of values. The first line contains the column names: name and label if they are known, then the names of
 // the values, by default their numbers. A value has as many digits as a float32 requires, and more only if

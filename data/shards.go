@@ -168,6 +168,10 @@ func joinedTable(shards []Opened) (*csvFile, error) {
 		}
 	}
 	joined := *first
+	joined.size = 0
+	for _, shard := range shards {
+		joined.size += shard.csv.size
+	}
 	joined.rows = func() RowReader { return &joinedRows{shards: shards} }
 	joined.texts = first.texts
 	return &joined, nil

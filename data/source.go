@@ -183,7 +183,7 @@ type Set struct {
 	Files   []File            // files that were read, which the run records
 	Scale   Scale             // declared scaling by statistics of the fitted samples: see [Set.Split]
 	Notes   []string          // warnings, such as skipped files and doubtful columns
-	Kept    []string          // the rows that the key where kept
+	Kept    []string          // which rows of a file are samples, and where they are if not in memory
 
 	doubt *Error // warning about the values; see [Set.Doubt]
 }

@@ -25,7 +25,7 @@ type table struct {
 	further  []*Values
 	ignored  []string // names of columns of values that are not in the required order of names
 	warnings []string
-	kept     string // the rows that the key where kept
+	kept     []string // which rows were kept, and where
 }
 
 // rowLines are the lines of rows in a text: those that do not follow the line of the row before.
@@ -205,7 +205,7 @@ func (r reading) table(ctx context.Context) (t table, err error) {
 	case o.Matrix != nil:
 		return r.matrixTable(ctx, o)
 	case o.csv != nil:
-		t, err = o.csv.table(r)
+		t, err = o.csv.table(ctx, r)
 	default:
 		t, err = o.table(ctx, r)
 	}
@@ -268,9 +268,18 @@ func (t *table) readValues(ctx context.Context, samples *tablePart, r reading) (
 	if !r.readsInParts(samples) {
 		return r.notInParts()
 	}
-	d, err := r.newDisk(samples.extents, budget)
+	files, err := t.fromDisk(ctx, samples, r)
+	if err == nil {
+		t.files = append(t.files, combined(r.File, files))
+	}
+	return err
+}
+
+// fromDisk leaves the values of the samples on disk, and returns the files with their checksums.
+func (t *table) fromDisk(ctx context.Context, samples *tablePart, r reading) ([]File, error) {
+	d, err := r.newDisk(samples.extents, r.budget())
 	if err != nil {
-		return err
+		return nil, err
 	}
 	t.values = array{dims: samples.dims, disk: d}
 	all := t.values
@@ -279,27 +288,30 @@ func (t *table) readValues(ctx context.Context, samples *tablePart, r reading) (
 	}
 	m, err := all.onDisk(dropOneChannel(all.dims[1:]))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	files, spans, err := d.scan(ctx, m)
-	if t.values.spans = spans; err == nil {
-		t.files = append(t.files, combined(r.File, files))
-	}
-	return err
+	t.values.spans = spans
+	return files, err
 }
 
 // looseBudget is the budget for a file that belongs to no data set.
 const looseBudget = 1 << 30
 
+// budget returns the budget for the samples of a split, 0 for none.
+func (r reading) budget() int64 {
+	switch {
+	case r.HasTest() && !r.loose:
+		return int64(r.Memory) / 2
+	case r.loose && r.Memory == 0:
+		return looseBudget
+	}
+	return int64(r.Memory)
+}
+
 // exceeded returns the budget for the samples of a split if their values in memory would exceed it, otherwise 0.
 func (r reading) exceeded(samples *tablePart) int64 {
-	budget := int64(r.Memory)
-	if r.HasTest() && !r.loose {
-		budget /= 2
-	}
-	if r.loose && budget == 0 {
-		budget = looseBudget
-	}
+	budget := r.budget()
 	size := 4
 	switch kind := samples.kind; {
 	case kind == "u1":
