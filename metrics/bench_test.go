@@ -48,8 +48,10 @@ func BenchmarkJaccard(b *testing.B) {
 func BenchmarkSVM(b *testing.B) {
 	r := rand.New(rand.NewPCG(3, 3))
 	features, labels := clouds(r, 8_000, 100, 10)
+	p, err := fit.Of("svm", features, 100, labels)
+	fatal.If(b, err)
 	for b.Loop() {
-		if _, err := (fit.SVM{C: 1, Tolerance: fit.Tolerance}).Fit(context.Background(), features, 100, labels); err != nil {
+		if _, err := p.SVM(context.Background(), 1, fit.Tolerance); err != nil {
 			b.Fatal(err)
 		}
 	}

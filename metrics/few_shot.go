@@ -20,7 +20,7 @@ func init() {
 // class at random, fits a classifier to their codes and classifies all other labelled images. There are two classifiers:
 //
 //   - the nearest centroid: the class whose mean code is nearest, by Euclidean distance
-//   - linear: a [fit.SVM] with C = 1
+//   - linear: a linear SVM, see [fit.Labelled.SVM], with C = 1
 //
 // Before this, every unit is divided by its root mean square over all measured labelled images, without use of the labels; a
 // unit that is always 0 is not divided. The results are the mean accuracy over the draws and its 2.5 and 97.5 % quantiles,

@@ -53,7 +53,7 @@ func (m *SVM) Start(s *Subject) (Meter, error) {
 	}}, nil
 }
 
-// SVMProtocol is the study's protocol for classifying codes by a [fit.SVM]:
+// SVMProtocol is the study's protocol for classifying codes by a linear SVM ([fit.Labelled.SVM]):
 //
 //  1. The fraction HeldOut of the codes is held out, stratified by class.
 //  2. On the other codes, each C of the grid is scored by its mean accuracy over GridSplits stratified shuffle splits with the

@@ -38,7 +38,7 @@ func Splits(measure string) (names []string, ratio float64, ok bool) {
 // holdoutGrid returns the values of C: 13 from 1e-3 to 1e3, with logarithmic spacing.
 func holdoutGrid() []float64 { return decades(13, -3, 6) }
 
-// SVMHoldout classifies codes by a [fit.SVM] on 4 random splits, stratified by class: a fifth of the codes is held out,
+// SVMHoldout classifies codes by a linear SVM, see [fit.Labelled.SVM], on 4 random splits, stratified by class: a fifth of the codes is held out,
 // 2,000 of 10,000. C is selected by the accuracy on a stratified fifth of the remaining codes. Then the SVM is fitted to all
 // remaining codes with this C, and scored on the held-out codes. The splits depend only on Seed and the labels, so that the
 // accuracies of two models on the same images are paired, split by split.

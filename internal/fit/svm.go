@@ -4,7 +4,6 @@ package fit
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"slices"
 
@@ -14,71 +13,22 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-// SVM is a linear support vector machine, one class against the rest. For each class, with y = +1 for its images
-// and -1 for the others, it minimises LIBLINEAR's primal problem with the squared hinge,
-//
-//	f(w) = 1/2 w.w + C sum_i max(0, 1 - y_i w.x_i)^2,
-//
-// where a constant 1 is appended to every x, so that the last weight is the bias (and is regularised like the others).
-// Features are not scaled. The predicted class is the one with the largest w.x.
-//
-// Source: R.-E. Fan et al., LIBLINEAR: a library for large linear classification, JMLR 9, 2008 (solver 2).
-type SVM struct {
-	C         float64 // > 0
-	Tolerance float64 // > 0; stops at |f'(w)| <= Tolerance min(positives, negatives)/n |f'(0)|, as LIBLINEAR does
-}
-
 // Tolerance is LIBLINEAR's default, which the study used.
 const Tolerance = 1e-4
 
-// Linear is a fitted [SVM].
-type Linear struct {
-	Classes []int     // ascending
-	Width   int       // number of features
-	Weights []float64 // one row of Width+1 weights per class, the bias last
-}
-
-// Fit fits one weight vector per class that occurs. Features are n x width, row-major. It returns an error for fewer than two
-// classes, inconsistent lengths and non-finite features.
-func (s SVM) Fit(ctx context.Context, features []float32, width int, labels []int) (*Linear, error) {
-	p, err := Of("svm", features, width, labels)
-	if err != nil {
-		return nil, err
-	}
-	if !(s.C > 0) || !(s.Tolerance > 0) {
-		return nil, fmt.Errorf("svm: C %g and tolerance %g, want > 0", s.C, s.Tolerance)
-	}
-	c := &Linear{Classes: p.Classes, Width: width, Weights: make([]float64, len(p.Classes)*p.Width)}
-	err = p.path(ctx, []float64{s.C}, s.Tolerance, func(class, _ int, w []float64) {
-		copy(c.Weights[class*p.Width:], w)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// Predict returns the class of every row of features.
-func (c *Linear) Predict(features []float32) ([]int, error) {
-	if c.Width < 1 || len(features)%c.Width != 0 {
-		return nil, fmt.Errorf("svm: got %d values, want a multiple of %d", len(features), c.Width)
-	}
-	n := len(features) / c.Width
-	classes := make([]int, n)
-	for i := range n {
-		var best float64
-		for k, class := range c.Classes {
-			w := c.Weights[k*(c.Width+1) : (k+1)*(c.Width+1)]
-			score := w[c.Width]
-			for j, v := range features[i*c.Width : (i+1)*c.Width] {
-				score += w[j] * float64(v)
-			}
-			if k == 0 || score > best {
-				best, classes[i] = score, class
-			}
-		}
-	}
-	return classes, nil
+// SVM returns the weights of a linear support vector machine, one class against the rest: one row of width weights per class, the bias last. For each
+// class, with y = +1 for its images and -1 for the others, it minimises LIBLINEAR's primal problem with the squared hinge,
+//
+//	f(w) = 1/2 w.w + c sum_i max(0, 1 - y_i w.x_i)^2,
+//
+// where a constant 1 is appended to every x, so that the last weight is the bias (and is regularised like the others). It stops at
+// |f'(w)| <= tolerance min(positives, negatives)/n |f'(0)|, as LIBLINEAR does. Features are not scaled. The predicted class is the one with the largest w.x.
+//
+// Source: R.-E. Fan et al., LIBLINEAR: a library for large linear classification, JMLR 9, 2008 (solver 2).
+func (p *Labelled) SVM(ctx context.Context, c, tolerance float64) ([]float64, error) {
+	weights := make([]float64, len(p.Classes)*p.Width)
+	err := p.path(ctx, []float64{c}, tolerance, func(class, _ int, w []float64) { copy(weights[class*p.Width:], w) })
+	return weights, err
 }
 
 // path solves the problem of every class for each C in turn, starting from the previous solution. It passes the weights to the
