@@ -8,7 +8,6 @@ import (
 )
 
 func TestAdviceAboutUselessUnitsFitsTheirCause(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "a,b,c\n"
 	for i := range 100 {
@@ -52,7 +51,6 @@ encoder = [{ kind = "relative", layers = [{ kind = "unrolled", units = 30, steps
 }
 
 func TestCheckReportsTheDataErrorsOfAllModelsWithTheirPlaces(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("good.csv", "m [mV],w,kind\n"+strings.Repeat("1,2,a\n3,5,b\n", 10))
 	b.write("bad.csv", "m,w\n1,x\n")
@@ -76,7 +74,6 @@ encoder = [{ kind = "dense", units = 2 }]
 }
 
 func TestListShowsOnePart(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for args, want := range map[string]string{"layers dense": "layers\ndense: ", "dense": "layers\ndense: ", "datasets csv": "datasets\ncsv: ", "mse": "losses\nmse: "} {
 		text := b.must(0, strings.Fields("list "+args)...).stdout
@@ -97,13 +94,11 @@ func TestListShowsOnePart(t *testing.T) {
 }
 
 func TestNamesStayInTheirLine(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("eval", b.must(exitUsage, "eval", "x\ny").stderr, "tessera: x\\u000ay: no such folder\n")
 }
 
 func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	for args, want := range map[string]string{
@@ -125,7 +120,6 @@ func TestWordsOfOtherProgramsAreUnderstood(t *testing.T) {
 }
 
 func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	trained := b.must(0, "train", "flowers").stdout
@@ -140,7 +134,6 @@ func TestEvalOfAClassifierShowsWhatApplies(t *testing.T) {
 
 // A training that a hook has ended is finished, although it has fewer epochs than the declaration.
 func TestARunThatAHookEndedIsFinished(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "40", "--quiet", "--out", "runs/ended", "--set", "hook.early_stopping.patience=1", "--set", "hook.early_stopping.min_delta=1000")
 	runs := b.runs()
@@ -155,7 +148,6 @@ func TestARunThatAHookEndedIsFinished(t *testing.T) {
 
 // The summary of a model has a line for each of its hooks.
 func TestSummaryListsEveryHook(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "check")
 	text := b.must(0, "summary", "small", "--set", "hook.average.decay=0.9", "--set", "hook.prune.fraction=0.1", "--set", "hook.early_stopping.patience=3",
@@ -165,7 +157,6 @@ func TestSummaryListsEveryHook(t *testing.T) {
 
 // A report of a dead run shows the warning of train and eval, and no praise of what atoms add.
 func TestReportsOfDeadRunsShowTheWarning(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.dead]

@@ -20,7 +20,6 @@ import (
 var preemption = []syscall.Signal{syscall.SIGUSR1, syscall.SIGUSR1}
 
 func TestASchedulersSignalLeavesACheckpointAndExitCode75(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	endless := []string{"train", "small", "--epochs", "100000", "--threads", "3", "--out", "cut"}
 	r := b.signalled(func() bool { return b.measured("cut") > 0 }, preemption, "cut", endless...)
@@ -65,7 +64,6 @@ func (b *bench) gathered(whole, array string) {
 }
 
 func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", slow)
 	b.must(0, "sweep", "slow", "--out", "whole")
@@ -159,7 +157,6 @@ func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
 }
 
 func TestATrialOfAnotherProcessIsTriedAgain(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", slow)
 	b.must(0, "sweep", "slow", "--emit", "kubernetes", "-o", "array")

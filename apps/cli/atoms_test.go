@@ -11,7 +11,7 @@ import (
 
 // Two groups of columns occur apart: the units are listed by use with their columns, and a unit has its samples, classes and values.
 func TestAtomsSaysWhatAUnitIs(t *testing.T) {
-	b := newBench(t)
+	b := benchOf(t)
 	var rows strings.Builder
 	rows.WriteString("name,kind,sun,moon,salt,oil\n")
 	for i := range 12 {

@@ -11,7 +11,6 @@ import (
 )
 
 func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 30)
 	args := []string{"attack", "runs/small", "--epsilon", "0.05,0.2", "--steps", "5", "--limit", "40"}
@@ -41,7 +40,6 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 }
 
 func TestAttackSaysWhatIsWrong(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "runs/attacked", "--set", "hook.adversarial.epsilon=0.1", "--set", "hook.adversarial.steps=2")
@@ -76,7 +74,6 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 }
 
 func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.must(0, "train", "flowers")
@@ -124,7 +121,6 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 }
 
 func TestBlackBoxesShowTheirQueries(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.must(0, "train", "flowers")

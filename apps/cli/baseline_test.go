@@ -37,7 +37,6 @@ iterations = 20
 `
 
 func TestBaselinesAreTrainedMeasuredAndUsedLikeAutoEncoders(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	for _, name := range []string{"factors", "centres", "components", "sparse"} {
@@ -65,7 +64,6 @@ func TestBaselinesAreTrainedMeasuredAndUsedLikeAutoEncoders(t *testing.T) {
 }
 
 func TestEncodeAndDecodeWithABaseline(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", strings.ReplaceAll(smallBaselines, `"bars"`, `"swimmer"`))
 	images := swimmer(t)
@@ -93,7 +91,6 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 }
 
 func TestSummaryAndListKnowBaselines(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	var s summary
@@ -114,7 +111,6 @@ func TestSummaryAndListKnowBaselines(t *testing.T) {
 }
 
 func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	b.contains("stderr", b.must(exitUsage, "train", "factors", "--epochs", "3").stderr, "--epochs: factors is a baseline", "iterations")
@@ -140,7 +136,6 @@ func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
 }
 
 func TestABaselineMayBeFittedToTheTestSamples(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("train.csv", "x,y\n1,2\n3,4\n5,7\n")
 	b.write("test.csv", "x,y\n10,20\n30,40\n")

@@ -34,7 +34,6 @@ func (b *bench) noisy() {
 }
 
 func TestCalibrateSaysWhatItDoes(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.noisy()
 	const run = "runs/noisy"
@@ -86,7 +85,6 @@ func TestCalibrateSaysWhatItDoes(t *testing.T) {
 }
 
 func TestCalibrateNeedsHeldOutImages(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.write("models.toml", strings.Replace(b.read("models.toml"), `scale = "standardise"`, `scale = "standardise", validation = 0`, 1))

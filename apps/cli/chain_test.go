@@ -32,8 +32,7 @@ freeze  = []
 
 // One command trains what three do, also if it is killed in each of its trainings: the same bytes.
 func TestAChainIsItsTrainings(t *testing.T) {
-	t.Parallel()
-	whole, b := newBench(t), newBench(t)
+	whole, b := benchOf(t), newBench(t)
 	names := []string{"first", "second", "third"}
 	for _, b := range []*bench{whole, b} {
 		b.write("models.toml", stacked)
@@ -80,7 +79,6 @@ func TestAChainIsItsTrainings(t *testing.T) {
 }
 
 func TestAChainNeedsABeginning(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", strings.Replace(stacked, "freeze  = []", "", 1)+`
 [model.first.start]
@@ -97,7 +95,6 @@ on  = "encoder.0.*"
 
 // What a chain cannot use is an error before anything is trained.
 func TestAChainRefusesBeforeItTrains(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", strings.Replace(stacked, "epochs = 30", "epochs = 2", 1))
 	chain := []string{"train", "third", "--chain"}
@@ -131,7 +128,6 @@ func TestAChainRefusesBeforeItTrains(t *testing.T) {
 
 // A run that has started from what its predecessor no longer is belongs to no chain.
 func TestAChainNoticesARunTrainedAgain(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", strings.NewReplacer("epochs = 30", "epochs = 2", `{ name = "bars", count = 120, validation = 0.25 }`, `{ name = "csv", file = "d.csv" }`).Replace(stacked))
 	b.write("d.csv", "a,b\n1,2\n3,4\n5,6\n7,8\n9,1\n2,3\n4,5\n6,7\n8,9\n1,1\n")
@@ -150,7 +146,6 @@ func TestAChainNoticesARunTrainedAgain(t *testing.T) {
 
 // An interrupted chain goes on with the command, not with the resume of one run.
 func TestAnInterruptedChainSaysHowToGoOn(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", stacked)
 	r := b.interrupted("runs/first", "", "train", "third", "--chain", "--set", "train.epochs=1000000")

@@ -8,7 +8,6 @@ import (
 
 // Values outside [0,1] are clipped in a picture. The command warns about them.
 func TestDecodedValuesThatBytesDoNotHoldAreNamed(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	values := make([]float32, 20*6*5)
 	for i := range values {

@@ -12,7 +12,6 @@ import (
 )
 
 func TestCompareShowsWhatDiffers(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, run := range [][]string{{"a1", "1", "1"}, {"a2", "2", "1"}, {"b1", "1", "0.5"}, {"b2", "2", "0.5"}} {
 		b.must(0, "train", "small", "--epochs", "1", "--out", run[0], "--set", "train.seed="+run[1], "--set", "loss.0.weight="+run[2])
@@ -35,7 +34,6 @@ func TestCompareShowsWhatDiffers(t *testing.T) {
 
 // Law: the verdict of a sweep is the same in the text and the JSON of `compare` and on the page of `report`.
 func TestTheReportOfASweepHasTheVerdictsOfCompare(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.small]

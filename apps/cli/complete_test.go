@@ -13,7 +13,6 @@ import (
 
 // Models trained with missing entries, and a pca model trained without them, complete a table of rank two almost exactly.
 func TestCompleteFillsMissingEntries(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	var whole, holed strings.Builder

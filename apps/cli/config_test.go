@@ -16,7 +16,6 @@ import (
 )
 
 func TestMistakesAreReportedWithLineCaretAndSuggestionAndExitCode3(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("bad.toml", `[model.first]
 [[model.first.encoder]]
@@ -48,7 +47,6 @@ bad.toml:10:9: model "first": train: batch: got 0, want an integer > 0
 }
 
 func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("a setting of two words", b.must(exitUsage, "train", "small", "--set", "train.epochs", "3").stderr, "as in --set train.epochs=3")
 	r := b.must(exitConfig, "train", "small", "--set", "loss.1.wieght=3")
@@ -62,14 +60,12 @@ func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
 }
 
 func TestSettingsThatOnlyTheImagesProveWrongEndWithExitCode3(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitConfig, "train", "small", "--set", "dataset.validation=0.001")
 	b.contains("standard error", r.stderr, "validation: 0.001 holds out 0 of 256 samples")
 }
 
 func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitConfig, "train", "small", "--set", "dataset.name=bars", "--set", "dataset.count=1000000000000")
 	b.contains("standard error", r.stderr, "count", "[1,1000000]")
@@ -77,7 +73,6 @@ func TestMoreBarsThanAnyoneDrawsAreAMistakeInTheModel(t *testing.T) {
 
 // A symbolic link to itself exists but cannot be read.
 func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.shipped()
 	fatal.If(t, os.Symlink("models.toml", b.path("models.toml")))
@@ -86,7 +81,6 @@ func TestModelsThatCannotBeReadAreNotReplacedByTheShippedOnes(t *testing.T) {
 }
 
 func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for args, says := range map[string]string{
 		"train smal":                      `unknown model "smal" in models.toml and the shipped models: did you mean "small"?`,
@@ -114,7 +108,6 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 }
 
 func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("run", 12)
 	for _, variable := range []string{"TESSERA_BLAS=none.so", "TESSERA_SIMD=sse9"} {
@@ -134,7 +127,6 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 }
 
 func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, args := range []string{"check", "check models.toml", "check -f models.toml", "check models.toml --file models.toml"} {
 		b.contains(args, b.must(0, strings.Fields(args)...).stdout, "models.toml: 2 models, no errors\nalso available: ", "that are shipped")
@@ -158,7 +150,6 @@ func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 }
 
 func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	once := b.must(0, "check", "--fill", "small").stdout
 	b.contains("the filled model", once, "beta1 = 0.9", `init = "glorot_uniform"`, "min_epoch_steps = 0")
@@ -169,7 +160,6 @@ func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
 }
 
 func TestSummaryCountsParameters(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("summary", b.must(0, "summary", "clothes").stdout, "encoder.2", "dense", "28x28", "parameters  10,198\ntrainable   ")
 	var s struct {
@@ -189,7 +179,6 @@ func TestSummaryCountsParameters(t *testing.T) {
 }
 
 func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(0, "list")
 	b.contains("list", r.stdout, "models of models.toml\n", "small", "shipped models\n", "layers\n", "dense", "masking_noise", "losses\n", "asymmetric_decay", "constraints\n",
@@ -205,7 +194,6 @@ func TestListShowsWhatThereIsWithKeysAndDefaults(t *testing.T) {
 }
 
 func TestDoctorVersionAndDataTellWhatTheyFind(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("doctor", b.must(0, "doctor").stdout, "cpu", "threads", "GOMAXPROCS", "kernels", "fashion-mnist", "not found")
 	line := b.must(0, "version").stdout
@@ -233,7 +221,6 @@ func TestDoctorNamesTheVersionsOfTheModulesThatCompute(t *testing.T) {
 }
 
 func TestTheShellCompletesModels(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("completion", b.must(0, "__complete", "train", "").stdout, "small\n", "clothes\n")
 	b.contains("completion", b.must(0, "__complete", "check", "--fill", "").stdout, "small\n")
@@ -242,7 +229,6 @@ func TestTheShellCompletesModels(t *testing.T) {
 
 // check and summary also report errors that occur only when the graph of a model is built.
 func TestCheckBuildsTheGraph(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"softmax\" }, { kind = \"dense\", units = 5 }]\ndecoder = []\nloss = [{ kind = \"contractive\" }]\n")
 	for _, args := range [][]string{{"check"}, {"summary", "m"}, {"train", "m", "--epochs", "1"}} {

@@ -7,7 +7,6 @@ import (
 
 // A copy is trained on the predictions of another run, its teacher.
 func TestACopySaysWhoseAnswersItHas(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	const copies = `
 [model.copy]

@@ -46,7 +46,6 @@ func (b *bench) firstLine(name string) string {
 }
 
 func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	r := b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv")
@@ -74,7 +73,7 @@ func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
 func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
 	t.Parallel()
 	for _, columns := range [][]string{{"400", "410", "420"}, {"a", "label", "name"}} {
-		b := newBench(t)
+		b := benchOf(t)
 		b.trainSpectra(columns...)
 		b.must(0, "encode", "run", "--in", "spectra.csv", "--out", "codes.npy")
 		for _, codes := range []string{"codes.csv", "codes.npy"} {
@@ -92,7 +91,6 @@ func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
 }
 
 func TestColumnsAreEncodedByTheirNames(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	var turned strings.Builder

@@ -55,7 +55,6 @@ func several(out string, args ...string) []string {
 }
 
 func TestTrainingsBySeveralProcessesGiveEqualBytes(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.together(0, 1, several("one")...)
 	b.must(0, "train", "small", "--threads", "1", "--set", "hook.early_stopping.patience=1000", "--out", "alone")
@@ -131,13 +130,11 @@ func signals(s syscall.Signal) func(pid int) error {
 }
 
 func TestAKilledProcessEndsAllWithExitCode9(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.lost("killed", syscall.SIGKILL, "rank %d: signal: killed")
 }
 
 func TestAStoppedProcessEndsAllWithExitCode9(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.lost("stopped", syscall.SIGSTOP, "no answer from rank %d on ")
 }
@@ -160,7 +157,6 @@ func (b *bench) lost(name string, s syscall.Signal, message string) {
 
 // A limit of the file size simulates a full disk.
 func TestAFullDiskOfRank0EndsAllWithExitCode7(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r, took := b.hit("full", 0, func(pid int) error {
 		limit := unix.Rlimit{Cur: uint64(len(b.read("full/metrics.jsonl")) + 2000), Max: unix.RLIM_INFINITY}
@@ -175,7 +171,6 @@ func TestAFullDiskOfRank0EndsAllWithExitCode7(t *testing.T) {
 }
 
 func TestAnInterruptEndsAllWithACheckpoint(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r, took := b.hit("cut", -1, signals(syscall.SIGTERM)) // of mpirun
 	t.Logf("mpirun terminated: exit code %d after %v", r.code, took.Round(time.Millisecond))
@@ -197,7 +192,6 @@ func TestAnInterruptEndsAllWithACheckpoint(t *testing.T) {
 }
 
 func TestErrorsOfADistributedTrainingAreReportedOnce(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, c := range []struct {
 		code int
@@ -216,7 +210,6 @@ func TestErrorsOfADistributedTrainingAreReportedOnce(t *testing.T) {
 }
 
 func TestDistributedWithoutALauncherSaysWhatToDo(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitUsage, "train", "small", "--distributed")
 	b.contains("standard error", r.stderr, "mpirun -n 4")
@@ -233,7 +226,6 @@ func TestDistributedWithoutALauncherSaysWhatToDo(t *testing.T) {
 }
 
 func TestSeveralProcessesNeedTheFlag(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("run", 1)
 	for _, args := range [][]string{{"train", "small", "--epochs", "1"}, {"resume", "run"}} {

@@ -5,7 +5,6 @@ import "testing"
 // Commands that draw a column at random print a note that names the column, and draw the same values again in a second call.
 // summary names the kind of the draw.
 func TestCommandsSayWhatIsDrawn(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.noisy]

@@ -51,7 +51,6 @@ func TestARefusedConnectionIsFollowedByItsRemedy(t *testing.T) {
 }
 
 func TestARunOfAnotherFormatNamesItsVersion(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("run", 1)
 	f, err := checkpoint.Read(b.path("run/state.safetensors"))

@@ -6,7 +6,6 @@ import (
 )
 
 func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	for format, file := range map[string]string{"onnx": "small.onnx", "npz": "small.npz", "safetensors": "small.safetensors",

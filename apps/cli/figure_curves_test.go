@@ -54,7 +54,6 @@ func (b *bench) texts(name string) string {
 }
 
 func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", sweptFigures)
 	for _, name := range []string{"units", "kinds", "search", "optimizers"} {
@@ -84,7 +83,6 @@ func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
 }
 
 func TestRunsOfASweepAreNamedByTheirSettings(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", sweptFigures)
 	b.must(0, "sweep", "units")
@@ -98,7 +96,6 @@ func TestRunsOfASweepAreNamedByTheirSettings(t *testing.T) {
 }
 
 func TestASweepSaysWhichTrialsAreNotItsOwn(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", sweptFigures)
 	b.must(0, "sweep", "units")

@@ -11,7 +11,6 @@ import (
 )
 
 func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
@@ -38,7 +37,6 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 }
 
 func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--set", `encoder=[{kind="patches",size=8},{kind="token_dense",units=8},{kind="attention",heads=2},{kind="dense",units=4,activation="sigmoid"}]`)
 	b.must(0, "figure", "attention", "runs/small")
@@ -53,7 +51,6 @@ func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
 }
 
 func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.must(0, "figure", "atoms", "runs/small", "--atoms", "3,1", "--title", "Two limbs", "-o", "two.svg")
@@ -73,7 +70,6 @@ func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {
 }
 
 func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "figure", "curves", "--published", "deep", "--out", "deep.svg")
 	b.contains("the figure", b.read("deep.svg"), "p = 0.01", "p = 0.2", "published")
@@ -82,7 +78,6 @@ func TestFiguresOfTheStudyAreDrawnWithoutRuns(t *testing.T) {
 }
 
 func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.must(0, "figure", "atoms", "runs/small", "--out", "atoms.svg")
@@ -105,7 +100,6 @@ func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 
 // Without a test split all samples are measured: the figure says so. It does not where there is one, and if it measures nothing.
 func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset={ name=\"bars\", count=20 }")
 	b.must(0, "train", "small", "--epochs", "1", "--out", "shapes", "--set", "dataset={ name=\"shapes\", count=20, test=10 }")
@@ -124,7 +118,6 @@ func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
 }
 
 func TestMistakesInFiguresAreUsage(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset=bars")

@@ -11,7 +11,6 @@ import (
 )
 
 func TestInitWritesModelsThatTrain(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	refused := b.must(exitUsage, "init")
 	b.contains("standard error", refused.stderr, "models.toml exists already and is not replaced", "tessera init DIR")
@@ -51,12 +50,12 @@ func TestTheDeclarationsOfTheHelpTopicAreRight(t *testing.T) {
 	if err := f.Check(); err != nil || f.FileOf("NAME") != "topic" || f.FileOfSweep("NAME") != "topic" {
 		t.Errorf("%v\n%s", err, declared.String())
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	b.contains("help", b.must(0, "help", "models").stdout, "[model.NAME]", "tessera docs DIR", "\n  errors         tessera check [FILE]\n")
 }
 
 func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) { // not parallel: newRoot changes template functions of all commands
-	b := newBench(t)
+	b := benchOf(t)
 	b.must(exitUsage, "docs")
 	b.must(0, "docs", "out/docs")
 	for _, c := range newRoot(widest).Commands() {

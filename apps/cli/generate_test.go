@@ -7,7 +7,6 @@ import (
 
 // A model of language is trained on a text, continues a prompt with what it has learned, and says what it cannot do.
 func TestATextIsContinued(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("abc.txt", strings.Repeat("abcabcabc", 200))
 	b.write("models.toml", `[model.abc]

@@ -13,7 +13,6 @@ import (
 
 // A packed run is the same model on another machine, from a folder and from a web server, and nothing but it is accepted.
 func TestAReleaseIsTheModelsThatWerePacked(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.base]
 dataset = { name = "bars", count = 120 }

@@ -28,7 +28,6 @@ train   = { epochs = 2 }
 // predict and encode find the columns of a value in the input file by name. The order of the columns in the file has no
 // effect.
 func TestColumnsAreReadFromTheInputFile(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.patients()
 	b.write("new.csv", "a,b,dose,ward\n1,2,3,0\n2,0,1,3\n")

@@ -12,7 +12,6 @@ import (
 // encode reads labels like any other column. The class names are those of the training, even if the classes in the file
 // differ.
 func TestEncodeReadsLabels(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "a,b,kind\n"
 	for i := range 20 {
@@ -62,7 +61,6 @@ train = { epochs = 1 }
 // Samples measured by --in have the labels and columns of a file that the training declares as its test samples, in any order of its columns
 // and in several files.
 func TestGivenSamplesAreMeasuredWithTheirLabels(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := func(from, to int, line string) string {
 		for i := from; i < to; i++ {
@@ -110,7 +108,6 @@ train = { epochs = 3 }
 
 // For published or generated data sets, labels and columns are read from a file by their own names.
 func TestColumnsOfAGeneratedSetAreReadByTheirNames(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.loan]

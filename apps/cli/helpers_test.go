@@ -82,7 +82,15 @@ type bench struct {
 	binary, dir string
 }
 
+// newBench returns a bench of a test that runs beside others.
 func newBench(t *testing.T) *bench {
+	t.Helper()
+	t.Parallel()
+	return benchOf(t)
+}
+
+// benchOf returns a bench of a test that runs alone, or has several.
+func benchOf(t *testing.T) *bench {
 	t.Helper()
 	path, err := os.Executable()
 	fatal.If(t, err)

@@ -19,7 +19,6 @@ import (
 
 // Of data of one's own, init writes models that check accepts and that can be trained.
 func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.shipped()
 	rows := "cell,kind,note,a,b,c,d,e,f,g,h\n"
@@ -71,7 +70,7 @@ func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 		"sparse": {"counts.mtx", `{ name = "triples", file = "counts.mtx", absent = "zero" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			b := newBench(t)
+			b := benchOf(t)
 			b.shipped()
 			for i := range 2 {
 				values := make([]float32, 20*6)
@@ -97,7 +96,7 @@ func TestInitFindsRatingsInAnyOrder(t *testing.T) {
 	t.Parallel()
 	for _, header := range []string{"user,item,rating", "rating,user,item", "timestamp,item,rating,user", "timestamp,userId,itemId,rating", "item,user,rating,date"} {
 		t.Run(header, func(t *testing.T) {
-			b := newBench(t)
+			b := benchOf(t)
 			b.shipped()
 			var rows strings.Builder
 			rows.WriteString(header + "\n")
@@ -182,7 +181,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 		{"counts.csv", entries("doc,word,count", "%d"), []string{"the values are counts"}, []string{`name = "triples"`, `absent = "zero"`, `"nmf"`}},
 	} {
 		t.Run(c.file, func(t *testing.T) {
-			b := newBench(t)
+			b := benchOf(t)
 			b.shipped()
 			b.write(c.file, c.text)
 			b.contains("the guesses", b.must(0, "init", c.file).stdout, c.says...)
@@ -192,7 +191,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 			}
 		})
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	b.shipped()
 	b.write("few.csv", "a,b\n1,2\n")
 	b.contains("one sample", b.must(exitConfig, "init", "few.csv").stderr, "models.toml is not written", "at least one must be held out")
@@ -217,7 +216,7 @@ func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
 		{"large", 65, 64, color.RGBA{G: 200, A: 255}, "size = [32, 32], channels = 3 }"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			b := newBench(t)
+			b := benchOf(t)
 			b.shipped()
 			for i := range 12 {
 				picture := image.NewRGBA(image.Rect(0, 0, c.width, c.height))

@@ -30,7 +30,6 @@ iterations = 300
 train.checkpoint_seconds = 0.0`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Parallel()
 			b, r := newBench(t), rand.New(rand.NewPCG(3, 4))
 			for shard, n := range []int{1300, 1, 700} {
 				values := make([]byte, 0, 4*n*16)

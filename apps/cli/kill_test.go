@@ -22,7 +22,6 @@ import (
 var long = []string{"--epochs", "60", "--set", "hook.early_stopping.patience=1000", "--threads", "3"}
 
 func TestKilledTrainingsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.survivesKills(append([]string{"train", "small"}, long...)...)
 }
@@ -77,14 +76,12 @@ func (b *bench) killedOften(r *rand.Rand, times, stretch int, train []string) (k
 }
 
 func TestKilledFitsResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallBaselines)
 	b.survivesKills("train", "factors", "--set", "iterations=400", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
 }
 
 func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.survivesKills(append([]string{"train", "small", "--set", "optimizer.kind=lbfgs", "--set", "optimizer.history=4",
 		"--set", `encoder=[{kind="dense",units=6,activation="sigmoid"}]`}, long...)...)
@@ -92,7 +89,6 @@ func TestKilledSearchesResumeToTheBytesOfAnUninterruptedOne(t *testing.T) {
 
 // After a kill before the first checkpoint, either a complete run or no run exists. In both cases the training can continue.
 func TestATrainingKilledBeforeItsFirstCheckpointLeavesAWholeRunOrNone(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("whole", 12)
 	killed := 0
@@ -158,7 +154,6 @@ func (b *bench) signalled(reached func() bool, signals []syscall.Signal, fresh s
 }
 
 func TestOneInterruptLeavesACheckpointInTheMiddleOfAnEpoch(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, append([]string{"train", "small", "--out", "whole"}, long...)...)
 	r := b.interrupted("cut", "cut", append([]string{"train", "small", "--out", "cut"}, long...)...)
@@ -172,7 +167,7 @@ func TestOneInterruptLeavesACheckpointInTheMiddleOfAnEpoch(t *testing.T) {
 
 // The runs of rank are in a temporary folder that is gone afterwards.
 func TestAnInterruptedRankNamesNoRun(t *testing.T) {
-	b := newBench(t)
+	b := benchOf(t)
 	t.Setenv("TMPDIR", b.dir)
 	r := b.signalled(func() bool {
 		runs, _ := filepath.Glob(b.path("tessera-rank-*/run/metrics.jsonl"))
@@ -188,7 +183,6 @@ func TestAnInterruptedRankNamesNoRun(t *testing.T) {
 }
 
 func TestResumingAFinishedRunChangesNothing(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	before := b.everything("runs")
@@ -219,7 +213,6 @@ func (b *bench) everything(dir string) string {
 
 // A limit of the file size simulates a full disk.
 func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	limited := func(bytes int, args ...string) result {
 		script := fmt.Sprintf(`ulimit -f %d && exec "$0" "$@"`, bytes/512)
@@ -249,7 +242,6 @@ func TestAFullDiskEndsWithExitCode7AndKeepsTheLastCheckpoint(t *testing.T) {
 }
 
 func TestAFolderThatCannotBeWrittenToEndsWithExitCode7(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("file", "")
 	for _, out := range []string{"file/run", "/dev/null/run"} {

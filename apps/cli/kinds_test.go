@@ -39,7 +39,7 @@ func kindsOfModels() (names []string) {
 
 // kindsBench returns a bench with the models of testdata/kinds.toml and the table that some of them read.
 func kindsBench(t *testing.T, swept string) *bench {
-	b := newBench(t)
+	b := benchOf(t)
 	r := rand.New(rand.NewPCG(7, 7))
 	table := "id,a,b,c,d,age,dose,seen1,seen2,w,sex,tag1,tag2,tag3,word,illness,t1,t2,t3,t4,t5,n\n"
 	for i := range 120 {

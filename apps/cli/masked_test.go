@@ -5,7 +5,6 @@ import "testing"
 // The output of a masked transformer is not a reconstruction. Commands that need reconstructions explain this; all other
 // commands work.
 func TestAMaskedTransformerIsTrainedMeasuredAndShown(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.masked]

@@ -60,7 +60,6 @@ dataset = { name = "triples", file = "ratings.csv", hide = 0.1 }
 // A matrix is factorised, its entries are predicted, and the entries of new users are predicted from their own. All commands
 // that inspect a run work.
 func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ratings()
 	b.must(0, "check")
@@ -103,7 +102,6 @@ func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
 
 // Columns are recommended to a row by name, without those that the model saw; entries that were left out measure the ranks.
 func TestColumnsAreRecommendedToARow(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ratings()
 	b.write("ratings.csv", b.read("ratings.csv")+"few;film 1;3\n")
@@ -149,7 +147,6 @@ func TestColumnsAreRecommendedToARow(t *testing.T) {
 
 // The error for a pair that cannot be predicted names the line.
 func TestPairsThatAreNotKnownAreReported(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ratings()
 	b.must(0, "train", "ratings", "--quiet")
@@ -181,7 +178,7 @@ func TestAKilledMatrixFactorisationResumesToTheSameBytes(t *testing.T) {
 	t.Parallel()
 	for _, solver := range []string{"als", "sgd"} {
 		t.Run(solver, func(t *testing.T) {
-			b := newBench(t)
+			b := benchOf(t)
 			b.ratings()
 			b.killed(2, "train", "hidden", "--set", "solver="+solver, "--set", "iterations=200", "--set", "tolerance=0.0", "--set", "train.checkpoint_seconds=0.0")
 		})
@@ -192,7 +189,7 @@ func TestAKilledMatrixFactorisationResumesToTheSameBytes(t *testing.T) {
 func TestAMatrixOfCountsIsFactorisedByItsEntries(t *testing.T) {
 	t.Parallel()
 	const rows, each = 300, 30 // more rows than a block of 256
-	b := newBench(t)
+	b := benchOf(t)
 	text, last := "cell,gene,count\n", "cell,gene,count\n"
 	for i := range rows {
 		for e := range each {
@@ -229,7 +226,6 @@ dataset    = { name = "triples", file = "counts.csv", absent = "zero" }
 }
 
 func TestCheckSaysWhichMethodsHoldTheZerosOfASparseMatrix(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("counts.csv", "cell,gene,count\na,u,3\na,v,1\nb,u,2\nc,w,4\nd,v,1\nd,w,2\n")
 	b.write("models.toml", "[model.m]\nkind = \"nmf\"\ncomponents = 2\ndataset = { name = \"triples\", file = \"counts.csv\", absent = \"zero\", scale = [\"rows\", \"log1p\"] }\n"+

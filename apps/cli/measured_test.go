@@ -15,7 +15,6 @@ import (
 func spaced(text string) string { return regexp.MustCompile(`[ ]+`).ReplaceAllString(text, " ") }
 
 func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	trained := b.must(0, "train", "small", "--epochs", "2", "--set", "dataset.validation=0.25", "--set", "dataset.limit=200")
 	b.contains("the table of train", spaced(trained.stdout), "\nsplit validation train (fitted)\nimages 50 150\nmse 0.", "\ndead_units ", "\nuseful_units ")
@@ -47,7 +46,6 @@ func TestHeldOutImagesComeFirstAndFittedOnesNextToThem(t *testing.T) {
 }
 
 func TestNumbersOfFittedImagesSayThatTheyAre(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, table := range []string{b.must(0, "train", "small", "--epochs", "2").stdout, b.must(0, "eval", "runs/small").stdout} {
 		b.contains("the table", spaced(table), "\nsplit train (fitted to these samples, none are held out)\nimages 256\n")
@@ -56,7 +54,6 @@ func TestNumbersOfFittedImagesSayThatTheyAre(t *testing.T) {
 }
 
 func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	images := swimmer(t)
@@ -74,7 +71,6 @@ func TestEvalMeasuresFilesOfOnesOwn(t *testing.T) {
 }
 
 func TestTrainAndEvalWarnOfUselessUnits(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	trained := b.must(0, "train", "small", "--epochs", "1", "--quiet")
 	var e struct {

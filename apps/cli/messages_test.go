@@ -16,7 +16,6 @@ import (
 
 // A message contains the problem, its location and the remedy.
 func TestMessagesSayWhatToDo(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.write("file", "text")
@@ -74,7 +73,6 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 }
 
 func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.contains("of a whole run", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: nothing was done")
@@ -100,7 +98,6 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 
 // The folder of --data contains damaged images. The remedy must refer to this folder.
 func TestADamagedDataSetIsReplacedWhereItIs(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	images := []byte{0, 0, 8, 1, 0, 0, 0, 1, 7}
 	for _, name := range []string{"train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte"} {

@@ -10,7 +10,6 @@ import (
 )
 
 func TestMetricsAreListedWithTheirDirection(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	text := b.must(0, "list", "metrics").stdout
 	for _, e := range metrics.Registry.All() {
@@ -35,7 +34,6 @@ func TestMetricsAreListedWithTheirDirection(t *testing.T) {
 }
 
 func TestEvalMeasuresWhatIsChosen(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	whole := b.eval("runs/small")

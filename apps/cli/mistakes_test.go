@@ -11,7 +11,6 @@ import (
 
 // Files that are no pages, and folders that are missing, cost neither a file nor a result.
 func TestMistakenOutputsCostNothing(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b", "c")
 	before, err := os.ReadFile(b.path("spectra.csv"))
@@ -30,7 +29,6 @@ func TestMistakenOutputsCostNothing(t *testing.T) {
 }
 
 func TestOneJSONDocumentBesideAPage(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b")
 	b.must(0, "train", "spectra", "--seed", "2", "--out", "other")
@@ -41,7 +39,6 @@ func TestOneJSONDocumentBesideAPage(t *testing.T) {
 }
 
 func TestMistakesHaveTheCodeOfMistakes(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trainSpectra("a", "b")
 	b.contains("help", b.must(exitUsage, "help", "foo").stderr, `unknown command "foo"`)

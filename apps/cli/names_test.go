@@ -4,7 +4,6 @@ import "testing"
 
 // What a file with an error must not hide, and what a name that is not that of a run means.
 func TestNamesAreExplained(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.broken]\nencoder = [{ kind = \"dense\" }]\n[model.named]\nencoder = [{ kind = \"dense\", units = 2, name = \"trunk\" }]\n")
 	got := b.must(0, "list", "nt_xent", "mse")
@@ -19,7 +18,6 @@ func TestNamesAreExplained(t *testing.T) {
 
 // The samples of a report have the names that they have in the file.
 func TestSamplesOfAReportHaveTheirNames(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("birds.csv", "name,a,b\nowl,1,2\nwren,2,1\nrook,3,3\ntern,1,1\n")
 	b.write("models.toml", "[model.birds]\ndataset = { file = \"birds.csv\", validation = 0 }\nencoder = [{ kind = \"dense\", units = 2 }]\ntrain.epochs = 2\n")

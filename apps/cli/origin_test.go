@@ -37,7 +37,6 @@ func (b *bench) elsewhere(code int, args ...string) result {
 }
 
 func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "2", "--out", "whole")
@@ -66,7 +65,7 @@ func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
 	if folder == "" {
 		t.Skip("left out: TESSERA_DATA is not set")
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	fatal.If(t, os.Symlink(folder, b.path("sets")))
 	b.must(0, "train", "clothes", "--epochs", "1", "--set", "dataset.limit=500", "--data", "sets", "--out", "run")
 	b.elsewhere(0, "eval", "../run", "--metrics", "mse")
@@ -74,7 +73,6 @@ func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {
 }
 
 func TestChangedDataAreRefused(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1", "--out", "run")
@@ -92,7 +90,6 @@ func TestChangedDataAreRefused(t *testing.T) {
 }
 
 func TestAnEnvironmentThatIsDamagedOrOldChangesNoNumber(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	b.must(0, "train", "own", "--epochs", "1", "--out", "run")

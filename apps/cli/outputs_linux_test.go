@@ -31,7 +31,6 @@ var outputs = map[string]string{
 // What stands at the path of an output is never lost: a pipe stays a pipe and receives the output, a folder and the files of a run are
 // refused, and so are inputs.
 func TestOutputsReplaceFilesOnly(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.vae]
 dataset = { name = "bars", count = 40 }
@@ -106,7 +105,6 @@ dataset = { name = "bars", count = 40 }
 
 // A run may come from somebody else: resume does not write to where a link in it leads.
 func TestResumeRefusesALinkedFile(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	b.write("victim", "one line\n")

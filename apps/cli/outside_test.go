@@ -38,7 +38,7 @@ func outside(t *testing.T) *bench {
 	if testing.Short() {
 		t.Skip("compiles the command of another module")
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	path, err := outsideBinary()
 	fatal.If(t, err)
 	b.binary = path

@@ -61,7 +61,6 @@ func (b *bench) step(command string, said []string) {
 }
 
 func TestFirstAfternoonWithDataOfOnesOwn(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	models, err := os.ReadFile("testdata/own_data/models.toml")
 	fatal.If(t, err)

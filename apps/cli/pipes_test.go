@@ -14,7 +14,7 @@ import (
 
 // Opening a named pipe blocks until another process opens it for writing, and no signal interrupts this.
 func TestAPipeIsRefusedInsteadOfAwaited(t *testing.T) {
-	b := newBench(t)
+	b := benchOf(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
 	b.must(0, "sweep", "s", "--epochs", "1")
 	trials, _ := filepath.Glob(b.path("sweeps/s/trials/*"))

@@ -32,7 +32,6 @@ train     = { epochs = 20, batch = 16 }
 }
 
 func TestPredictNamesTheClasses(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.flowers()
 	b.must(0, "train", "flowers")
@@ -62,7 +61,6 @@ func TestPredictNamesTheClasses(t *testing.T) {
 // A head that is compared with a column of numbers has its errors in the table of the training, in eval, and its predictions have the names of
 // the targets.
 func TestARegressionHeadIsMeasuredAndPredicts(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "x,z,price,area\n"
 	for i := range 60 {
@@ -103,7 +101,6 @@ train     = { epochs = 60, batch = 16 }
 }
 
 func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.flowers()
@@ -128,7 +125,6 @@ func TestWhatAClassifierCannotDoIsAnErrorOfUsage(t *testing.T) {
 // Two heads learn two columns of classes. Every table and page measures each head against its own column, and names the
 // classes of this column.
 func TestHeadsPredictTheClassesOfTheirColumns(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "nr,long,wide,species,site\n"
 	for i := range 60 {

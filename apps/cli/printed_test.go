@@ -25,7 +25,6 @@ train   = { epochs = 1 }
 }
 
 func TestAFigureOfCodesReadsTheColumnsOfTheCode(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.tokens()
 	b.must(0, "figure", "codes", "runs/words", "--images", "0,1,2", "-o", "codes.png")
@@ -36,7 +35,6 @@ func TestAFigureOfCodesReadsTheColumnsOfTheCode(t *testing.T) {
 }
 
 func TestNoOutputReplacesAFileOfASweep(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	b.write("models.toml", b.read("models.toml")+"\n[sweep.seeds]\nmodel = \"small\"\nseeds = [1]\n")
@@ -48,7 +46,6 @@ func TestNoOutputReplacesAFileOfASweep(t *testing.T) {
 }
 
 func TestCheckAndSummarySayWhatWasRead(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	fatal.If(t, data.WriteImages(b.path("in.npy"), []int{32, 32}, swimmer(t)))
@@ -60,7 +57,6 @@ func TestCheckAndSummarySayWhatWasRead(t *testing.T) {
 
 // Every command shows people and programs the same document.
 func TestCommandsThatListHaveJSON(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for command, member := range map[string]string{"doctor": "kernels", "data list": "data", "version": "version"} {
 		var shown map[string]any

@@ -87,7 +87,6 @@ func TestQuietAndLogEvery(t *testing.T) {
 
 // An invalid number of epochs is a usage error (exit code 2) for train and for resume.
 func TestEpochsThatCannotBeAreAnErrorOfUsage(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallModels+"\n[model.factors]\nkind = \"nmf\"\ncomponents = 3\niterations = 2\n")
 	b.must(0, "train", "small", "--epochs", "3")

@@ -15,7 +15,6 @@ import (
 
 // No output replaces the file of models or the data that a run was trained on.
 func TestOutputsDoNotReplaceDataOrModels(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.classes]
 dataset    = { name = "csv", file = "f.csv", test_images = "test.csv", labels = "y" }
@@ -76,7 +75,6 @@ seeds = [1]
 
 // check warns of a downloaded data set that is not there, and finds damaged pictures.
 func TestCheckFindsWhatATrainingWouldNotRead(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.a]\ndataset = \"mnist\"\nencoder = [{ kind = \"dense\", units = 2 }]\n[model.b]\nextends = \"a\"\n")
 	said := b.must(0, "check")

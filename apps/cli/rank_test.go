@@ -15,7 +15,6 @@ import (
 )
 
 func TestRankChoosesTheNumberOfComponents(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.p]\nkind = \"pca\"\ncomponents = 8\ndataset = { name = \"bars\", count = 300 }\n"+
 		"[model.f]\nextends = \"p\"\nkind = \"nmf\"\ncomponents = 8\niterations = 100\n[model.k]\nextends = \"p\"\nkind = \"semi_nmf\"\n")
@@ -98,7 +97,6 @@ func TestTheJSONOfRankHasMarksAndEdges(t *testing.T) {
 }
 
 func TestRankChoosesTheNumberOfClusters(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	var text strings.Builder
 	text.WriteString("x,y\n")
@@ -132,7 +130,6 @@ func TestRankChoosesTheNumberOfClusters(t *testing.T) {
 
 // The images have 8 parts: with fewer units the error of hidden entries is larger, with 16 it is larger again.
 func TestRankChoosesTheNumberOfUnits(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.a]
 dataset = { name = "shapes", parts = 8, height = 10, width = 10, count = 300, noise = 0.02 }

@@ -19,7 +19,6 @@ import (
 
 // The commands of README.md are run in one folder, from top to bottom, on the table of docs/guide/table.md.
 func TestTheCommandsOfREADMEWork(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.shipped()
 	b.spectra()
@@ -46,7 +45,6 @@ func TestTheGuideIsWhatItsCommandsPrint(t *testing.T) {
 	}
 	for _, walk := range walks {
 		t.Run(walk[0], func(t *testing.T) {
-			t.Parallel()
 			b := newBench(t)
 			b.shipped()
 			if walk[0] == "photos" {

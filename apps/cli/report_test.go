@@ -12,7 +12,6 @@ import (
 )
 
 func TestReportsAreFiles(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("one", 1)
 	b.trained("two", 2)
@@ -27,7 +26,6 @@ func TestReportsAreFiles(t *testing.T) {
 }
 
 func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, args := range [][]string{{"--listen", "0.0.0.0:0"}, {"--listen", "0.0.0.0:0", "--token", "short"}, {"--listen", "port"}, {"missing"}} {
 		b.must(exitUsage, append([]string{"ui"}, args...)...)

@@ -56,7 +56,7 @@ set.optimizer.learning_rate = [0.01, 1e30]
 
 func newStudyBench(t *testing.T) *bench {
 	t.Helper()
-	b := newBench(t)
+	b := benchOf(t)
 	b.write("models.toml", smallStudy)
 	return b
 }

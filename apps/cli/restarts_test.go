@@ -11,7 +11,6 @@ import (
 
 // The best of several seeds is kept, also if the command is killed in between: the bytes of the training with that seed.
 func TestRestartsKeepTheBestSeed(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", stacked+"\n[model.axes]\nkind = \"pca\"\ncomponents = 2\ndataset = \"bars\"\n")
 	losses := map[string]float64{}

@@ -16,7 +16,6 @@ import (
 )
 
 func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	for _, name := range []string{"model.safetensors", "state.safetensors"} {
@@ -52,7 +51,6 @@ func TestADamagedCheckpointIsNamedAndRefused(t *testing.T) {
 }
 
 func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	if r := b.must(0, "eval", "runs/small"); strings.Contains(r.stderr, "finished") {
@@ -66,7 +64,6 @@ func TestEvalSaysThatARunIsNotFinished(t *testing.T) {
 // file is damaged: this is not an internal error. The test replaces the file by a folder, because root ignores missing
 // permissions.
 func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\n")
 	b.must(0, "train", "small", "--epochs", "2")
@@ -121,7 +118,6 @@ func TestAFullDiskSaysHowToFitACalibration(t *testing.T) {
 // A run does not depend on a later file at the path of its images: the run can be opened, and other images are treated as
 // other data.
 func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	images := func(shape ...int) {
 		t.Helper()

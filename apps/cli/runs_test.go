@@ -29,7 +29,6 @@ func (b *bench) runs(args ...string) (runs []listed) {
 }
 
 func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("without runs", b.must(exitUsage, "runs").stderr, "runs: no such folder; train a model with `tessera train MODEL`")
 	b.trained("runs/small", 2)
@@ -86,7 +85,6 @@ func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
 }
 
 func TestARunInTrainingIsListedAsSuch(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	cmd := b.command("train", "small", "--epochs", "1000000000", "--quiet")
 	ended := b.start(cmd)
@@ -104,7 +102,6 @@ func TestARunInTrainingIsListedAsSuch(t *testing.T) {
 }
 
 func TestTrainSaysThatAnUnfinishedRunCanBeResumed(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	if r := b.must(0, "train", "small", "--epochs", "1", "--quiet"); strings.Contains(r.stderr, "unfinished") {
@@ -142,7 +139,6 @@ func TestRunsShowsAccuracies(t *testing.T) {
 
 // A run that was killed after an epoch without a checkpoint shows the loss of the epoch that it continues from.
 func TestRunsShowsTheEpochThatIsKept(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/killed", 2)
 	b.trained("further", 3)

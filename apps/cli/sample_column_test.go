@@ -12,7 +12,6 @@ import (
 // A variational model whose decoder reads the class, and a head that computes samples from noise and the class, draw samples of the class that is
 // given, and none without it.
 func TestSamplesOfAGivenClass(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "x,y,kind,dose\n"
 	for i := range 60 {

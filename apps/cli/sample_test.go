@@ -9,7 +9,6 @@ import (
 )
 
 func TestSampleDrawsNewImages(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "a,b\n"
 	for i := range 40 {
@@ -74,7 +73,6 @@ dataset = { name = "bars", count = 40 }
 // TestSampleDrawsFromGraphs draws from models of every kind that is sampled: by its prior, by a head that reads drawn columns
 // alone, and by a mixture fitted to codes.
 func TestSampleDrawsFromGraphs(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.vae]
 dataset = { name = "bars", count = 200 }

@@ -42,7 +42,7 @@ func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	b.write("models.toml", "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 6 }]\ntrain = { epochs = 1 }\n")
 	b.must(0, "train", "bars", "--quiet")
 	url, cmd, rest := b.serving("strips=runs/bars", "--drain-delay", "200ms")
@@ -86,7 +86,6 @@ func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
 }
 
 func TestServeRefusesWhatItCannotServe(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(exitUsage, "serve")
 	b.must(exitUsage, "serve", "runs/none")
@@ -99,7 +98,6 @@ func TestServeRefusesWhatItCannotServe(t *testing.T) {
 }
 
 func TestUsageErrorsOfServe(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("R", 1)
 	for _, args := range [][]string{{"R", "--max-body", "-1"}, {"R", "--timeout", "-1s"}, {"R", "--max-header", "-5"}, {"a/b=R"}, {"%2e=R"}, {"R", "R"}, {"X=R", "X=R"},
@@ -115,7 +113,7 @@ func TestServeBehindAProxy(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("there is no SIGTERM")
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	b.trained("R", 1)
 	cmd := b.command("serve", "R", "--listen", "0.0.0.0:0", "--path", "/tessera/", "--allow-host", "models.example.com", "--log-requests", "json", "--drain-delay", "1ms")
 	stderr, err := cmd.StderrPipe()

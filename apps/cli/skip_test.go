@@ -5,7 +5,6 @@ import "testing"
 // A decoder that reads a layer of the encoder cannot decode from the code alone. All commands that reconstruct images still
 // work.
 func TestAModelWithASkipConnectionIsTrainedMeasuredAndShown(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.skip]

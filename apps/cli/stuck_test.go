@@ -45,7 +45,7 @@ func init() {
 // A single interrupt has the same exit code, but waits for the batch and writes a checkpoint. In this test the batch never
 // ends, and the state remains that from before the first step.
 func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T) {
-	b := newBench(t)
+	b := benchOf(t)
 	t.Setenv(asCommand, withStuck)
 	b.write("stick", "")
 	train := append([]string{"train", "small", "--set", "hook.stuck={}", "--set", "train.checkpoint_seconds=3600"}, long...)

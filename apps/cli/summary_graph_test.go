@@ -39,7 +39,6 @@ loss = [{ kind = "mse", on = "y", against = "target", sample_weight = "weight" }
 // summary prints a table of values and their readers for a model that is more than an encoder and a decoder, and only for such
 // a model.
 func TestSummaryListsValuesAndTheirReaders(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("p.csv", "a,b,w,u,v,species\n1,2,0.5,1,0,x\n3,4,0.25,0,1,y\n")
 	b.write("models.toml", graphModels)
@@ -68,7 +67,6 @@ func TestSummaryListsValuesAndTheirReaders(t *testing.T) {
 // The graph of a model contains its columns, the layers of each stack, values and terms, with edges from each value to its
 // readers.
 func TestSummaryWritesAGraph(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("p.csv", "a,b,w,u,v,species\n1,2,0.5,1,0,x\n3,4,0.25,0,1,y\n")
 	b.write("models.toml", graphModels+`

@@ -30,7 +30,7 @@ set.optimizer.learning_rate = [0.01, 1e30]
 
 func newSweepBench(t *testing.T) *bench {
 	t.Helper()
-	b := newBench(t)
+	b := benchOf(t)
 	b.write("models.toml", smallSweeps)
 	return b
 }
@@ -252,7 +252,6 @@ func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 
 // The table of a sweep contains the requested metrics.
 func TestTheTableOfASweepShowsTheMetricsThatItMeasured(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", smallModels+"[sweep.s]\nmodel = \"small\"\nset.train.epochs = [1, 2]\n")
 	head := func(args ...string) string {

@@ -28,7 +28,6 @@ func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
 }
 
 func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	master, slave := pseudoTerminal(t, 60)
 	defer master.Close()
@@ -100,7 +99,6 @@ func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
 }
 
 func TestATerminalShowsAtoms(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	if piped := b.must(0, "train", "small", "--epochs", "1", "--preview", "kitty").stdout; strings.Contains(piped, "\x1b") {
 		t.Errorf("a preview is piped: %q", piped)
@@ -131,7 +129,6 @@ func TestATerminalShowsAtoms(t *testing.T) {
 
 // TestMessagesHaveColourOnATerminalOnly checks the beginning of an error, its caret, and NO_COLOR.
 func TestMessagesHaveColourOnATerminalOnly(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.a]\ndataset = { name = \"mnist\", scael = 1 }\n")
 	for _, one := range []struct {

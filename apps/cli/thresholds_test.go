@@ -8,7 +8,6 @@ import (
 )
 
 func TestThresholdsOfATable(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := rand.New(rand.NewPCG(4, 4))
 	rows := "a,b,sex,loan\n"

@@ -17,7 +17,6 @@ import (
 )
 
 func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(0, "train", "small")
 	b.contains("standard output", r.stdout, "runs/small\n", "mse", "hoyer", "dead_units", "useful_units", "negative_weights", "trained",
@@ -38,7 +37,6 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 }
 
 func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 3)
 	lines := strings.Split(strings.TrimSpace(b.read("runs/small/metrics.jsonl")), "\n")
@@ -59,7 +57,6 @@ func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
 }
 
 func TestRunsAreNamedAfterTheirModelAndCounted(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	for _, want := range []string{"runs/small", "runs/small-2", "runs/small-3"} {
 		r := b.must(0, "train", "small", "--epochs", "1")
@@ -70,7 +67,6 @@ func TestRunsAreNamedAfterTheirModelAndCounted(t *testing.T) {
 }
 
 func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("mine", 1)
 	before := b.read("mine/state.safetensors")
@@ -100,7 +96,6 @@ func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 }
 
 func TestFlagsAreSettingsOfTheModel(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--seed", "7", "--set", "train.batch=64", "--set", "loss.1.weight=0.5",
 		"--set", "dataset.limit=100")
@@ -109,7 +104,6 @@ func TestFlagsAreSettingsOfTheModel(t *testing.T) {
 }
 
 func TestAConfigOfARunTrainsItAgain(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "2", "--seed", "3", "--out", "first")
 	b.must(0, "train", "small", "-f", "first/config.toml", "--out", "again")
@@ -117,7 +111,6 @@ func TestAConfigOfARunTrainsItAgain(t *testing.T) {
 }
 
 func TestEqualSeedsGiveEqualBytes(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--threads", "2", "--epochs", "2", "--out", "a")
 	b.must(0, "train", "small", "--threads", "2", "--epochs", "2", "--out", "b")
@@ -129,7 +122,6 @@ func TestEqualSeedsGiveEqualBytes(t *testing.T) {
 }
 
 func TestBothBackEndsLearnTheSame(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	var mse [2]float64
 	for i, backend := range []string{"engine", "tape"} {
@@ -144,7 +136,6 @@ func TestBothBackEndsLearnTheSame(t *testing.T) {
 }
 
 func TestDivergenceNamesTheStepAndTheTensorAndKeepsACheckpoint(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitDiverged, "train", "small", "--set", "optimizer.kind=sgd", "--set", "optimizer.learning_rate=1e38")
 	b.contains("standard error", r.stderr, "runs/small: training diverged at step ", "(epoch ", " is ", "last good checkpoint is kept")
@@ -156,7 +147,7 @@ func TestTheSwimmersPartsAreFound(t *testing.T) {
 	if *seeds == 0 {
 		t.Skip("left out: TestTheCommandsOfREADMEWork finds those of seed 1; `make parts` trains five seeds")
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	b.shipped()
 	for seed := 1; seed <= *seeds; seed++ {
 		start := time.Now()
@@ -181,7 +172,6 @@ func BenchmarkHelp(bm *testing.B) {
 }
 
 func TestMetricsAreJSONWithoutNaN(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	line := []byte(b.read("runs/small/metrics.jsonl"))
@@ -193,7 +183,7 @@ func TestMetricsAreJSONWithoutNaN(t *testing.T) {
 func TestALongerScheduleThatRaisesTheRateIsAWarning(t *testing.T) {
 	t.Parallel()
 	for kind, rises := range map[string]bool{"cosine": true, "linear": true, "one_cycle": true, "exponential": false, "constant": false} {
-		b := newBench(t)
+		b := benchOf(t)
 		b.must(0, "train", "small", "--epochs", "2", "-o", "r", "--set", "optimizer.schedule.kind="+kind)
 		if said := strings.Contains(b.must(0, "resume", "r", "--epochs", "4").stderr, "the learning rate rises from"); said != rises {
 			t.Errorf("%s: a warning %v, want %v", kind, said, rises)
@@ -203,7 +193,6 @@ func TestALongerScheduleThatRaisesTheRateIsAWarning(t *testing.T) {
 
 // docs/run-folder.md states this property.
 func TestAFinishedRunGoesOnToMoreEpochsAsIfItHadHadThemFromTheStart(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("whole", 5)
 	b.trained("longer", 2)

@@ -9,7 +9,6 @@ import (
 
 // TestTraverseAndInterpolateALinearModel compares both commands with what a linear decoder must give.
 func TestTraverseAndInterpolateALinearModel(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `[model.pca]
 kind       = "pca"

@@ -37,7 +37,6 @@ func (b *bench) eval(args ...string) (e evaluated) {
 }
 
 func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 2)
 	keys := []string{"model", "dataset", "split", "images", "mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "max_approx_clipped",
@@ -76,7 +75,6 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 }
 
 func TestEvalMeasuresTheSplitThatIsAskedFor(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--set", "dataset.validation=0.25", "--out", "held")
 	images := map[string]int{}
@@ -169,7 +167,6 @@ func swimmer(t *testing.T) []float32 {
 }
 
 func TestEvalAgreesWithPlainLoops(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 12)
 	mse, hoyer := readPlain(b, "runs/small", "encoder.2").errors(swimmer(t), 1)
@@ -188,7 +185,6 @@ func (b *bench) values(name string, shape ...int) []float32 {
 }
 
 func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 12)
 	images := swimmer(t)
@@ -234,7 +230,6 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 }
 
 func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.trained("runs/small", 1)
 	fatal.If(t, data.WriteImages(b.path("small.npy"), []int{4, 4}, make([]float32, 32)))
@@ -284,7 +279,6 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 }
 
 func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	const n = 40
 	fatal.If(t, data.WriteImages(b.path("x.npy"), []int{4, 4}, make([]float32, n*16)))
@@ -305,7 +299,6 @@ func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
 }
 
 func TestMissingDataEndWithExitCode4AndSayWhatToDo(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.contains("standard error", b.must(exitData, "train", "clothes", "--data", "here").stderr, "here: no such folder", "tessera data get NAME --data here")
 	fatal.If(t, os.Mkdir(b.path("here"), 0o777))
@@ -327,7 +320,7 @@ func TestRealImages(t *testing.T) {
 	if folder == "" {
 		t.Skip("left out: TESSERA_DATA is not set")
 	}
-	b := newBench(t)
+	b := benchOf(t)
 	b.shipped()
 	training := b.command("train", "shallow-nonneg-kl", "--data", folder, "--epochs", "2", "--set", "optimizer.kind=adam")
 	training.Env = append(training.Env, "GOGC=100")

@@ -20,7 +20,6 @@ start   = { run = "runs/small" }
 `
 
 func TestARunStartsFromAnother(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", variantModels)
 	b.contains("summary", spaced(b.must(0, "summary", "decoder-only").stdout), "parameters 13,318\ntrainable 7,168\n",

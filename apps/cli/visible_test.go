@@ -39,7 +39,6 @@ set.encoder.0.units = [3]
 `
 
 func TestNothingThatTheCommandPrintsMovesTheCursor(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", hostileModels)
 	b.write("wrong.toml", "[model.wrong]\nencoder = [{ kind = \"\\u001b[2J\" }]\n")

@@ -23,7 +23,6 @@ func (b *bench) within(folder string, code int, args ...string) result {
 }
 
 func TestFirstStepInTheWrongFolder(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.ownImages()
 	r := b.within("wrong", exitUsage, "train", "own", "--epochs", "1")
@@ -42,7 +41,6 @@ func TestFirstStepInTheWrongFolder(t *testing.T) {
 }
 
 func TestFirstStepWithoutData(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitData, "train", "clothes", "--epochs", "1")
 	b.contains("the message", r.stderr, `run "tessera data get fashion-mnist"`, "point --data or TESSERA_DATA at the folder that holds fashion-mnist/")
@@ -56,7 +54,6 @@ func TestFirstStepWithoutData(t *testing.T) {
 }
 
 func TestFirstStepWithAnUnknownModel(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	r := b.must(exitUsage, "train", "smal")
 	found := regexp.MustCompile(`did you mean "(\w+)"\?`).FindStringSubmatch(r.stderr)
@@ -72,7 +69,6 @@ func TestFirstStepWithAnUnknownModel(t *testing.T) {
 }
 
 func TestFirstStepAfterAnInterruption(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	cmd := b.command("train", "small", "--set", "train.epochs=100000", "--quiet")
 	var stderr strings.Builder

@@ -8,7 +8,6 @@ import (
 
 // check finds errors that the declaration alone does not show: in the named files, and in the graph.
 func TestCheckFindsWrongValuesOfColumns(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := "a,b,target,seen,weight,token\n"
 	for i := range 12 {
@@ -62,7 +61,6 @@ loss = [{ kind = "mse", on = "y", against = "target", mask = "seen" }]
 
 // Unsuitable values are found in every input of a model: labels that are used as numbers, test samples, samples to encode.
 func TestWrongValuesAreFoundInEverySplitAndInput(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	rows := func(name string, classes, tokens int) {
 		text := "a,b,class,token\n"
