@@ -102,6 +102,8 @@ func collapsedPosterior(m *config.Model, divergence float64, pixels int) Finding
 func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) string {
 	if t := m.Training(); t.Method != "" {
 		return "lower " + t.UnitsKey
+	} else if t.Most == 0 {
+		return "raise train.epochs: the model has its initial parameters; if they were imported, the samples and their scale must be those of their training"
 	}
 	if slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" }) {
 		// Its rates are not those of other objectives, and a difference of energies that rises means nothing.

@@ -233,7 +233,7 @@ func (a *attempt) start(ctx context.Context, from *config.Start) (string, error)
 		return "", err
 	}
 	if from.File != "" {
-		return filepath.Join(dir, filepath.Base(from.File)), held.Close()
+		return filepath.Join(dir, startFile), held.Close()
 	}
 	return dir, held.Close()
 }

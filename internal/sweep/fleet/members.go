@@ -256,6 +256,9 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 	return m, err
 }
 
+// startFile is the name under which a file of parameters travels.
+const startFile = "start.safetensors"
+
 // startFiles returns the files that a run needs for its initial parameters: the parameters and, of a run or a sparse dictionary, the declaration.
 func startFiles(start *config.Start, parameters string) ([]folder.File, error) {
 	var files []folder.File
@@ -266,7 +269,11 @@ func startFiles(start *config.Start, parameters string) ([]folder.File, error) {
 		} else if err != nil {
 			return nil, err
 		}
-		files = append(files, folder.File{Name: filepath.Base(path), Data: b})
+		name := filepath.Base(path)
+		if start.File != "" {
+			name = startFile
+		}
+		files = append(files, folder.File{Name: name, Data: b})
 	}
 	return files, nil
 }

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/internal/sae"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -296,7 +297,8 @@ type piece struct {
 const setFile = "set"
 
 // known lists the names of all files that may be transferred.
-var known = []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, evalFile, setFile}
+var known = []string{folder.Config, folder.Environment, folder.Metrics, folder.State, folder.Model, folder.Best, evalFile, setFile,
+	sae.ConfigFile, sae.LensFile, sae.EleuthFile, startFile}
 
 // evalFile contains the metrics of a trial.
 const evalFile = "eval.json"

@@ -14,7 +14,10 @@ import (
 	"tessera/data"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
+	"tessera/internal/sae"
 	"tessera/internal/sweep"
+	"tessera/internal/train/checkpoint"
+	"tessera/internal/volume"
 )
 
 // startedFrom declares a sweep on images from a file that starts from the parameters of another run and selects a
@@ -39,7 +42,6 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	var text bytes.Buffer
 	fatal.If(t, data.WriteNPY(&text, []int{40, 3, 3}, values(40*9)))
 	fatal.If(t, os.WriteFile(images, text.Bytes(), 0o666))
-	started := fmt.Sprintf(startedFrom, images, fmt.Sprintf("start = { run = %q }\n", first))
 	other := sweepOf(t, fmt.Sprintf(startedFrom, images, ""), filepath.Join(dir, "other"), nil)
 	one := other.Standalone(other.Trials[0])
 	one.Out = first
@@ -48,21 +50,44 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	if _, err := one.Do(context.Background(), threads); err != nil {
 		t.Fatal(err)
 	}
-	want := alone(t, started)
-	ctx, stop := context.WithCancel(context.Background())
-	b := newBench(t, started, filepath.Join(dir, "s"), Options{})
-	if err := os.Remove(images); err != nil { // the coordinator has already read the file
-		t.Fatal(err)
+	tensor := func(name string, shape ...int) checkpoint.Tensor {
+		return checkpoint.Tensor{Name: name, Shape: shape, Data: values(volume.Of(shape))}
 	}
-	ended := b.run(ctx)
-	cache := filepath.Join(dir, "cache")
-	b.worker(ctx, WorkerOptions{Cache: cache, Jobs: 2})
-	fatal.If(t, <-ended)
-	stop()
-	b.workers.Wait()
-	same(t, files(t, b.out), want)
-	if fetched, err := filepath.Glob(filepath.Join(cache, "data", "*")); err != nil || len(fetched) == 0 {
-		t.Errorf("no data set is in the cache of the worker: %v, %v", fetched, err)
+	of := func(tensors ...checkpoint.Tensor) []byte {
+		b, err := checkpoint.Encode(&checkpoint.File{Tensors: tensors}, nil)
+		fatal.If(t, err)
+		return b
+	}
+	file, dictionary := filepath.Join(dir, "file.safetensors"), filepath.Join(dir, "dictionary")
+	fatal.If(t, os.WriteFile(file, of(tensor("fc.weight", 4, 9), tensor("fc.bias", 4)), 0o666))
+	fatal.If(t, os.Mkdir(dictionary, 0o777))
+	fatal.If(t, os.WriteFile(filepath.Join(dictionary, sae.ConfigFile), []byte("{}"), 0o666))
+	fatal.If(t, os.WriteFile(filepath.Join(dictionary, sae.LensFile), of(tensor("W_enc", 9, 4), tensor("b_enc", 4), tensor("W_dec", 4, 9), tensor("b_dec", 9)), 0o666))
+	for name, start := range map[string]string{
+		"run":        fmt.Sprintf("start = { run = %q }\n", first),
+		"file":       fmt.Sprintf("start = { file = %q, on = \"encoder.*\", names = { \"encoder.0\" = \"fc\" } }\n", file),
+		"dictionary": fmt.Sprintf("start = { run = %q }\n", dictionary),
+	} {
+		t.Run(name, func(t *testing.T) {
+			fatal.If(t, os.WriteFile(images, text.Bytes(), 0o666))
+			started := fmt.Sprintf(startedFrom, images, start)
+			want := alone(t, started)
+			ctx, stop := context.WithCancel(context.Background())
+			b := newBench(t, started, filepath.Join(dir, "s-"+name), Options{})
+			if err := os.Remove(images); err != nil { // the coordinator has already read the file
+				t.Fatal(err)
+			}
+			ended := b.run(ctx)
+			cache := filepath.Join(dir, "cache-"+name)
+			b.worker(ctx, WorkerOptions{Cache: cache, Jobs: 2})
+			fatal.If(t, <-ended)
+			stop()
+			b.workers.Wait()
+			same(t, files(t, b.out), want)
+			if fetched, err := filepath.Glob(filepath.Join(cache, "data", "*")); err != nil || len(fetched) == 0 {
+				t.Errorf("no data set is in the cache of the worker: %v, %v", fetched, err)
+			}
+		})
 	}
 }
 
