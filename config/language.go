@@ -325,7 +325,7 @@ var lacks = map[string]string{
 const causalNote = "a model of language has a transformer with causal = true, the loss next_token and the data set tokens"
 
 // wordsNote is the advice for embeddings of words.
-const wordsNote = "vectors of words: `tessera check --fill skip-gram` prints a model of the data set contexts with the loss negative_sampling; so do cbow, glove and ppmi-nmf"
+const wordsNote = "vectors of words: `tessera check --fill skip-gram` prints a model of the data set contexts with the loss negative_sampling; so do cbow, glove and ppmi-nmf, and fasttext classifies sentences"
 
 // rbmNote is the advice for machines that are declared as auto-encoders.
 const rbmNote = "a restricted Boltzmann machine is an auto-encoder with the layer rbm: `tessera check --fill rbm` and `tessera check --fill deep-belief` print some"

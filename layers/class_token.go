@@ -120,7 +120,7 @@ func (t *TakeToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Columns(c.Flatten(x), t.Token*features, features), c.Err()
 }
 
-// mean returns the mean of the tokens whose mask is 1, computed as a softmax of equal numbers.
+// mean returns the mean of the tokens whose mask is 1.
 func (t *TakeToken) mean(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	tokens, features, err := sequenceOf(x.Shape()[1:])
 	if err != nil {
@@ -128,8 +128,7 @@ func (t *TakeToken) mean(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	}
 	var c ops.Chain
 	batch := x.Shape()[0]
-	mask := c.Reshape(s.Value(t.Mask), batch, tokens)
-	weights := c.Do("softmax", func() (*gorgonia.Node, error) { return ops.MaskedSoftmax(c.Scale(mask, 0), mask) })
+	weights := meanWeights(&c, s.Value(t.Mask), batch, tokens)
 	geometry := ops.Attention{Tokens: 1, Features: features, Heads: 1, Others: tokens}
 	mixed := c.Do("mix", func() (*gorgonia.Node, error) { return geometry.Mix(c.Reshape(weights, batch, 1, 1, tokens), x) })
 	return c.Reshape(mixed, batch, features), c.Err()

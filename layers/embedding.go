@@ -6,17 +6,27 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config/part"
 	"tessera/graph/ops"
+	"tessera/internal/volume"
 )
 
-var _ Sized = (*Embedding)(nil)
+var (
+	_ Sized  = (*Embedding)(nil)
+	_ Reader = (*Embedding)(nil)
+)
 
 // Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units).
 // Any input other than the whole numbers from 0 to vocabulary - 1 gives NaN. If the input is a column of the data set, such a
 // value is an error before the training. The input has no gradient. Parameter: weight E, of shape (vocabulary, units).
+//
+// With mask = "VALUE" the output is the mean of the rows of the tokens whose mask is 1, of shape (units), and 0 without such tokens: a bag of words,
+// as of take_token behind it with mean = true, but computed at once, so that other tokens cost nothing.
 type Embedding struct {
-	Vocabulary int  `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`
-	Units      int  `toml:"units" want:"> 0" doc:"length of a row"`
-	Init       Init `toml:"init" doc:"initial values of the table"`
+	Vocabulary int    `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`
+	Units      int    `toml:"units" want:"> 0" doc:"length of a row"`
+	Init       Init   `toml:"init" doc:"initial values of the table"`
+	Mask       string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens of a mean of rows, and 0 for others; empty: all rows, and no mean"`
+
+	mask []int // shape of the value that mask names
 }
 
 func init() {
@@ -29,12 +39,23 @@ func (e *Embedding) OutputUnits() int     { return e.Units }
 func (e *Embedding) SetOutputUnits(n int) { e.Units = n }
 func (e *Embedding) Indices() int         { return e.Vocabulary }
 
+func (e *Embedding) Reads() []Reading { return maskRead("mask", e.Mask, e.mask) }
+
+func (e *Embedding) Receive(shapes [][]int) {
+	if e.Mask != "" {
+		e.mask = shapes[0]
+	}
+}
+
 func (e *Embedding) OutputShape(in []int) ([]int, error) {
 	if e.Units < 1 {
 		return nil, part.KeyErrorf("units", "got %d, want > 0", e.Units)
 	}
 	if e.Vocabulary < 1 {
 		return nil, part.KeyErrorf("vocabulary", "got %d, want > 0", e.Vocabulary)
+	}
+	if e.Mask != "" {
+		return []int{e.Units}, fitsTokens("mask", e.Mask, e.mask, volume.Of(in))
 	}
 	return append(slices.Clone(in), e.Units), nil
 }
@@ -44,5 +65,16 @@ func (e *Embedding) Parameters([]int) []Parameter {
 }
 
 func (e *Embedding) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	return ops.Gather(s.Parameter("weight"), x)
+	if e.Mask == "" {
+		return ops.Gather(s.Parameter("weight"), x)
+	}
+	var c ops.Chain
+	weights := meanWeights(&c, s.Value(e.Mask), x.Shape()[0], volume.Of(x.Shape()[1:]))
+	return c.Do("gather sum", func() (*gorgonia.Node, error) { return ops.GatherSum(s.Parameter("weight"), c.Flatten(x), weights) }), c.Err()
+}
+
+// meanWeights returns 1/n for n tokens whose mask is 1, and 0 for others, as a softmax of equal numbers.
+func meanWeights(c *ops.Chain, mask *gorgonia.Node, batch, tokens int) *gorgonia.Node {
+	mask = c.Reshape(mask, batch, tokens)
+	return c.Do("softmax", func() (*gorgonia.Node, error) { return ops.MaskedSoftmax(c.Scale(mask, 0), mask) })
 }

@@ -44,7 +44,7 @@ var settings = map[string][]string{
 	"position":           {``, `values = "sinusoidal"`},
 	"gaussian":           {`units = 5`},
 	"rectified_gaussian": {`units = 5`},
-	"embedding":          {`units = 3, vocabulary = 7`},
+	"embedding":          {`units = 3, vocabulary = 7`, `units = 3, vocabulary = 7, mask = "images"`},
 	"replace":            {`mask = "images", by = 7`},
 	"dense":              {`units = 5`, `units = 5, activation = "tanh"`},
 	"token_dense":        {`units = 3, activation = "softplus"`},

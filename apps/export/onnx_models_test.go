@@ -77,10 +77,10 @@ func made(t *testing.T, spec *config.Model) *export.Run {
 	return r
 }
 
-// moved changes the biases, running averages and scales of a model.
+// moved changes the biases, running averages and scales of a model, and tables of zeros.
 func moved(m *graph.Model) {
 	for i, p := range m.Parameters {
-		if len(p.Shape) == 1 {
+		if len(p.Shape) == 1 || !slices.ContainsFunc(p.Data, func(v float32) bool { return v != 0 }) {
 			for j, u := range uniform(uint64(i), len(p.Data)) {
 				p.Data[j] += 0.1 * u
 			}

@@ -176,6 +176,24 @@ func TestSequencesAreWindowsOrUnits(t *testing.T) {
 	}
 }
 
+// The numbers of n-grams are those of an FNV-1a hash in Python.
+func TestNGramsFollowTheirTokens(t *testing.T) {
+	s := sequences(folder(t, map[string]string{"a.txt": "aba", "x.txt": "x"}), tokens.Bytes, 4, "line")
+	s.Ngrams, s.Buckets = 3, 1000
+	set, lengths := load(t, s), make([]float32, 2)
+	want := []float32{97, 98, 97, 257, 560, 336, 508, 489, 614,
+		120, 257, 625, 256, 256, 256, 256, 256, 256}
+	if got := set.Train.Float32(); !slices.Equal(got, want) || !slices.Equal(set.Shape, []int{9}) {
+		t.Errorf("got %v of shape %v, want %v", got, set.Shape, want)
+	}
+	if set.Train.Gather(lengths, "length", []int{0, 1}); !slices.Equal(lengths, []float32{9, 3}) {
+		t.Errorf("got the lengths %v, want 9 and 3", lengths)
+	}
+	if got := set.Tokens.Decode([]int32{97, 98, 300, 97, 257}); got != "aba" {
+		t.Errorf("decoded: got %q, want aba", got)
+	}
+}
+
 func TestUnitsClassesAndNames(t *testing.T) {
 	dir := folder(t, map[string]string{"old/b.txt": "One line here.\nTwo lines. Three!\n\nA new paragraph", "new/a.txt": "one two", "new/deep/c.txt": "two one", ".hidden.txt": "x", "new/empty.txt": " \n", "new/other.md": "x"})
 	for _, c := range []struct {

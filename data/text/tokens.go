@@ -22,6 +22,10 @@ const tokensName = "tokens"
 // texts and encodes any text exactly. `vocabulary` is the largest number of tokens, <pad>, <end> and, for words and characters, <unknown>
 // included: the key vocabulary of `embedding`. The vocabulary is kept in the run. In texts for a trained model, <mask> is a word to predict: one
 // token, behind all others.
+//
+// With ngrams = n > 1 the tokens of a sample are followed by those of its sequences of 2, ..., n neighbouring tokens, <end> included: a bag of n-grams, for a
+// classifier (fastText). They are n length - n (n-1)/2 at most, and have the numbers from that of all tokens on: the FNV-1a hash of their tokens (64 bits,
+// of 4 bytes each, the lowest first) modulo `buckets`, so that unequal n-grams may share a number.
 type Sequences struct {
 	Texts
 	Tokens     string `toml:"tokens" oneof:"words characters bytes bpe" doc:"what a token is"`
@@ -29,18 +33,39 @@ type Sequences struct {
 	Step       int    `toml:"step" want:">= 0" doc:"tokens from the begin of one window to the next; 0 for length"`
 	Vocabulary int    `toml:"vocabulary" want:">= 0" doc:"largest number of tokens: the most frequent words or characters, or the merged pairs; 0 for all words and characters, and 4096 of bpe"`
 	Least      int    `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word or character; others are <unknown>"`
+	Ngrams     int    `toml:"ngrams" want:"in [1,100]" doc:"largest number of neighbouring tokens that are one more token of a sample; 1 for none"`
+	Buckets    int    `toml:"buckets" want:"in [1,10000000]" doc:"number of tokens for n-grams"`
 }
 
 func init() {
 	data.Registry.Register(tokensName, "your own texts as sequences of tokens: bytes, characters, words or byte pairs",
-		func() data.Source { return &Sequences{Tokens: tokens.Pairs, Length: 128, Least: 1} })
+		func() data.Source {
+			return &Sequences{Tokens: tokens.Pairs, Length: 128, Least: 1, Ngrams: 1, Buckets: 100000}
+		})
 }
 
 func (s *Sequences) Check() error {
 	return errors.Join(s.Texts.Check(), checkSize(s.Tokens, s.Vocabulary))
 }
 
-func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.Length}, true }
+func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.width()}, true }
+
+// width returns the number of tokens of a sample, n-grams included.
+func (s *Sequences) width() int {
+	n := max(1, min(s.Ngrams, s.Length))
+	return n*s.Length - n*(n-1)/2
+}
+
+// ngram returns the number of a sequence of tokens below s.Buckets.
+func (s *Sequences) ngram(list []int32) int {
+	h := uint64(0xcbf29ce484222325) // FNV-1a; hash/fnv allocates
+	for _, token := range list {
+		for shift := 0; shift < 32; shift += 8 {
+			h = (h ^ uint64(token>>shift&0xff)) * 0x100000001b3
+		}
+	}
+	return int(h % uint64(s.Buckets))
+}
 
 func (s *Sequences) Classes(data.Dirs) (int, bool) { return classesOf(s) }
 
@@ -74,7 +99,11 @@ func (s *Sequences) Describe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("%s of %d tokens from a vocabulary of %d", numeral.Of(set.Train.Len(), "sample"), s.Length, set.Tokens.Size()), nil
+	size := set.Tokens.Size()
+	if s.Ngrams > 1 {
+		size += s.Buckets
+	}
+	return fmt.Sprintf("%s of %d tokens from a vocabulary of %d", numeral.Of(set.Train.Len(), "sample"), s.width(), size), nil
 }
 
 func (s *Sequences) vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error) {
@@ -91,21 +120,26 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	var lengths []int32
 	var classes []int
 	add := func(list []int32, i int) {
-		n := min(len(list), s.Length)
-		for k := range s.Length {
-			token := t.Pad()
-			if k < n {
-				token = list[k]
-			}
+		list, from := list[:min(len(list), s.Length)], len(values)
+		for _, token := range list {
 			values = append(values, float32(token))
 		}
-		if lengths = append(lengths, int32(n)); labels != nil {
+		for n := 2; n <= s.Ngrams; n++ {
+			for k := range max(0, len(list)-n+1) {
+				values = append(values, float32(t.Size()+s.ngram(list[k:k+n])))
+			}
+		}
+		lengths = append(lengths, int32(len(values)-from))
+		for len(values) < from+s.width() {
+			values = append(values, float32(t.Pad()))
+		}
+		if labels != nil {
 			classes = append(classes, labels[i])
 		}
 	}
 	step := cmp.Or(s.Step, s.Length)
 	encode := t.Encode
-	if s.fitted != nil { // texts for a model
+	if s.fitted != nil && s.Ngrams <= 1 { // texts for a model
 		encode = t.EncodeBlanks
 	}
 	i := 0
@@ -123,7 +157,7 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	if err != nil {
 		return nil, err
 	}
-	images, err := data.NewFloats([]int{s.Length}, values, classes)
+	images, err := data.NewFloats([]int{s.width()}, values, classes)
 	if err != nil {
 		return nil, err
 	}

@@ -178,7 +178,7 @@ func (t *Tokenizer) EncodeBlanks(text string) (list []int32) {
 	return list
 }
 
-// Decode returns the text of tokens, up to the first <end>, without <pad>. Words are joined by spaces, but for punctuation. The text of bytes and
+// Decode returns the text of tokens, up to the first <end>, without <pad> and what is no token. Words are joined by spaces, but for punctuation. The text of bytes and
 // of byte-pair encoding is exactly what was encoded.
 func (t *Tokenizer) Decode(list []int32) string {
 	var b strings.Builder
@@ -186,7 +186,7 @@ func (t *Tokenizer) Decode(list []int32) string {
 		switch {
 		case token == t.End():
 			return b.String()
-		case token == t.Pad():
+		case token == t.Pad(), int(token) >= t.Size(): // the latter is <mask> or an n-gram
 			continue
 		}
 		name := t.Name(token)

@@ -68,6 +68,7 @@ type trainable struct {
 	by      *player     // the player that updates it
 	whole   optim.Whole // the rule if it updates the parameter as a whole; else nil
 	clip    []float32   // memory for its clipped gradient in that case
+	few     bool        // this step updates some rows alone; see [stepper.sparse]
 	follows [][]float32 // moving averages of hooks
 
 	from, to  int       // range of the elements that this process updates; it has the optimizer's state of this range only
@@ -284,6 +285,9 @@ func (s *stepper) Step(gradients [][]float32, rate float64, step int) bool {
 func (s *stepper) advance(gradients [][]float32) bool {
 	s.gradients = gradients
 	s.clip()
+	for _, m := range s.trainable {
+		m.few = s.sparse(m)
+	}
 	s.begun.Store(0)
 	clear(s.bad)
 	for i := range s.queues {
@@ -328,6 +332,7 @@ type chunk struct {
 	from, to int
 	state    [][]float32
 	mine     bool // updated by this process
+	behind   int  // place in its queue behind the last chunk of the parameter
 }
 
 // queue is a list of chunks that threads take one after the other.
@@ -337,10 +342,15 @@ type queue struct {
 	_      [64]byte // padding to a separate cache line
 }
 
-// next takes a chunk from the queue and returns its index, -1 if none is left.
-func (q *queue) next() int {
-	if i := int(q.begun.Add(1)) - 1; i < len(q.chunks) {
-		return q.chunks[i]
+// next takes a chunk from the queue and returns its index, -1 if none is left. Chunks of parameters of which some rows are updated alone are left out,
+// all at once: a large table has thousands.
+func (s *stepper) next(q *queue) int {
+	for i := int(q.begun.Add(1)) - 1; i < len(q.chunks); i = int(q.begun.Add(1)) - 1 {
+		c := &s.chunks[q.chunks[i]]
+		if !s.trainable[c.of].few {
+			return q.chunks[i]
+		}
+		q.begun.CompareAndSwap(int64(i+1), int64(c.behind))
 	}
 	return -1
 }
@@ -356,10 +366,14 @@ func (s *stepper) deal() {
 		}
 		for thread := range s.queues {
 			from, to := s.share(thread, n)
+			q := &s.queues[thread]
 			for i := first + from; i < first+to; i++ {
 				if s.chunks[i].mine {
-					s.queues[thread].chunks = append(s.queues[thread].chunks, i)
+					q.chunks = append(q.chunks, i)
 				}
+			}
+			for i := first + from; i < first+to; i++ {
+				s.chunks[i].behind = len(q.chunks)
 			}
 		}
 		first += n
@@ -384,7 +398,7 @@ func (s *stepper) sumChunks(thread int) {
 
 func (s *stepper) updateChunks(thread int) {
 	for i, lists := range s.touched {
-		if m := s.trainable[i]; s.sparse(m) {
+		if m := s.trainable[i]; m.few {
 			s.moveRows(thread, m, lists)
 		}
 	}
@@ -473,10 +487,10 @@ func (s *stepper) applyWhole(m *trainable, g []float32) {
 
 // drain updates the remaining chunks of a queue. It prefetches each chunk during the update of the previous one.
 func (s *stepper) drain(thread int, q *queue) {
-	i := q.next()
+	i := s.next(q)
 	for i >= 0 {
-		after := q.next()
-		if after >= 0 && s.large && !s.sparse(s.trainable[s.chunks[after].of]) {
+		after := s.next(q)
+		if after >= 0 && s.large {
 			s.ask(&s.chunks[after])
 		}
 		s.move(thread, &s.chunks[i])
@@ -502,7 +516,7 @@ func (s *stepper) ask(c *chunk) {
 // move updates one chunk and projects it.
 func (s *stepper) move(thread int, c *chunk) {
 	m, g := s.trainable[c.of], s.gradients[c.of]
-	if g == nil || s.sparse(m) {
+	if g == nil {
 		return
 	}
 	g = g[c.from:c.to]

@@ -275,6 +275,14 @@ loss       = [{ kind = "negative_sampling", negatives = 3.0 }]
 head.there = { from = "length", layers = [{ kind = "first_tokens", tokens = 4 }] }
 head.score.from = ["length", "tokens"]
 
+[model.fasttext]
+extends    = "regression"
+dataset    = { name = "csv", file = "FILE", labels = "class", columns = { images = ["p*"], tokens = ["k*"], length = "n" } }
+encoder    = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 6, mask = "there" }]
+loss       = [{ kind = "cross_entropy", on = "y", weight = 3.0 }]
+head.there = { from = "length", layers = [{ kind = "first_tokens", tokens = 4 }] }
+head.y.layers = [{ kind = "dense", units = 5, bias = false }]
+
 [model.glove]
 extends = "skip-gram"
 loss    = [{ kind = "glove", against = "tokens", x_max = 4.0, alpha = 0.5 }]
@@ -319,7 +327,7 @@ player.forger  = { trains = "head.generated.*", losses = "fools" }
 func torchTable(t *testing.T, f torchFixture) string {
 	t.Helper()
 	var names, zeros []string
-	for prefix, n := range map[string]int{"p": f.Side * f.Side, "y": 2, "s": 2, "w": 0, "n": 0, "l": 3, "k": 4} {
+	for prefix, n := range map[string]int{"p": f.Side * f.Side, "y": 2, "s": 2, "w": 0, "n": 0, "l": 3, "k": 4, "class": 0} {
 		if n == 0 {
 			names = append(names, prefix)
 		}
@@ -332,12 +340,17 @@ func torchTable(t *testing.T, f torchFixture) string {
 		zero := "0.5"
 		if name[0] == 'k' || name == "n" {
 			zero = "0"
+		} else if name == "class" {
+			zero = "CLASS"
 		}
 		zeros = append(zeros, zero)
 	}
 	path := filepath.Join(t.TempDir(), "columns.csv")
-	row := strings.Join(zeros, ",") + "\n"
-	fatal.If(t, os.WriteFile(path, []byte(strings.Join(names, ",")+"\n"+row+row), 0o600))
+	rows := strings.Join(names, ",") + "\n"
+	for class := range f.Classes {
+		rows += strings.Replace(strings.Join(zeros, ","), "CLASS", fmt.Sprint(class), 1) + "\n"
+	}
+	fatal.If(t, os.WriteFile(path, []byte(rows), 0o600))
 	return strings.ReplaceAll(torchDeclared, "FILE", path)
 }
 

@@ -71,6 +71,12 @@ func init() {
 		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, IntOf("to", int64Element))
 		return w.node(v, "Gather", []string{w.full(v.Args[0]), indices}, IntOf("axis", 0))
 	})
+	define(func(w *writer, v *ir.Value, _ ops.GatherSumOp) string { // an index whose weight is 0 is a token of the table all the same
+		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, IntOf("to", int64Element))
+		rows := w.node(v, "Gather", []string{w.full(v.Args[0]), indices}, IntOf("axis", 0))
+		weights := w.node(v, "Unsqueeze", []string{w.full(v.Args[2]), w.ints(2)})
+		return w.node(v, "ReduceSum", []string{w.node(v, "Mul", []string{rows, weights}), w.ints(1)}, IntOf("keepdims", 0))
+	})
 	define(func(w *writer, v *ir.Value, _ ops.ArgMaxOp) string {
 		largest := w.node(v, "ArgMax", w.first(v), IntOf("axis", -1), IntOf("keepdims", 0))
 		return w.node(v, "Cast", []string{largest}, IntOf("to", float32Element))

@@ -398,7 +398,8 @@ type Selection struct {
 }
 
 // Scattering is implemented by kernels of two args, indices and rows, whose output is a matrix (rows, Width): row i is the sum, in
-// their order, of the rows of the second arg whose index is i. All other rows are 0.
+// their order, of the rows of the second arg whose index is i. All other rows are 0. With a third arg, a weight for each index, equal numbers of
+// indices in a row share a row of the second arg, multiplied by their weights; a weight of 0 leaves its index out.
 type Scattering interface {
 	// Width returns the number of values of a row, or 0 if the kernel computes something else.
 	Width() int

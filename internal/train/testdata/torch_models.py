@@ -1038,6 +1038,21 @@ def words(name):
     return train(name, {"tokens": 4300, "length": 4400, **({"target": 4500} if name == "skip-gram" else {})}, p, terms)
 
 
+def bag_of_words():
+    """A linear classifier of the mean of the vectors of the first tokens."""
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 6), 0.5)
+    p.add("head.y.0.weight", (6, CLASSES), 0.5)
+
+    def terms(streams, _):
+        n = lengths(streams["length"])
+        there = (torch.arange(TOKENS) < n[:, None]).double()
+        mean = F.embedding_bag(tokens(streams["tokens"]), p["encoder.0.weight"], mode="sum", per_sample_weights=there / n[:, None])
+        return {"cross_entropy": 3 * F.cross_entropy(mean @ p["head.y.0.weight"], labels(streams["labels"]))}
+
+    return train("fasttext", {"tokens": 4300, "length": 4400, "labels": 4600}, p, terms)
+
+
 def gan():
     """A forger makes images of drawn noise, and a judge tells them from those of the data."""
     p = Parameters()
@@ -1073,7 +1088,7 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), turned(), blanks(), words("skip-gram"), words("cbow"), words("glove"), gan(), vq(), free_bits(), rectified(), unet(),
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), turned(), blanks(), words("skip-gram"), words("cbow"), words("glove"), bag_of_words(), gan(), vq(), free_bits(), rectified(), unet(),
                boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
                dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))
