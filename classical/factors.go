@@ -395,7 +395,7 @@ func (f *factors) resume(images Images) error {
 	if err := f.load(images); err != nil {
 		return err
 	}
-	if !before.equal(f.stored) {
+	if !slices.Equal(before.digests, f.stored.digests) {
 		return ErrOtherImages
 	}
 	return nil
@@ -601,8 +601,6 @@ func (s *stored) find(images []float32, pixels int) []int {
 	}
 	return rows
 }
-
-func (s *stored) equal(other *stored) bool { return slices.Equal(s.digests, other.digests) }
 
 // keep keeps the digests of n images under a name.
 func (s *stored) keep(k *Kept, name string, n int) {

@@ -421,12 +421,36 @@ func (m *Model) Terms() (names []string) {
 // training and measurements have equal texts. The text does not depend on the order of keys, the spelling of numbers,
 // written defaults or the description. It also stays the same if a later version adds a setting with a default.
 func (m *Model) Canonical() []byte {
+	return []byte(table.StringText(m.Name) + " " + m.departures(m.sized(m.layout), "extends", "about").String() + "\n")
+}
+
+// Departs returns a function that reports whether a setting differs from its default, or names a kind. Its key is dotted, with the index of an
+// element of a list: encoder.0.units.
+func (m *Model) Departs() func(key string) bool {
+	root := m.departures(m, "extends")
+	return func(key string) bool {
+		n := root
+		for name := range strings.SplitSeq(key, ".") {
+			if i, err := strconv.Atoi(name); err == nil && i < len(n.Items) {
+				n = n.Items[i]
+			} else if !n.IsTable() {
+				return strings.HasSuffix(key, ".kind") // parts of which only the kind is there
+			} else if n = n.Child(name); n == nil {
+				return false
+			}
+		}
+		return true
+	}
+}
+
+// departures returns the settings of a model that differ from the defaults of its kind.
+func (m *Model) departures(of *Model, omit ...string) *table.Node {
 	defaults, kind := &Model{}, table.NewTable()
 	kind.Put("kind", table.NewTable().NewScalar(m.Kind))
 	defaults.decode(withDefaults(kind), true, &File{})
 	w := &table.Writer{Language: language, Origin: m.origin, Kind: m.Kind}
-	n, _ := w.Departures(m.sized(m.layout), defaults, "extends", "about") // cannot fail, because the parts are registered
-	return []byte(table.StringText(m.Name) + " " + n.String() + "\n")
+	n, _ := w.Departures(of, defaults, omit...) // cannot fail, because the parts are registered
+	return n
 }
 
 // Settings yields every setting of a model, including defaults and the name: the dotted key, in alphabetical order, and

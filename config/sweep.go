@@ -455,10 +455,6 @@ func (c column) several() bool {
 	return slices.ContainsFunc(c.values, func(v *table.Node) bool { return v.String() != c.values[0].String() })
 }
 
-// change returns the change that sets the key to its i-th value. It has the positions of the key and of the value in
-// the file.
-func (c column) change(i int) table.Change { return table.NewChange(c.names, c.at, c.values[i]) }
-
 // axis is one key, or several keys that vary together. Row i consists of the i-th value of each key. All columns have
 // the same length.
 type axis []column
@@ -545,7 +541,7 @@ func (l axes) singly() [][]int {
 func (l axes) changes(choice []int) (changes []table.Change) {
 	for i, a := range l {
 		for _, c := range a {
-			changes = append(changes, c.change(choice[i]))
+			changes = append(changes, table.NewChange(c.names, c.at, c.values[choice[i]]))
 		}
 	}
 	return changes

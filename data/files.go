@@ -139,7 +139,7 @@ func (f *Files) Check() error {
 	wrong(len(f.Columns[LabelsColumn]) > 1, "columns", "labels: got %d names, want one", len(f.Columns[LabelsColumn]))
 	wrong(f.Tensor != "" && f.Columns[ImagesColumn] != nil, "columns", "images are named twice: leave out the key tensor or the column")
 	wrong(f.is(FolderFiles) && f.Channels != 1 && f.Channels != 3, "channels", "got %d, want 1 or 3", f.Channels)
-	wrong(f.Resize != "" && !isResize(f.Resize), "resize", "got %q, want %s", f.Resize, strings.Join(resizes, ", "))
+	wrong(f.Resize != "" && !slices.Contains(resizes, f.Resize), "resize", "got %q, want %s", f.Resize, strings.Join(resizes, ", "))
 	wrong(f.Row+f.Column != "" && (f.Row == f.Column || f.Row == f.Value || f.Column == f.Value), "column",
 		"row, column and value are three columns of the file: got %q, %q and %q", f.Row, f.Column, f.Value)
 	for _, name := range slices.Sorted(maps.Keys(f.TestColumns)) {

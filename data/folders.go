@@ -343,9 +343,6 @@ func (s Size) TOML() any {
 // resizes lists the values of [Files.Resize].
 var resizes = []string{"crop", "pad", "stretch"}
 
-// isResize reports whether name is a value of [Files.Resize].
-func isResize(name string) bool { return slices.Contains(resizes, name) }
-
 type listing struct {
 	paths   []string
 	labels  []int    // one per file; nil without classes

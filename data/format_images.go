@@ -65,8 +65,6 @@ func isWebP(start []byte) bool {
 	return len(start) >= 12 && string(start[:4]) == "RIFF" && string(start[8:12]) == "WEBP"
 }
 
-func isImage(start []byte) bool { return formatOf(start) != nil }
-
 func formatOf(start []byte) *imageFormat {
 	for i := range imageFormats {
 		if imageFormats[i].is(start) {

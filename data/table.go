@@ -176,7 +176,7 @@ func (r reading) opened(ctx context.Context) (o Opened, err error) {
 	if err != nil {
 		return o, err
 	}
-	if r.loose && isImage(start) {
+	if r.loose && formatOf(start) != nil {
 		return Opened{path: r.File, images: &listing{paths: []string{r.File}}}, nil
 	}
 	f := detected(start, r.File, r.is(EntryFiles))

@@ -9,7 +9,6 @@ import (
 	"slices"
 
 	"tessera/data"
-	"tessera/internal/lists"
 )
 
 // Source contains the laws of data sets. The files of the source must exist: for a downloaded data set, in $TESSERA_DATA or in
@@ -151,7 +150,7 @@ func (t sourceTrial) onlyNeeded() error {
 		if split.Test && t.set.Test == nil {
 			continue
 		}
-		for _, columns := range append([][]string{nil}, inOnes(t.need.Columns)...) {
+		for _, columns := range append(slices.Collect(slices.Chunk(t.need.Columns, 1)), nil) {
 			set, err := t.load(t.fresh(), split.WithColumns(columns))
 			if err != nil {
 				return fmt.Errorf("%+v: %w", split, err)
@@ -169,10 +168,6 @@ func (t sourceTrial) onlyNeeded() error {
 		}
 	}
 	return nil
-}
-
-func inOnes(names []string) [][]string {
-	return lists.Map(names, func(name string) []string { return []string{name} })
 }
 
 func (t sourceTrial) keepsSettings() error {

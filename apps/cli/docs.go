@@ -112,8 +112,3 @@ func commitTime() *time.Time {
 //
 //go:embed models_topic.txt
 var modelsText string
-
-// modelsTopic returns the help topic `tessera help models`: a command without a function is a topic.
-func modelsTopic() *cobra.Command {
-	return &cobra.Command{Use: "models", Short: "How models.toml declares models and sweeps", Long: modelsText}
-}

@@ -91,7 +91,9 @@ func init() {
 // figureName is the name of a kind of figure.
 type figureName string
 
-func (figureName) Choices() []string { return kindNames(figureKinds()) }
+func (figureName) Choices() []string {
+	return lists.Map(figureKinds(), func(k figureKind) string { return k.name })
+}
 
 type figureCommand struct {
 	Kind figureName `arg:"KIND" doc:"a kind of figure"`
@@ -200,10 +202,6 @@ func (w *figureCommand) check(cmd *Call) (*figureKind, error) {
 	var err error
 	w.options, err = w.runFlags.options()
 	return kind, err
-}
-
-func kindNames(kinds []figureKind) []string {
-	return lists.Map(kinds, func(k figureKind) string { return k.name })
 }
 
 func kindLines(kinds []figureKind) string {

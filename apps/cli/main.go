@@ -82,7 +82,7 @@ func newRoot(width int) *cobra.Command {
 		return errors.New(err.Error() + nearFlag(cmd, err))
 	})
 	addCommands(root)
-	root.AddCommand(modelsTopic())
+	root.AddCommand(&cobra.Command{Use: "models", Short: "How models.toml declares models and sweeps", Long: modelsText})
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil { // cobra prints help for an unknown shell
 		completion.Args = cobra.NoArgs

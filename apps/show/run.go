@@ -149,9 +149,6 @@ func (s *subject) values(metric string) (list []float64) {
 	return list
 }
 
-// mean returns the mean of a metric over the epochs, NaN if none has it.
-func (s *subject) mean(metric string) float64 { return stat.Mean(s.values(metric), nil) }
-
 // speed returns the harmonic mean of the samples per second of the epochs, which are equally long; nil before the first epoch.
 func (s *subject) speed() any {
 	values := s.values("images_per_second")
@@ -190,7 +187,7 @@ func (s *subject) players() any {
 
 // seconds returns how long the training took, without interruptions; nil if it was not recorded.
 func (s *subject) seconds() any {
-	if sum := s.mean("seconds") * float64(len(s.values("seconds"))); sum > 0 {
+	if sum := lists.Sum(s.values("seconds")); sum > 0 {
 		return doc.Seconds(sum)
 	}
 	return nil

@@ -39,9 +39,6 @@ type EncoderOptions struct {
 // mostPrograms is the maximum number of programs that an encoder compiles if Workers is 0.
 const mostPrograms = 8
 
-// defaultSizes returns the default batch sizes: one image without padding, and sizes for which matrix products are efficient.
-func defaultSizes() []int { return []int{1, 8, 64, 256} }
-
 // Encoder encodes images with the parameters of a run, or computes another value of the model from images. Any number of
 // goroutines may use it at the same time; each call computes on the goroutine of its caller. Every program has a separate
 // graph with separate ops, so that a user-defined layer may contain a Gorgonia op with state.
@@ -98,7 +95,7 @@ func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
 	}
 	e.required = c.trained.Spec.Required(network.Layout, cmp.Or(o.Value, losses.Code))
 	if o.Sizes == nil {
-		o.Sizes = defaultSizes()
+		o.Sizes = []int{1, 8, 64, 256} // one image without padding, and sizes for which matrix products are efficient
 	}
 	if o.Workers == 0 {
 		o.Workers = max(1, min(runtime.GOMAXPROCS(0), mostPrograms/max(1, len(o.Sizes))))

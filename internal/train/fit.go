@@ -8,6 +8,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera/classical"
 	"tessera/config"
@@ -125,7 +126,7 @@ func restoreBaseline(m classical.Model, path string, file *checkpoint.File) erro
 		return checkpoint.Errorf(path, "damaged: %s: %v", numbersKey, err)
 	}
 	for _, t := range file.Tensors {
-		if isSamples(t.Name) {
+		if strings.HasPrefix(t.Name, samplesPrefix) {
 			continue
 		}
 		state.Tensors[t.Name] = classical.Tensor{Shape: t.Shape, Values: t.Data}

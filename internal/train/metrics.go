@@ -266,7 +266,7 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 		return nil, err
 	}
 	r := graph.Request{Want: m.Layout.Values(), Prepared: h.prepares()}
-	if w.validation && w.labelled(m.Spec) {
+	if w.validation && (w.labels != nil || !readsLabels(m.Spec)) {
 		w.objective = newObjective(m.Spec)
 	}
 	if w.objective != nil && w.objective.compares() {
@@ -324,9 +324,6 @@ func (w *watcher) choose() error {
 	w.chosen = chosen.Add(declared)
 	return err
 }
-
-// labelled reports whether the images have the labels that the terms read.
-func (w *watcher) labelled(spec *config.Model) bool { return w.labels != nil || !readsLabels(spec) }
 
 // subject returns the description of the model for the metrics; has lists the available inputs.
 func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {

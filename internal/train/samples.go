@@ -149,9 +149,6 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 	return s, nil
 }
 
-// isSamples reports whether a tensor describes the samples rather than the model.
-func isSamples(name string) bool { return strings.HasPrefix(name, samplesPrefix) }
-
 // Examine loads the data set of a model as a new training would, or inspects it if its source is a [data.Inspector]. It
 // returns the warnings of [Run], and the error that Run would return before its first step: files that are unreadable or do
 // not match, values that are probably not intended, missing labels, values for which a loss is not defined.

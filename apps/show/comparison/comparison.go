@@ -345,34 +345,27 @@ type Line struct {
 
 // Declaration writes a model and marks the defaults.
 func Declaration(m *config.Model) (list []Line) {
-	lines := strings.SplitAfter(strings.TrimRight(string(m.Text()), "\n"), "\n")
-	same := func(text string) bool {
-		file, err := config.Load(m.Name, []byte(text))
-		if err != nil {
-			return false
-		}
-		other, err := file.Model(m.Name)
-		return err == nil && len(config.Differences(m, other)) == 0
-	}
-	readable := same(strings.Join(lines, "")) // not if the images came from a Go program
-	model, table, counts := "", "", map[string]int{}
-	for i, text := range lines {
+	departs := m.Departs()
+	table, counts := "", map[string]int{} // of the elements of lists of tables
+	for text := range strings.Lines(strings.TrimRight(string(m.Text()), "\n")) {
 		line := Line{Text: text, Header: strings.HasPrefix(text, "[")}
 		key, value, assigns := strings.Cut(strings.TrimSpace(text), " = ")
 		switch {
 		case line.Header:
-			table = strings.Trim(strings.TrimSpace(text), "[]") + "."
-			if model == "" {
-				model = table // the first header is that of the model
-			}
-			table = strings.TrimPrefix(table, model)
-			if strings.HasPrefix(text, "[[") {
-				counts[table]++
-				table += fmt.Sprint(counts[table]-1) + "."
+			names := strings.Split(strings.Trim(strings.TrimSpace(text), "[]"), ".")[2:] // below the table of the model
+			table = ""
+			for i, name := range names {
+				table += name + "."
+				if strings.HasPrefix(text, "[[") && i == len(names)-1 {
+					counts[table]++
+				}
+				if n := counts[table]; n > 0 {
+					table += fmt.Sprint(n-1) + "."
+				}
 			}
 		case assigns:
 			line.Key, line.Value = table+strings.TrimSpace(key), strings.TrimSpace(value)
-			line.Default = readable && same(strings.Join(lines[:i], "")+strings.Join(lines[i+1:], ""))
+			line.Default = !departs(line.Key)
 		}
 		list = append(list, line)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"tessera/data"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/metrics"
@@ -268,7 +269,7 @@ func (m *Model) sameImages(other *Model) bool {
 		return false
 	}
 	if m.stored != nil || other.stored != nil {
-		return SameImages(m.stored, other.stored, m.split())
+		return SameImages(m.stored, other.stored, data.Split(m.Split))
 	}
 	common, all := false, map[string]bool{}
 	for _, a := range m.members {

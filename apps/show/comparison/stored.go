@@ -152,9 +152,6 @@ func SameImages(a, b *config.Dataset, split data.Split) bool {
 	return one == other
 }
 
-// split returns the measured split.
-func (m *Model) split() data.Split { return data.Split(m.Split) }
-
 // Title returns the name of a model with the values of the settings that it has: "shallow (encoder.0.units = 16)".
 func (t *Table) Title(model int) string {
 	var parts []string

@@ -82,7 +82,7 @@ func (v *view) samples(r *Run) ([]doc.Block, error) {
 		words += " Dilation by a disk of radius 1 takes the largest value of each pixel and its four neighbours. The max-approximation dilates the atoms only. " +
 			"Pictures are clipped to [0,1], errors are not."
 	}
-	if v.vectors() {
+	if len(v.run.Shape()) == 1 {
 		words += " " + p.scale() + " Values are scaled as the model sees them."
 	}
 	first := &doc.Gallery{Style: p.style("row"), Names: r.data.Names}

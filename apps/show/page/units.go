@@ -327,9 +327,6 @@ func (d *runData) describe(run *tessera.Run) {
 	}
 }
 
-// vectors reports whether samples are vectors.
-func (v *view) vectors() bool { return len(v.run.Shape()) == 1 }
-
 // scaled scales vectors like the inputs of the model, so that their values are comparable. It returns images unchanged.
 func (v *view) scaled(values []float32) []float32 {
 	if v.inTheirUnit() {

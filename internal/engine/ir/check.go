@@ -215,7 +215,7 @@ func fitsShape(v *Value) error {
 		return want(slices.Equal(without(a, axes), v.Shape), "axes %v of %v leave %v", o.Axes, a, without(a, axes))
 	case Transpose:
 		axes := o.Axes.List()
-		if order := slices.Sorted(slices.Values(axes)); len(axes) != len(a) || len(a) != len(v.Shape) || !slices.Equal(order, count(len(a))) {
+		if order := slices.Sorted(slices.Values(axes)); len(axes) != len(a) || len(a) != len(v.Shape) || !slices.Equal(order, lists.Range(0, len(a))) {
 			return fmt.Errorf("axes %v of an arg of shape %v", o.Axes, a)
 		}
 		for i, x := range axes {
@@ -227,11 +227,6 @@ func fitsShape(v *Value) error {
 		return fitsProduct(v, o)
 	}
 	return nil
-}
-
-// count returns 0, 1, ..., n-1.
-func count(n int) []int {
-	return lists.Range(0, n)
 }
 
 func fitsProduct(v *Value, o Product) error {

@@ -21,7 +21,6 @@ import (
 	"runtime"
 	"strings"
 	"time"
-	"unsafe"
 
 	"tessera/internal/parallel/collective"
 )
@@ -235,8 +234,6 @@ func (o *operation) Wait() error {
 
 // failure is the message of a failed process: rank, exit code, length of the text, and the text.
 type failure [1024]byte
-
-func (f *failure) address() unsafe.Pointer { return unsafe.Pointer(f) }
 
 func (f *failure) encode(rank, code int, text string) {
 	binary.LittleEndian.PutUint32(f[0:], uint32(rank))

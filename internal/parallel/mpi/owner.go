@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"time"
+	"unsafe"
 )
 
 // transport sends and receives messages. Its methods other than pause are called one after the other. join and finalize
@@ -185,7 +186,7 @@ func (o *owner) post(op *operation) error {
 
 // listen begins to receive a failure from any other process.
 func (o *owner) listen() error {
-	o.failureRecv = message{peer: anyone, receives: true, at: o.failureBuf.address(), bytes: len(o.failureBuf)}
+	o.failureRecv = message{peer: anyone, receives: true, at: unsafe.Pointer(&o.failureBuf), bytes: len(o.failureBuf)}
 	return o.transport.post(&o.failureRecv, failureTag)
 }
 
