@@ -107,26 +107,28 @@ func TestFrequentWordsAreLeftOutAndDrawnByTheirPower(t *testing.T) {
 	}
 }
 
-// The samples of entries = true are the entries of the matrix.
+// The samples of entries = true are the entries of the matrix, and with smooth all of it.
 func TestEntriesAreThoseOfTheMatrix(t *testing.T) {
 	e, _ := data.Registry.Lookup("cooccurrence")
-	of := func(entries bool) *data.Set {
+	of := func(entries bool, smooth float64) *data.Set {
 		s := e.New().(*text.Cooccurrence)
-		s.Grammar, s.Entries, s.Weights = 300, entries, "harmonic"
+		s.Grammar, s.Entries, s.Smooth, s.Weights = 300, entries, smooth, "harmonic"
 		return load(t, s)
 	}
-	matrix, entries := of(false), of(true)
-	n, x := len(matrix.Train.ValueNames()), matrix.Train.Float32()
-	words, around, counts := entries.Train.Float32(), column(entries.Train, "context"), column(entries.Train, "count")
-	for i, word := range words {
-		at := int(word)*n + int(around[i])
-		if counts[i] <= 0 || x[at] != counts[i] {
-			t.Fatalf("entry %d: got %v, want %v", i, counts[i], x[at])
+	for _, smooth := range []float32{0, 0.5} {
+		matrix, entries := of(false, 0), of(true, float64(smooth))
+		n, x := len(matrix.Train.ValueNames()), matrix.Train.Float32()
+		words, around, counts := entries.Train.Float32(), column(entries.Train, "context"), column(entries.Train, "count")
+		for i, word := range words {
+			at := int(word)*n + int(around[i])
+			if want := float32(float64(x[at]) + float64(smooth)); counts[i] <= 0 || math.Abs(float64(want-counts[i])) > 1e-6*float64(want) {
+				t.Fatalf("smooth %v, entry %d: got %v, want %v", smooth, i, counts[i], want)
+			}
+			x[at] = 0
 		}
-		x[at] = 0
-	}
-	if slices.Max(x) > 0 {
-		t.Error("an entry has no sample")
+		if slices.Max(x) > 0 || smooth > 0 && len(words) != n*n {
+			t.Errorf("smooth %v: %d of %d entries are samples", smooth, len(words), n*n)
+		}
 	}
 }
 
