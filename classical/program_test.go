@@ -9,6 +9,7 @@ import (
 
 	"tessera/internal/engine"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/losses"
 )
@@ -24,10 +25,7 @@ func computed(t *testing.T, m Model, given string, x []float32, batch int, wante
 	fatal.If(t, err)
 	defer plan.Close()
 	fatal.If(t, errors.Join(plan.Bind(0, x), plan.Run()))
-	var taps [][]float32
-	for i := range wanted {
-		taps = append(taps, slices.Clone(plan.Tap(i)))
-	}
+	taps := lists.Of(len(wanted), func(i int) []float32 { return slices.Clone(plan.Tap(i)) })
 	return taps
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 )
 
@@ -90,10 +91,7 @@ func TestLayersOfALayoutIncludeThoseOfBlocks(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
-	var all []string
-	for _, p := range l.Parameters() {
-		all = append(all, p.Path)
-	}
+	all := lists.Map(l.Parameters(), func(p ParameterPath) string { return p.Path })
 	if !slices.Equal(paths, all) {
 		t.Errorf("parameters of the layers: %q\nof the layout: %q", paths, all)
 	}

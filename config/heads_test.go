@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 const headed = `
@@ -34,10 +35,7 @@ func TestHeadsComputeValuesFromValues(t *testing.T) {
 	if l.Size("class") != 10 || l.Size("hidden") != 7 || l.Size("output") != 0 {
 		t.Errorf("sizes: class %d, hidden %d, output %d", l.Size("class"), l.Size("hidden"), l.Size("output"))
 	}
-	var paths []string
-	for _, p := range l.Parameters() {
-		paths = append(paths, p.Path)
-	}
+	paths := lists.Map(l.Parameters(), func(p ParameterPath) string { return p.Path })
 	want := []string{"encoder.0.weight", "encoder.0.bias", "head.hidden.0.weight", "head.hidden.0.bias", "head.class.0.weight", "head.class.0.bias"}
 	if !slices.Equal(paths, want) {
 		t.Errorf("parameters %q, want %q", paths, want)

@@ -7,6 +7,7 @@ import (
 
 	"tessera/hooks"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 const hooked = `
@@ -111,10 +112,7 @@ plateau = { patience = 3 }
 `
 	m := model(t, load(t, text), "m")
 	m.Hooks["afterwards"], m.Hooks["zealous"], m.Hooks["first"] = between{hooks.Follow + 1}, between{hooks.Distort - 1}, between{1}
-	var got []string
-	for _, h := range m.AllHooks() {
-		got = append(got, h.Name)
-	}
+	got := lists.Map(m.AllHooks(), func(h Hook) string { return h.Name })
 	want := []string{"first", "decomposition", "dense", "prune", "prune-2", "zealous", "adversarial", "average", "afterwards", "early_stopping", "plateau", "teacher"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -148,10 +146,7 @@ func TestDifferencesNameEveryKey(t *testing.T) {
 		t.Errorf("equal declarations differ: %v", d)
 	}
 	is := model(t, f, "n", "hook.average.decay=0.25", "train.seed=7", `loss=[{kind="mse"},{kind="l1",weight=0.5}]`)
-	var got []string
-	for _, d := range Differences(was, is) {
-		got = append(got, d.String())
-	}
+	got := lists.Map(Differences(was, is), func(d Difference) string { return d.String() })
 	want := []string{"hook.average.decay: got 0.25, want 0.5", `loss.1.kind: got "l1", want nothing`, `loss.1.on: got "code", want nothing`,
 		"loss.1.weight: got 0.5, want nothing", "train.seed: got 7, want 1"}
 	if !slices.Equal(got, want) {

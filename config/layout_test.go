@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 )
 
@@ -84,10 +85,7 @@ func TestLayoutOfAModelMadeInGo(t *testing.T) {
 	}
 	l, err := m.Layout([]int{2, 2})
 	fatal.If(t, err)
-	var got []string
-	for _, p := range l.Parameters() {
-		got = append(got, fmt.Sprint(p.Path, p.Shape))
-	}
+	got := lists.Map(l.Parameters(), func(p ParameterPath) string { return fmt.Sprint(p.Path, p.Shape) })
 	want := []string{"encoder.0.weight[4 3]", "decoder.0.weight[3 4]", "decoder.0.bias[4]"}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
@@ -128,10 +126,7 @@ func TestGlobsMatchParameterPaths(t *testing.T) {
 
 func TestTermNamesCountRepeatedKinds(t *testing.T) {
 	m := &Model{Losses: []Loss{{Kind: "mse"}, {Kind: "l1"}, {Kind: "mse"}, {Kind: "mse"}}}
-	var got []string
-	for i := range m.Losses {
-		got = append(got, m.TermName(i))
-	}
+	got := lists.Of(len(m.Losses), func(i int) string { return m.TermName(i) })
 	if want := []string{"mse", "l1", "mse.2", "mse.3"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 )
 
@@ -107,10 +108,7 @@ func TestHeadsArePlacedInRounds(t *testing.T) {
 		text += fmt.Sprintf("[model.m.head.%s]\nfrom = %q\nlayers = [{ kind = \"dense\", units = 3 }]\n", name, reads)
 	}
 	m, _ := load(t, text).build("m", nil)
-	var got []string
-	for _, h := range m.walk([]int{32, 32}).layout.Heads {
-		got = append(got, h.Name)
-	}
+	got := lists.Map(m.walk([]int{32, 32}).layout.Heads, func(h PlacedHead) string { return h.Name })
 	if want := []string{"b", "d", "e", "a", "c"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func TestSeedsReplaceThoseOfASweep(t *testing.T) {
@@ -17,10 +18,7 @@ func TestSeedsReplaceThoseOfASweep(t *testing.T) {
 	for _, name := range []string{"one", "own"} {
 		s, err := f.Sweep(name, set)
 		fatal.If(t, err)
-		var seeds []uint64
-		for _, trial := range s.Trials {
-			seeds = append(seeds, trial.Model.Train.Seed)
-		}
+		seeds := lists.Map(s.Trials, func(trial Trial) uint64 { return trial.Model.Train.Seed })
 		if want := []uint64{1, 2, math.MaxInt64, 1, 2, math.MaxInt64}; !slices.Equal(seeds, want) || !slices.Equal(s.Keys, []string{"loss.0.weight"}) {
 			t.Errorf("%s: seeds %d of keys %q, want %d", name, seeds, s.Keys, want)
 		}

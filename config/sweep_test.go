@@ -10,6 +10,7 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/losses"
 )
 
@@ -110,10 +111,7 @@ func TestRangesHoldBothEndsAndRoundValues(t *testing.T) {
 	} {
 		root, _ := table.Parse(table.NewSource("models.toml", "r = "+text))
 		d := &table.Decoder{Language: language}
-		var got []any
-		for _, n := range spreadOut(d, root.Child("r"), "set.r") {
-			got = append(got, n.Leaf)
-		}
+		got := lists.Map(spreadOut(d, root.Child("r"), "set.r"), func(n *table.Node) any { return n.Leaf })
 		if !reflect.DeepEqual(got, want) || (want == nil) != (len(d.Found) > 0) {
 			t.Errorf("%s: got %v, want %v", text, got, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
@@ -29,10 +30,7 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 		if got := fmt.Sprint(drawnOf(set.Train, "tokens", 1, 0), drawnOf(set.Train, "length", 0, 1), drawnOf(set.Test, "tokens", 0)); got != "[0 4 7 1] [1 2] [3 3]" || len(set.Files) != 6 {
 			t.Errorf("%s: the columns are %s of %d files", name, got, len(set.Files))
 		}
-		var texts []string
-		for _, c := range ColumnsOf(s, nil) {
-			texts = append(texts, fmt.Sprint(c.Name, c.Shape, c.Type))
-		}
+		texts := lists.Map(ColumnsOf(s, nil), func(c Column) string { return fmt.Sprint(c.Name, c.Shape, c.Type) })
 		if want := []string{"length[]whole", "tokens[2]whole", "unread[]"}; !slices.Equal(texts, want) {
 			t.Errorf("%s: described as %q, want %q", name, texts, want)
 		}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 
 	declared "tessera/config/part/table"
+	"tessera/internal/lists"
 )
 
 // openFile opens a regular file. Other files are an error, because reading a pipe could block forever.
@@ -217,10 +218,7 @@ func NotFoundAt(dataset, path string) *Error {
 		if err != nil && filepath.Dir(at) != at {
 			continue
 		}
-		var names []string
-		for _, entry := range entries {
-			names = append(names, entry.Name())
-		}
+		names := lists.Map(entries, func(entry os.DirEntry) string { return entry.Name() })
 		if near, ok := declared.Nearest(filepath.Base(at), names); ok && near != filepath.Base(at) {
 			e.Hint = fmt.Sprintf("did you mean %q? %s", filepath.Join(filepath.Dir(at), near), e.Hint)
 		}

@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // ownFiles contains the expected contents of the files that testdata/own_files.py writes.
@@ -54,10 +55,7 @@ func withoutPictures(t *testing.T, text []byte) []byte {
 
 func toPixels(rows [][][]int) (out [][][]byte) {
 	for _, row := range rows {
-		var line [][]byte
-		for _, p := range row {
-			line = append(line, []byte{byte(p[0]), byte(p[1]), byte(p[2])})
-		}
+		line := lists.Map(row, func(p []int) []byte { return []byte{byte(p[0]), byte(p[1]), byte(p[2])} })
 		out = append(out, line)
 	}
 	return out

@@ -10,16 +10,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/lists"
 )
 
 // A table that does not fit into the budget has the values, labels, names and columns that it has in memory, also scaled, of one file and of
 // several, of rows that where keeps, and leaves no file behind.
 func TestATableOnDiskIsThatInMemory(t *testing.T) {
 	dir, r := t.TempDir(), rand.New(rand.NewPCG(3, 4))
-	var names []string
-	for k := range 40 {
-		names = append(names, fmt.Sprintf("v%d", k))
-	}
+	names := lists.Of(40, func(k int) string { return fmt.Sprintf("v%d", k) })
 	var all []string
 	for i := range 3000 {
 		cells := []string{fmt.Sprintf("s%d", i), fmt.Sprintf("c%d", i%3), fmt.Sprint(float32(r.NormFloat64()))}

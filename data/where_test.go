@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
 
@@ -33,10 +34,7 @@ func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
 		"tissue = lung; tissue = heart; x=": `got " x=", want conditions`,
 	} {
 		f := &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"x", "y"}}}
-		var list []any
-		for _, one := range strings.Split(where, ";") {
-			list = append(list, one)
-		}
+		list := lists.Map(strings.Split(where, ";"), func(one string) any { return one })
 		err := f.Where.FromTOML(list)
 		var set *Set
 		if err == nil {

@@ -11,6 +11,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -71,10 +72,7 @@ func machine(t *testing.T, name string) *graph.Model {
 // The code is P(h = 1 | v), and the decoder has the weights and the visible bias of the machine.
 func TestTheDecoderOfAMachineBorrowsItsParameters(t *testing.T) {
 	m := machine(t, "machine")
-	var paths []string
-	for _, p := range m.Parameters {
-		paths = append(paths, p.Path)
-	}
+	paths := lists.Map(m.Parameters, func(p *graph.Parameter) string { return p.Path })
 	if want := []string{"encoder.0.weight", "encoder.0.bias", "encoder.0.visible_bias"}; !slices.Equal(paths, want) {
 		t.Fatalf("parameters %q, want %q", paths, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -194,10 +195,7 @@ func TestGradientOfTheContractivePenalty(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c := contractive(t, encoder, 2)
 			c.run(t, "loss")
-			var gradients [][]float64
-			for i := range c.Parameters {
-				gradients = append(gradients, slices.Clone(c.Gradient(i)))
-			}
+			gradients := lists.Of(len(c.Parameters), func(i int) []float64 { return slices.Clone(c.Gradient(i)) })
 			reached, step := 0.0, 1
 			if testing.Short() {
 				step = 4

@@ -13,6 +13,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/metrics"
 )
@@ -139,10 +140,7 @@ func TestOperatedAtomsUseTheSameNoise(t *testing.T) {
 	m := model(t, onAtoms, "noisy", 3, 4)
 	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})
 	fatal.If(t, err)
-	var names []string
-	for _, in := range p.Inputs {
-		names = append(names, in.Name)
-	}
+	names := lists.Map(p.Inputs, func(in graph.Input) string { return in.Name })
 	if got := strings.Join(names, " "); got != "input decoder.1.noise" {
 		t.Errorf("inputs %q, want the images and one noise", got)
 	}

@@ -9,6 +9,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // Both decoder layers are tied. The last one is tied to the first encoder layer: its atoms are the columns of
@@ -56,10 +57,7 @@ func tied(t *testing.T, m *graph.Model, weight, bias string, h []float64, f func
 
 func TestTiedDecodersUseTheEncodersWeights(t *testing.T) {
 	m := model(t, tiedText, "tied", 3, 4)
-	var paths []string
-	for _, p := range m.Parameters {
-		paths = append(paths, p.Path)
-	}
+	paths := lists.Map(m.Parameters, func(p *graph.Parameter) string { return p.Path })
 	if want := []string{"encoder.0.weight", "encoder.0.bias", "encoder.1.weight", "encoder.1.bias", "decoder.0.bias", "decoder.1.bias"}; !slices.Equal(paths, want) {
 		t.Fatalf("parameters %q, want %q", paths, want)
 	}
@@ -136,10 +134,7 @@ func TestGradientsOfTiedWeightsAreDifferences(t *testing.T) {
 		return r.Tap(slices.IndexFunc(p.Taps, func(t graph.Tap) bool { return t.Name == "loss" }))[0]
 	}
 	loss()
-	var gradients [][]float64
-	for i := range p.Parameters {
-		gradients = append(gradients, slices.Clone(r.Gradient(i)))
-	}
+	gradients := lists.Of(len(p.Parameters), func(i int) []float64 { return slices.Clone(r.Gradient(i)) })
 	const step = 1e-6
 	for i, b := range p.Parameters {
 		w := r.Parameter(i)

@@ -9,6 +9,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -185,10 +186,7 @@ func TestALayerPublishesValues(t *testing.T) {
 // A layer that shares its parameters has none of its own. The gradient is the sum over both uses.
 func TestLayersShareParameters(t *testing.T) {
 	m := model(t, publishedText, "shared", 3, 4)
-	var paths []string
-	for _, p := range m.Parameters {
-		paths = append(paths, p.Path)
-	}
+	paths := lists.Map(m.Parameters, func(p *graph.Parameter) string { return p.Path })
 	if want := []string{"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias", "head.h.0.weight", "head.h.0.bias"}; !slices.Equal(paths, want) {
 		t.Errorf("parameters %q, want %q", paths, want)
 	}

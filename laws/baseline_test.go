@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/classical"
+	"tessera/internal/lists"
 	"tessera/laws"
 	"tessera/metrics"
 )
@@ -61,10 +62,7 @@ func (m *centred) Begin(_ context.Context, images classical.Images) error {
 
 func (m *centred) all(images classical.Images) []float32 {
 	x := make([]float32, images.Len()*images.Pixels())
-	var indices []int
-	for i := range images.Len() {
-		indices = append(indices, i)
-	}
+	indices := lists.Range(0, images.Len())
 	images.Batch(x, indices)
 	return x
 }

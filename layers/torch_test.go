@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -66,10 +67,7 @@ func settingsOf(t *testing.T, table map[string]json.RawMessage) map[string]any {
 		} else if err := json.Unmarshal(text, &block); err != nil {
 			t.Fatal(err)
 		}
-		var list []map[string]any
-		for _, one := range block {
-			list = append(list, settingsOf(t, one))
-		}
+		list := lists.Map(block, func(one map[string]json.RawMessage) map[string]any { return settingsOf(t, one) })
 		if list != nil {
 			keys[key] = blockOf(t, list...)[key]
 		}

@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws"
 	"tessera/losses"
 )
@@ -38,10 +39,7 @@ func TestCrossEntropyWithItsSettingsEqualsPyTorch(t *testing.T) {
 		l := e.New()
 		for key, value := range c.Settings {
 			if list, ok := value.([]any); ok {
-				var numbers []float64
-				for _, v := range list {
-					numbers = append(numbers, v.(float64))
-				}
+				numbers := lists.Map(list, func(v any) float64 { return v.(float64) })
 				value = numbers
 			}
 			fatal.If(t, laws.Set(l, key, value))

@@ -10,6 +10,7 @@ import (
 
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
 )
@@ -184,10 +185,7 @@ func TestNeighboursAndClustersEqualScikitLearns(t *testing.T) {
 
 func TestAgreementOfAtomsEqualsSciPys(t *testing.T) {
 	want := scipy(t).Agreement
-	var models []*Atoms
-	for _, rows := range want.Models {
-		models = append(models, &Atoms{Shape: []int{30}, Count: len(rows), Values: flat(rows)})
-	}
+	models := lists.Map(want.Models, func(rows [][]float32) *Atoms { return &Atoms{Shape: []int{30}, Count: len(rows), Values: flat(rows)} })
 	got, err := CompareAtoms(models, 1)
 	fatal.If(t, err)
 	within1e6(t, "matched", got.Matched, want.Matched)

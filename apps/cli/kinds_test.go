@@ -17,6 +17,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -63,10 +64,7 @@ func kindsBench(t *testing.T, swept string) *bench {
 
 // tokensOf returns a sequence of five tokens.
 func tokensOf(i int) string {
-	var tokens []string
-	for j := range 5 {
-		tokens = append(tokens, strconv.Itoa((i*3+j*j)%6))
-	}
+	tokens := lists.Of(5, func(j int) string { return strconv.Itoa((i*3 + j*j) % 6) })
 	return strings.Join(tokens, ",")
 }
 

@@ -220,10 +220,7 @@ func (f *predictCommand) blanks(cmd *Call, r *tessera.Run) error {
 			row := p.Probabilities[i*len(p.Classes):][:len(p.Classes)]
 			order := lists.Range(0, len(row))
 			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
-			var next []string
-			for _, k := range order[1:min(shown, len(order))] {
-				next = append(next, fmt.Sprintf("%s %.2g", p.Classes[k], row[k]))
-			}
+			next := lists.Map(order[1:min(shown, len(order))], func(k int) string { return fmt.Sprintf("%s %.2g", p.Classes[k], row[k]) })
 			line := []string{nameOf(rows.Names, blank.Sample), strconv.Itoa(blank.Place), p.Classes[order[0]], probability(row[order[0]]), strings.Join(next, ", ")}
 			for _, v := range row {
 				if f.All {

@@ -10,6 +10,7 @@ import (
 
 	"tessera/apps/show/doc"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -46,10 +47,7 @@ func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
 	b.write("runs/notes/todo.txt", "no run")
 
 	runs := b.runs()
-	var names []string
-	for _, r := range runs {
-		names = append(names, strings.TrimPrefix(r.Run, "runs/"))
-	}
+	names := lists.Map(runs, func(r listed) string { return strings.TrimPrefix(r.Run, "runs/") })
 	if want := []string{"bad-a", "bad-b", "bad-c", "deep/er", "small", "small-2", "small-10"}; !slices.Equal(names, want) {
 		t.Fatalf("got %q, want %q", names, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/regular"
 	"tessera/internal/shell"
@@ -49,10 +50,9 @@ func (f *sweepCommand) writeJob(cmd *Call, spec *config.Sweep) error {
 	if err != nil {
 		return usageError{err}
 	}
-	var files []folder.File
-	for _, script := range scripts {
-		files = append(files, folder.File{Name: script.Name, Data: []byte(script.Text)})
-	}
+	files := lists.Map(scripts, func(script scheduler.File) folder.File {
+		return folder.File{Name: script.Name, Data: []byte(script.Text)}
+	})
 	if err := s.Emit(m, files...); err != nil {
 		return err
 	}

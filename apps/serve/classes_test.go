@@ -14,6 +14,7 @@ import (
 
 	"tessera"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // The metadata of a classifier contain the names of its classes. On request, the response contains the most probable class and
@@ -46,10 +47,7 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 	x := []float32{0, 0, 4, 7, 8, 15, 100, 3}
 	want, err := run.Predict("class", x)
 	fatal.If(t, err)
-	var labels []string
-	for _, label := range want.Labels {
-		labels = append(labels, names[label])
-	}
+	labels := lists.Map(want.Labels, func(label int) string { return names[label] })
 	body := fmt.Sprintf(`{"inputs":[{"name":"input","shape":[4,2],"datatype":"FP32","data":%s}]`, numbersIn(x))
 	var got struct {
 		Outputs []struct {

@@ -8,6 +8,7 @@ import (
 
 	"tessera"
 	"tessera/classical/generate"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/losses"
 )
@@ -81,10 +82,7 @@ func (o *Options) generates(kind string, run *tessera.Run, version string, stats
 			return g.Draw(ctx, 1, uint64(inputs[0]))
 		}
 	} else {
-		var all []int
-		for unit := range run.Units() {
-			all = append(all, unit)
-		}
+		all := lists.Range(0, run.Units())
 		t, err := g.Traverse(context.Background(), generate.Traversal{Units: all, Steps: 2})
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("serve: %s: %w", kind, err), run.Close())

@@ -20,6 +20,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/regular"
 	"tessera/internal/train/folder"
 	"tessera/internal/volume"
@@ -287,10 +288,7 @@ func (l *loaded) input(name string) *feature {
 
 // wantedInputs returns a description of the inputs that a request may have, for an error message.
 func (l *loaded) wantedInputs() string {
-	var names []string
-	for _, f := range l.inputs {
-		names = append(names, strconv.Quote(f.name))
-	}
+	names := lists.Map(l.inputs, func(f *feature) string { return strconv.Quote(f.name) })
 	if len(names) == 1 {
 		return "one input, " + names[0]
 	}

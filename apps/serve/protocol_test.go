@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func TestServerAndModelDescribeThemselves(t *testing.T) {
@@ -153,10 +154,7 @@ func TestPixelsAndDoublesAreConverted(t *testing.T) {
 func TestDataMayBeNestedByDimension(t *testing.T) {
 	s := newServer(t, Options{})
 	x := images(2, 5)
-	var rows []string
-	for i := range 16 {
-		rows = append(rows, string(numbersIn(x[8*i:8*i+8])))
-	}
+	rows := lists.Of(16, func(i int) string { return string(numbersIn(x[8*i : 8*i+8])) })
 	data := "[[" + strings.Join(rows[:8], ",") + "] , [" + strings.Join(rows[8:], " , ") + "]]"
 	body := `{"inputs":[{"name":"input","shape":[2,8,8],"datatype":"FP32","data":` + data + `}],"outputs":[{"name":"code"}]}`
 	if got := post(s, "/v2/models/small/infer", []byte(body)).reply(t); !sameBits(got.Outputs[0].Data, valuesOf(t, "code", x)) {

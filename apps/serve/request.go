@@ -15,6 +15,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/losses"
 )
@@ -480,10 +481,7 @@ func (r *request) add(l *loaded, name string, binary bool) error {
 func (r *request) lacks(o *output) error {
 	for _, f := range o.inputs {
 		if !slices.ContainsFunc(r.sent, func(s sent) bool { return s.feature == f }) {
-			var names []string
-			for _, s := range r.sent {
-				names = append(names, s.name)
-			}
+			names := lists.Map(r.sent, func(s sent) string { return s.name })
 			how := ""
 			if f.drawn {
 				how = " (drawn in training, so that a request chooses its values)"

@@ -13,6 +13,7 @@ import (
 	"tessera/config/part"
 	"tessera/data/augment"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func newChain(t *testing.T, shape []int, steps ...augment.Augmentation) *augment.Chain {
@@ -24,10 +25,7 @@ func newChain(t *testing.T, shape []int, steps ...augment.Augmentation) *augment
 
 // every returns one augmentation of every kind, with its defaults.
 func every() []augment.Augmentation {
-	var steps []augment.Augmentation
-	for _, e := range augment.Registry.All() {
-		steps = append(steps, e.New())
-	}
+	steps := lists.Map(augment.Registry.All(), func(e part.Entry[augment.Augmentation]) augment.Augmentation { return e.New() })
 	return steps
 }
 

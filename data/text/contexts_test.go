@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/data/text"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // contexts returns a data set of lines with the defaults.
@@ -145,10 +146,7 @@ func TestEveryWordOfAFurtherTextIsASample(t *testing.T) {
 			continue
 		}
 		fatal.If(t, err)
-		var got []string
-		for _, word := range rows.Float32() {
-			got = append(got, set.Tokens.Name(int32(word)))
-		}
+		got := lists.Map(rows.Float32(), func(word float32) string { return set.Tokens.Name(int32(word)) })
 		if strings.Join(got, " ") != want || !slices.Equal(got, rows.Names) {
 			t.Errorf("%s: got %q with the names %q, want %q", file, got, rows.Names, want)
 		}

@@ -8,6 +8,7 @@ import (
 	"tessera/data"
 	"tessera/data/text"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws"
 )
 
@@ -44,10 +45,7 @@ func TestSentencesAgree(t *testing.T) {
 	for _, images := range []*data.Images{set.Train, set.Test} {
 		x, labels := images.Float32(), images.Labels()
 		for i := range images.Len() {
-			var list []int32
-			for _, v := range x[i*24 : (i+1)*24] {
-				list = append(list, int32(v))
-			}
+			list := lists.Map(x[i*24:(i+1)*24], func(v float32) int32 { return int32(v) })
 			sentence := set.Tokens.Decode(list)
 			if !slices.Contains(list, set.Tokens.End()) {
 				t.Errorf("%q is too long", sentence)

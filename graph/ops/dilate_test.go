@@ -12,6 +12,7 @@ import (
 	"tessera/data/morph"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
 )
 
@@ -201,10 +202,7 @@ func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 	const element = morph.Element("00100 01100 00100 00010 00000")
 	list, err := element.Offsets(1)
 	fatal.If(t, err)
-	var offsets [][2]int
-	for _, o := range list {
-		offsets = append(offsets, [2]int{-o.DY, -o.DX})
-	}
+	offsets := lists.Map(list, func(o morph.Offset) [2]int { return [2]int{-o.DY, -o.DX} })
 	for _, shape := range [][]int{{5, 7}, {2, 3}, {3, 4, 2}} {
 		r := rand.New(rand.NewPCG(3, 4))
 		x := make([]float32, 3*tensor.Shape(shape).TotalSize())

@@ -11,6 +11,7 @@ import (
 	"tessera/config"
 	"tessera/data/text"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // classesOfWords returns the words of the generated texts that have a meaning, by class.
@@ -88,10 +89,7 @@ func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
 					order[i] = i
 				}
 				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(vectors[b*units+u], vectors[a*units+u]) })
-				var largest []string
-				for _, i := range order[:len(class)] {
-					largest = append(largest, names[i])
-				}
+				largest := lists.Map(order[:len(class)], func(i int) string { return names[i] })
 				if shared(largest, class) == 1 {
 					found++
 					break

@@ -6,6 +6,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -443,10 +444,7 @@ func (b *chainBuilder[T]) fold(v *ir.Value, o ir.Reduction) error {
 // slots are matrices.
 func (b *chainBuilder[T]) collapse(inColumns bool) {
 	c := b.chain
-	var walks []*slot[T]
-	for i := range c.vectors {
-		walks = append(walks, &c.vectors[i])
-	}
+	walks := lists.Of(len(c.vectors), func(i int) *slot[T] { return &c.vectors[i] })
 	for i := range c.scalars {
 		walks = append(walks, &c.scalars[i])
 	}

@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 )
@@ -37,10 +38,7 @@ func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
 
 func TestIdentityIsOfTheValuesAndTheData(t *testing.T) {
 	ids := func(text string, sets ...string) []string {
-		var all []string
-		for _, trial := range open(t, spec(t, text, "s", sets...), Options{Out: "x"}).Trials {
-			all = append(all, trial.ID)
-		}
+		all := lists.Map(open(t, spec(t, text, "s", sets...), Options{Out: "x"}).Trials, func(trial *Trial) string { return trial.ID })
 		return all
 	}
 	plain := ids(declared)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // fit fits a tokenizer to texts.
@@ -27,10 +28,7 @@ func fit(t *testing.T, kind *Tokenizer, limits Limits, texts ...string) *Tokeniz
 func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	texts := strings.Repeat(" low", 5) + strings.Repeat(" lower", 2) + strings.Repeat(" newest", 6) + strings.Repeat(" widest", 3)
 	fitted := fit(t, &Tokenizer{Kind: Pairs}, Limits{Size: 258 + 6}, texts)
-	var names []string
-	for i := range fitted.Merges {
-		names = append(names, fitted.Name(int32(256+i)))
-	}
+	names := lists.Of(len(fitted.Merges), func(i int) string { return fitted.Name(int32(256 + i)) })
 	if want := []string{"es", "est", " l", "ow", " low", " n"}; !slices.Equal(names, want) { // 9, 9, then " l", "lo" and "ow" 7 times: that of the smallest numbers
 		t.Errorf("got the merges %q, want %q", names, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/folder"
 )
@@ -24,10 +25,7 @@ func TestTheAverageIsTheWeightedMeanOfTheWeightsAfterEveryStep(t *testing.T) {
 	var weights [][][]float32 // values after each step, by step and parameter
 	backend := newHooked()
 	backend.after = func(n int, p *graph.Program, _ ir.Runner[float32]) {
-		var now [][]float32
-		for _, b := range p.Parameters {
-			now = append(now, slices.Clone(b.Data))
-		}
+		now := lists.Map(p.Parameters, func(b graph.Binding) []float32 { return slices.Clone(b.Data) })
 		weights = append(weights, now)
 	}
 	m := model(t, everything, averaged, "hook.early_stopping=false", "constraint=[{kind=\"nonneg\"}]")

@@ -7,6 +7,7 @@ import (
 
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -67,10 +68,7 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		if c.equal {
 			r.Values = append(r.Values, metrics.Value{Name: "explained_variance", Missing: metrics.AllEqual})
 		}
-		var texts []string
-		for _, f := range Findings(model(t, c.model), "no folder", []int{8, 8}, 6, r) {
-			texts = append(texts, f.String())
-		}
+		texts := lists.Map(Findings(model(t, c.model), "no folder", []int{8, 8}, 6, r), func(f Finding) string { return f.String() })
 		all := strings.Join(texts, "\n")
 		if (len(texts) == 0) != (len(c.want) == 0) || len(texts) > 1 {
 			t.Errorf("%s: got %q, want %q", name, texts, c.want)

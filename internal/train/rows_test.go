@@ -10,6 +10,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine/ir/shard"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // opener returns a function that returns a loader for one of several processes, with labelled images in batches of 40 and 3,
@@ -52,10 +53,7 @@ func TestTheRowsOfAllProcessesAreTheBatch(t *testing.T) {
 	open, inputs := opener(t)
 	for _, processes := range []int{2, 3, 4} {
 		alone := open(0, 0)
-		var ranks []*loader
-		for rank := range processes {
-			ranks = append(ranks, open(rank, processes))
-		}
+		ranks := lists.Of(processes, func(rank int) *loader { return open(rank, processes) })
 		for range 3 {
 			whole := taken(t, alone)
 			fill(alone)

@@ -9,6 +9,7 @@ import (
 
 	"tessera/apps/show/figures"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -69,10 +70,7 @@ func TestComparisonsAreTheGoldenTables(t *testing.T) {
 
 func TestVerdictsByHand(t *testing.T) {
 	rows := comparedRows()
-	var got []string
-	for _, r := range rows {
-		got = append(got, r.Name()+": "+r.Verdict())
-	}
+	got := lists.Map(rows, func(r ComparedRow) string { return r.Name() + ": " + r.Verdict() })
 	want := []string{
 		"nmf: within",
 		"shallow-p20: OUTSIDE: mse, Hoyer", // 12 %, 0.0203

@@ -21,6 +21,7 @@ import (
 	"tessera/config"
 	"tessera/docs"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/pictures"
 	"tessera/internal/sweep"
 	"tessera/metrics"
@@ -137,10 +138,7 @@ func contains(t *testing.T, text string, parts ...string) {
 func TestThePagePutsMeansOverSeedsNextToWhatWasPublished(t *testing.T) {
 	out := t.TempDir()
 	p, results := reproduce(t, out, "targets", Options{})
-	var got []string
-	for _, r := range p.Rows {
-		got = append(got, r.Name()+": "+r.Verdict())
-	}
+	got := lists.Map(p.Rows, func(r ComparedRow) string { return r.Name() + ": " + r.Verdict() })
 	if want := []string{"small: OUTSIDE: mse", "small: not measured", "small: " + p.Rows[2].Verdict()}; !slices.Equal(got, want) {
 		t.Fatalf("rows %q, want %q", got, want)
 	}

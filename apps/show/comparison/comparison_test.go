@@ -13,6 +13,7 @@ import (
 	"tessera/apps/show/comparison"
 	"tessera/config"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/sweep"
 	"tessera/metrics"
 )
@@ -116,10 +117,7 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 // The atom of a unit that contributes to no image is arbitrary. Seeds are compared by the others, whose numbers stay.
 func TestAtomsThatDoNotContributeAreNotMatched(t *testing.T) {
 	dir := t.TempDir()
-	var runs []string
-	for _, seed := range []string{"1", "2"} {
-		runs = append(runs, trainedModel(t, "sparse", dir, seed, "train.seed="+seed))
-	}
+	runs := lists.Map([]string{"1", "2"}, func(seed string) string { return trainedModel(t, "sparse", dir, seed, "train.seed="+seed) })
 	runs = append(runs, trainedModel(t, "sparse", dir, "other", "train.seed=3", "l1=0.49"))
 	got, err := comparison.Compare(context.Background(), runs, comparison.Options{})
 	fatal.If(t, err)

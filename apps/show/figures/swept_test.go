@@ -5,6 +5,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"tessera/internal/lists"
 )
 
 // sweptLines returns two lines with error bars, of which one lacks a metric, and points of a random search.
@@ -84,10 +86,7 @@ func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
 	}
 	points := []Point{point("worse in both", 3, 0.7), point("accurate", 2, 0.9), point("faithful", 1, 0.8), point("as accurate", 4, 0.9)}
 	low, high := metric{of: numberOf("mse")}, metric{of: numberOf("accuracy"), higher: true}
-	var names []string
-	for _, p := range front(points, low, high) {
-		names = append(names, p.Label)
-	}
+	names := lists.Map(front(points, low, high), func(p Point) string { return p.Label })
 	if strings.Join(names, ", ") != "faithful, accurate" {
 		t.Errorf("got %q", names)
 	}
