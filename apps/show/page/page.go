@@ -19,6 +19,7 @@ import (
 	"image/png"
 	"io"
 	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -80,10 +81,51 @@ func write(w io.Writer, name string, f frame) error {
 		f.Policy = strings.Replace(f.Policy, "form-action 'none'", "form-action 'self'; connect-src 'self'", 1)
 	}
 	f.Style, f.Script = template.CSS(style()), template.JS(script()) // files of this package
+	f.Data = listed(reflect.ValueOf(f.Data)).Interface()
 	if err := templates().ExecuteTemplate(w, name, f); err != nil {
 		return fmt.Errorf("page: %w", err)
 	}
 	return nil
+}
+
+// listed returns a copy of a value in which no list is nil. JSON writes nil as null, and the scripts go through every list.
+func listed(v reflect.Value) reflect.Value {
+	switch v.Kind() {
+	case reflect.Interface:
+		if !v.IsNil() {
+			return listed(v.Elem())
+		}
+	case reflect.Pointer:
+		if !v.IsNil() && v.Type().Elem().Kind() == reflect.Struct {
+			at := reflect.New(v.Type().Elem())
+			at.Elem().Set(listed(v.Elem()))
+			return at
+		}
+	case reflect.Slice:
+		list := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+		for i := range v.Len() {
+			list.Index(i).Set(listed(v.Index(i)))
+		}
+		return list
+	case reflect.Map:
+		if !v.IsNil() {
+			all := reflect.MakeMapWithSize(v.Type(), v.Len())
+			for _, key := range v.MapKeys() {
+				all.SetMapIndex(key, listed(v.MapIndex(key)))
+			}
+			return all
+		}
+	case reflect.Struct:
+		all := reflect.New(v.Type()).Elem()
+		all.Set(v)
+		for field, of := range v.Fields() {
+			if name := field.Tag.Get("json"); name != "" && name != "-" {
+				all.FieldByIndex(field.Index).Set(listed(of))
+			}
+		}
+		return all
+	}
+	return v
 }
 
 // Report is the page of one or several runs.

@@ -2,6 +2,7 @@ package page_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"math"
 	"path/filepath"
@@ -133,4 +134,44 @@ func TestFailedTrialsAreNamedByTheirSettingsAndSeeds(t *testing.T) {
 		t.Fatalf("failed trials: %+v", s.Failed)
 	}
 	contains(t, text, "<li>weight 0.001, learning_rate 1e&#43;30, seed 1 (<code>"+s.Failed[0].Trial+"</code>): training diverged at step ", "4 of 8 trials, on ")
+}
+
+// The scripts go through lists of the data: a list that is null stops them. Only numbers in lists may be missing.
+func TestListsOfPagesAreNeverNull(t *testing.T) {
+	_, models := sweepPage(t, ran(t, `
+[model.small]
+dataset = { name = "bars", count = 60 }
+encoder = [{ kind = "dense", units = 5, activation = "sigmoid" }]
+loss = [{ kind = "mse" }]
+train = { epochs = 1, batch = 20 }
+[model.large]
+extends = "small"
+encoder = [{ kind = "dense", units = 6, activation = "sigmoid" }]
+[sweep.models]
+model = ["small", "large"]
+`, "models"))
+	_, failed := sweepPage(t, ran(t, strings.Replace(weights, "[0.001, 10.0]", "[1e30]", 1), "weights"))
+	for name, text := range map[string]string{"models": models, "failed": failed, "run": rendered(t, trained(t, 0))} {
+		var all any
+		_, rest, _ := strings.Cut(text, `id="data">`)
+		rest, _, _ = strings.Cut(rest, "</script>")
+		fatal.If(t, json.Unmarshal([]byte(rest), &all))
+		var check func(path string, v any)
+		check = func(path string, v any) {
+			switch v := v.(type) {
+			case map[string]any:
+				for key, of := range v {
+					if of == nil {
+						t.Errorf("%s: %s.%s is null", name, path, key)
+					}
+					check(path+"."+key, of)
+				}
+			case []any:
+				for _, of := range v {
+					check(path+"[]", of)
+				}
+			}
+		}
+		check("", all)
+	}
 }
