@@ -19,9 +19,7 @@ import (
 
 func init() {
 	Commands.Register("serve", "Serve runs over HTTP by the Open Inference Protocol", func() Command {
-		return &serveCommand{Listen: "127.0.0.1:8080", Backend: allThreads().Backend, Options: serve.Options{
-			Workers: runtime.GOMAXPROCS(0), MaxBatch: 64, Queue: 1024, MaxBody: 32 << 20, MaxMemory: serve.DefaultMemory, MaxHeader: 64 << 10, MaxConns: 4096,
-			ReadTimeout: 30 * time.Second, Timeout: 30 * time.Second, DrainDelay: time.Second, DrainTimeout: 30 * time.Second, Reload: 2 * time.Second}}
+		return &serveCommand{Listen: "127.0.0.1:8080", Backend: allThreads().Backend, Options: serve.Defaults()}
 	})
 }
 

@@ -37,25 +37,25 @@ import (
 	"tessera/internal/loopback"
 )
 
-// Options are the settings of a server. A field that is 0 has its default.
+// Options are the settings of a server. A field that is 0 has its default; see [Defaults].
 type Options struct {
-	MaxBatch int           `flag:"max-batch" want:"> 0" doc:"images that are computed together; 1 does not batch"`                                             // maximum number of images that are computed together; 1 disables batches; default 64
-	MaxWait  time.Duration `flag:"max-wait" want:">= 0s" doc:"how long an image waits for others while a thread is free"`                                      // how long an image waits for further images while a worker is free; default 0: no wait
-	Queue    int           `flag:"queue" want:"> 0" doc:"images that may wait for each output of a model; further requests are answered 429"`                  // maximum number of waiting images for each output of a model; a request beyond gets status 429; default 1024
-	Workers  int           `flag:"threads" want:"> 0" doc:"batches that are computed at the same time, for each output of a model" default:"one for each CPU"` // number of goroutines that compute each output; default one per CPU
+	MaxBatch int           `flag:"max-batch" want:"> 0" doc:"images that are computed together; 1 does not batch"`
+	MaxWait  time.Duration `flag:"max-wait" want:">= 0s" doc:"how long an image waits for others while a thread is free"`
+	Queue    int           `flag:"queue" want:"> 0" doc:"images that may wait for each output of a model; further requests are answered 429"`
+	Workers  int           `flag:"threads" want:"> 0" doc:"batches that are computed at the same time, for each output of a model" default:"one for each CPU"`
 
-	MaxImages int   // maximum number of images of one request; default and upper limit: Queue
-	MaxBody   int64 `flag:"max-body" want:"> 0" doc:"bytes of the body of a request"`                                                                                // maximum size of the body of a request in bytes; default 32 MiB
-	MaxMemory int64 `flag:"max-memory" want:"> 0" doc:"bytes that all requests hold at once: bodies, images, results, responses; further requests are answered 429"` // maximum memory in bytes for the bodies, images, results and responses of all requests; a request beyond gets status 429; default 192 MiB
-	MaxHeader int   `flag:"max-header" want:"> 0" doc:"bytes of the header of a request"`                                                                            // maximum size of the header of a request in bytes; default 64 KiB
-	MaxConns  int   `flag:"max-connections" want:"> 0" doc:"connections at once; others wait"`                                                                       // maximum number of open connections; others wait; default 4096
+	MaxImages int   // images of one request; by default, and at most, Queue
+	MaxBody   int64 `flag:"max-body" want:"> 0" doc:"bytes of the body of a request"`
+	MaxMemory int64 `flag:"max-memory" want:"> 0" doc:"bytes that all requests hold at once: bodies, images, results, responses; further requests are answered 429"`
+	MaxHeader int   `flag:"max-header" want:"> 0" doc:"bytes of the header of a request"`
+	MaxConns  int   `flag:"max-connections" want:"> 0" doc:"connections at once; others wait"`
 
-	ReadTimeout  time.Duration `flag:"read-timeout" want:"> 0s" doc:"time limit for reading a request"` // maximum time from the first byte of a request to the last; default 30 s
-	Timeout      time.Duration `flag:"timeout" want:"> 0s" doc:"time limit for computing a request"`    // maximum time from the end of a request to its results, and again for writing them; default 30 s
-	IdleTimeout  time.Duration // maximum time between two requests of a connection; default 2 min
-	DrainDelay   time.Duration `flag:"drain-delay" want:">= 0s" doc:"first phase of the drain: how long requests are accepted while the server is not ready"` // first phase of the drain: requests are accepted, but the server reports that it is not ready; default 1 s
-	DrainTimeout time.Duration `flag:"drain-timeout" want:">= 0s" doc:"second phase of the drain: time limit for open requests"`                              // second phase of the drain: open requests are completed; default 30 s
-	Reload       time.Duration `flag:"reload" want:">= -1s" doc:"how often the files of runs, tokens and certificate are checked for changes; 0 for never"`   // time between two checks of the files of runs, tokens and certificates for changes; negative for never; default 2 s
+	ReadTimeout  time.Duration `flag:"read-timeout" want:"> 0s" doc:"time limit for reading a request"`
+	Timeout      time.Duration `flag:"timeout" want:"> 0s" doc:"time limit for computing a request"` // and again for writing the results
+	IdleTimeout  time.Duration // time between two requests of a connection
+	DrainDelay   time.Duration `flag:"drain-delay" want:">= 0s" doc:"first phase of the drain: how long requests are accepted while the server is not ready"`
+	DrainTimeout time.Duration `flag:"drain-timeout" want:">= 0s" doc:"second phase of the drain: time limit for open requests"`
+	Reload       time.Duration `flag:"reload" want:">= -1s" doc:"how often the files of runs, tokens and certificate are checked for changes; 0 for never"` // here negative for never
 
 	Certificate *Certificate // certificate for TLS
 	TLS         *tls.Config  // further settings of TLS, or all of them; if nil, the server uses TLS only with Certificate
@@ -64,8 +64,8 @@ type Options struct {
 	Hosts []string `flag:"allow-host" each:"true" doc:"name that the header Host may have without --tokens, beside those of this machine; * for all; may be repeated"`
 	// Path is the prefix of all paths, such as "/tessera"; "" for none.
 	Path     string            `flag:"path" doc:"prefix of all paths, such as /tessera"`
-	Generate bool              `flag:"generate" doc:"also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them"` // serve NAME.sample and NAME.traverse, which make images, for each model NAME with a Folder that can make them
-	Profile  bool              `flag:"pprof" doc:"serve profiles at /debug/pprof/"`                                                                                                          // serve /debug/pprof
+	Generate bool              `flag:"generate" doc:"also serve NAME.sample (seed to image) and NAME.traverse (unit and position in [0,1] to image) for each model NAME that can make them"` // and has a Folder
+	Profile  bool              `flag:"pprof" doc:"serve profiles at /debug/pprof/"`
 	Runs     tessera.Options   // options for opening runs
 	Log      func(text string) // called for reloads, faults and models that are left out, concurrently; nil for no log
 	Requests *slog.Logger      // logger of all requests; nil for none
@@ -78,11 +78,17 @@ func (e *OptionError) Error() string { return "serve: " + e.Problem }
 
 func invalid(format string, args ...any) error { return &OptionError{fmt.Sprintf(format, args...)} }
 
+// Defaults returns the options that fields of 0 stand for.
+func Defaults() Options {
+	return Options{MaxBatch: 64, Queue: 1024, Workers: runtime.GOMAXPROCS(0), MaxBody: 32 << 20, MaxMemory: 192 << 20, MaxHeader: 64 << 10, MaxConns: 4096,
+		ReadTimeout: 30 * time.Second, Timeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, DrainDelay: time.Second, DrainTimeout: 30 * time.Second, Reload: 2 * time.Second}
+}
+
 // complete checks the options and fills in the defaults.
 func (o *Options) complete() error {
-	o.Workers = cmp.Or(o.Workers, runtime.GOMAXPROCS(0))
-	o.MaxImages = cmp.Or(o.MaxImages, o.Queue, 1024)
-	o.Reload = cmp.Or(o.Reload, 2*time.Second)
+	d := Defaults()
+	o.MaxImages = cmp.Or(o.MaxImages, o.Queue, d.Queue)
+	o.Reload = cmp.Or(o.Reload, d.Reload)
 	if o.Log == nil {
 		o.Log = func(string) {}
 	}
@@ -92,19 +98,16 @@ func (o *Options) complete() error {
 	if o.MaxWait < 0 {
 		return invalid("MaxWait: got %v, want >= 0", o.MaxWait)
 	}
-	err := errors.Join(set(&o.MaxBatch, "MaxBatch", 64), set(&o.Queue, "Queue", 1024), set(&o.MaxImages, "MaxImages", 1024),
-		set(&o.Workers, "Workers", 1), set(&o.MaxBody, "MaxBody", 32<<20), set(&o.MaxMemory, "MaxMemory", DefaultMemory),
-		set(&o.MaxHeader, "MaxHeader", 64<<10), set(&o.MaxConns, "MaxConns", 4096), set(&o.ReadTimeout, "ReadTimeout", 30*time.Second),
-		set(&o.Timeout, "Timeout", 30*time.Second), set(&o.IdleTimeout, "IdleTimeout", 2*time.Minute),
-		set(&o.DrainDelay, "DrainDelay", time.Second), set(&o.DrainTimeout, "DrainTimeout", 30*time.Second))
+	err := errors.Join(set(&o.MaxBatch, "MaxBatch", d.MaxBatch), set(&o.Queue, "Queue", d.Queue), set(&o.MaxImages, "MaxImages", d.Queue),
+		set(&o.Workers, "Workers", d.Workers), set(&o.MaxBody, "MaxBody", d.MaxBody), set(&o.MaxMemory, "MaxMemory", d.MaxMemory),
+		set(&o.MaxHeader, "MaxHeader", d.MaxHeader), set(&o.MaxConns, "MaxConns", d.MaxConns), set(&o.ReadTimeout, "ReadTimeout", d.ReadTimeout),
+		set(&o.Timeout, "Timeout", d.Timeout), set(&o.IdleTimeout, "IdleTimeout", d.IdleTimeout),
+		set(&o.DrainDelay, "DrainDelay", d.DrainDelay), set(&o.DrainTimeout, "DrainTimeout", d.DrainTimeout))
 	if err == nil && o.MaxImages > o.Queue {
 		return invalid("MaxImages: got %d, want at most Queue = %d", o.MaxImages, o.Queue)
 	}
 	return err
 }
-
-// DefaultMemory is the default of [Options].MaxMemory.
-const DefaultMemory = 192 << 20
 
 // set sets a field that is 0 to its default, and returns an error for a negative value.
 func set[T int | int64 | time.Duration](field *T, name string, standard T) error {
