@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // shardBytes returns random numbers of a type as the bytes of an array.
@@ -76,9 +78,7 @@ func writeShards(t *testing.T, format, kind string, shape ...int) *Files {
 
 func writeFile(t *testing.T, path string, b []byte) {
 	t.Helper()
-	if err := os.WriteFile(path, b, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, b, 0o644))
 }
 
 // Samples that do not fit into the budget have the values that they have in memory, also scaled; of one file and of several.
@@ -129,13 +129,9 @@ func TestOnDiskEqualsMemory(t *testing.T) {
 func loaded(t *testing.T, f *Files) Splits {
 	t.Helper()
 	set, err := Load(context.Background(), f, Dirs{}, f.need())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	splits, err := set.Split(Selection{Fit: "train", Validation: Validation{Fraction: 0.1}}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return splits
 }
 
@@ -194,9 +190,7 @@ func TestOnDiskCut(t *testing.T) {
 	f := writeShards(t, "npy", "f4", 64)
 	f.Memory = leastBudget
 	m := loaded(t, f).Fit
-	if err := os.Truncate(strings.Replace(f.File, "*", "0", 1), 1000); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Truncate(strings.Replace(f.File, "*", "0", 1), 1000))
 	defer func() {
 		err, _ := recover().(error)
 		var bad *Error

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
 
@@ -33,17 +34,11 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "part-1.csv"), []byte(header+"\n"+strings.Join(all[:2990], "\n")+"\n"))
 	writeFile(t, filepath.Join(dir, "part-2.csv"), []byte(header+"\n"+strings.Join(all[2990:], "\n")+"\n"))
 	packed, err := os.Create(filepath.Join(dir, "all.csv.gz"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	z := gzip.NewWriter(packed)
 	_, _ = z.Write([]byte(whole))
-	if err := z.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := packed.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, z.Close())
+	fatal.If(t, packed.Close())
 	for _, file := range []string{"all.csv", "all.csv.gz", "part-*.csv"} {
 		for i, scale := range []Scale{nil, scaleNamed("standardise"), scaleNamed("minmax"), scaleNamed("bytes")} {
 			for _, where := range []Where{nil, {"label != c1"}}[i%2 : i%2+1] {
@@ -90,9 +85,7 @@ func columnOf(m *Images, name string) []float32 {
 func described(t *testing.T, f *Files) string {
 	t.Helper()
 	set, err := Load(context.Background(), f, Dirs{}, f.need())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	list, others := set.Describe()
 	for i := range list {
 		if list[i].Name == "" { // the range of all values is that of float32 numbers, on disk of the numbers in the file

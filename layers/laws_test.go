@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/fatal"
 	_ "tessera/internal/testheap"
 	"tessera/laws"
 	"tessera/layers"
@@ -95,9 +96,7 @@ func fresh(t *testing.T, name string, keys map[string]any) func() layers.Layer {
 	return func() layers.Layer {
 		l := e.New()
 		for key, value := range keys {
-			if err := laws.Set(l, key, value); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, laws.Set(l, key, value))
 		}
 		if b, ok := l.(layers.Borrower); ok {
 			b.Lend([]int{4, 6})

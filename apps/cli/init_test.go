@@ -245,17 +245,13 @@ func TestInitDeclaresASparseDictionary(t *testing.T) {
 	b.contains("again", b.must(exitUsage, "export", "own", "--to", "saelens").stderr, "own-saelens exists already")
 	b.must(0, "export", "own", "--to", "saelens", "-o", "own-saelens")
 	b.contains("another architecture", b.must(exitUsage, "export", "own", "--to", "sparsify").stderr, "got batchtopk")
-	if err := os.Remove(b.path("models.toml")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(b.path("models.toml")))
 	rows := make([]float32, 50*8)
 	for i := range rows {
 		rows[i] = float32(i*i%17) - 8
 	}
 	for name, width := range map[string]int{"acts-0.npy": 8, "acts-1.npy": 8, "narrow.npy": 5} {
-		if err := data.WriteImages(b.path(name), []int{width}, rows); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, data.WriteImages(b.path(name), []int{width}, rows))
 	}
 	b.contains("without activations", b.must(exitUsage, "init", "own-saelens").stderr, "name the activations")
 	b.contains("no dictionary", b.must(exitUsage, "init", "own", "acts-0.npy").stderr, "got no sparse dictionary", "cfg.json")

@@ -14,6 +14,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/fatal"
 	"tessera/internal/tokens"
 )
 
@@ -25,9 +26,7 @@ func folder(t *testing.T, files map[string]string) string {
 	dir := t.TempDir()
 	for name, content := range files {
 		path := filepath.Join(dir, name)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(content), 0o600)))
 	}
 	return dir
 }
@@ -35,9 +34,7 @@ func folder(t *testing.T, files map[string]string) string {
 func load(t *testing.T, s data.Source) *data.Set {
 	t.Helper()
 	set, err := data.Load(background, s, nil, data.Both)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set
 }
 
@@ -66,9 +63,7 @@ func TestCountsAreThoseOfScikitLearn(t *testing.T) {
 	if err == nil {
 		err = json.Unmarshal(file, &want)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	files := map[string]string{}
 	for i, one := range want.Texts {
 		files[fmt.Sprintf("%d.txt", i)] = one
@@ -235,9 +230,7 @@ func TestTablesAndFurtherTexts(t *testing.T) {
 	fitted := data.WithVocabulary(b, set.Tokens)
 	for name, want := range map[string][]float32{"more.csv": {2, 0, 0, 0}, "new.txt": {0, 2, 0, 0}} {
 		rows, err := data.ReadRows(background, filepath.Join(dir, name), set.Shape, fitted)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !slices.Equal(rows.Float32(), want) {
 			t.Errorf("%s: got %v, want %v", name, rows.Float32(), want)
 		}
@@ -293,15 +286,11 @@ func TestPathsOfTextsAreRecognised(t *testing.T) {
 func TestPartsOfATextHaveItsName(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"long": "a b c d e f g", "short": "a b"} {
-		if err := os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, name+".txt"), []byte(text), 0o600))
 	}
 	source := &text.Sequences{Texts: text.Texts{File: folder}, Tokens: tokens.Words, Length: 4, Least: 1}
 	set, err := source.Load(t.Context(), nil, data.Need{Train: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := source.Fitted(set.Tokens).(data.FileReader).ReadFile(t.Context(), folder)
 	if want := []string{"long:1", "long:2", "short"}; err != nil || !slices.Equal(rows.Names, want) || rows.Images.Len() != len(want) {
 		t.Errorf("got %v, %v, want %v", rows, err, want)
