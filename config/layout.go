@@ -218,12 +218,25 @@ func (l *Layout) ValuesOf(t Loss) (names []string) {
 }
 
 // PublishedBy returns the full name of a value that a layer publishes. on is the name of the layer's output:
-// "encoder.2" gives "encoder.2.mean". If this layer is the last one of the encoder, "code" gives the same name.
+// "encoder.2" gives "encoder.2.mean". If this layer is the last one of the encoder, "code" gives the same name. A layer
+// that passes its input on is passed over.
 func (l *Layout) PublishedBy(on, name string) string {
-	if p, _ := l.Of(on); p != nil {
+	if p := l.publisher(on, name); p != nil {
 		return p.Path + "." + name
 	}
 	return on + "." + name
+}
+
+// publisher returns the layer that computes the value on, or the layer before those that pass their input on.
+func (l *Layout) publisher(on, name string) *Placed {
+	p, _ := l.Of(on)
+	for p != nil && p.shapeOf(name) == nil {
+		if _, passes := p.Layer.(layers.Passing); !passes || len(p.From) != 1 || l.at[p.From[0]] == nil {
+			break
+		}
+		p = l.at[p.From[0]]
+	}
+	return p
 }
 
 // readBy returns the set of values that the terms read, together with the direct and indirect inputs of these values

@@ -274,7 +274,7 @@ func (w *walk) publishes(part string, l Loss, reads losses.Reads) {
 		return // the layer, or the shape of its input, is unknown
 	}
 	for _, name := range reads.Published {
-		if p.shapeOf(name) != nil {
+		if w.layout.publisher(l.On, name).shapeOf(name) != nil {
 			continue
 		}
 		var valid []string

@@ -11,6 +11,7 @@ import (
 var (
 	_ Publisher = (*AuxK)(nil)
 	_ Reader    = (*AuxK)(nil)
+	_ Passing   = (*AuxK)(nil)
 )
 
 // AuxK gives dead units something to do. It is the identity of a code; place it after the layer that selects the active units. A
@@ -31,6 +32,9 @@ type AuxK struct {
 func init() {
 	Registry.Register("aux_k", "identity that offers dead units to the loss aux_k", func() Layer { return &AuxK{K: 512, After: 100_000} })
 }
+
+// Passes implements [Passing].
+func (*AuxK) Passes() {}
 
 func (l *AuxK) Reads() []Reading { return []Reading{{Key: "of", Name: l.Of, Shape: l.of}} }
 

@@ -149,6 +149,12 @@ type Shortening interface {
 	TrainingShape(in []int) []int
 }
 
+// Passing is implemented by layers whose output is their input: a loss that reads what a layer publishes reads it through them.
+type Passing interface {
+	Layer
+	Passes()
+}
+
 // Estimated is implemented by layers that estimate the gradients with respect to some parameters or to their input, for
 // example because the true derivative of a step function is 0. The law tests do not compare these gradients with finite
 // differences.

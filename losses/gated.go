@@ -6,7 +6,7 @@ import (
 	"tessera/graph/ops"
 )
 
-// Gated trains the gates of a last layer gated to find the units that reconstruct the images:
+// Gated trains the gates of a last layer gated, which aux_k may follow, to find the units that reconstruct the images:
 //
 //	mean over pixels and batch of (images - (z A + b))²
 //

@@ -235,7 +235,7 @@ func TestWrongImportsAreRefused(t *testing.T) {
 	}
 	for cfg, want := range map[string]string{
 		`{"architecture": "jumprelu"}`:                                        "",
-		`{"architecture": "jumprelu", "d_sae": 7}`:                            "W_enc has shape [64 288], want [64 7]",
+		`{"architecture": "jumprelu", "d_sae": 7}`:                            "W_enc has shape [64 256], want [64 7]",
 		`{"architecture": "gated"}`:                                           "b_gate is missing; b_mag is missing; r_mag is missing",
 		`{"architecture": "temporal"}`:                                        `architecture: got "temporal", want one of standard`,
 		`{"architecture": "topk"}`:                                            "k: got 0, want the number",
@@ -259,12 +259,12 @@ func TestWrongImportsAreRefused(t *testing.T) {
 	for keys, want := range map[string]string{
 		"file = " + table.StringText(exported):                                             "",
 		"file = " + table.StringText(exported) + `, names = { "encoder.0" = "a" }`:         "a.weight is missing (for encoder.0.weight)",
-		"file = " + table.StringText(exported) + `, names = { "encoder.0" = "decoder.0" }`: "decoder.0.weight has shape [64 288], want [288 64] (for encoder.0.weight)",
+		"file = " + table.StringText(exported) + `, names = { "encoder.0" = "decoder.0" }`: "decoder.0.weight has shape [64 256], want [256 64] (for encoder.0.weight)",
 		"file = " + table.StringText(r.Trained.Path):                                       "has parameters in the layouts of a run",
 		`file = "none.safetensors"`:                                                        "none.safetensors",
 		"run = " + table.StringText(dictionary(t, `{"architecture": "temporal"}`, "")):     "architecture",
 	} {
-		_, err := imported(t, "dataset = { name = \"superposition\", count = 500 }\nencoder = [{ kind = \"dense\", units = 288 }]\ndecoder = [{ kind = \"dense\" }]\nstart = { "+keys+" }\n")
+		_, err := imported(t, "dataset = { name = \"superposition\", count = 500 }\nencoder = [{ kind = \"dense\", units = 256 }]\ndecoder = [{ kind = \"dense\" }]\nstart = { "+keys+" }\n")
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", keys, err, want)
 		}
