@@ -51,6 +51,12 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	}
 	b.contains("JSON", b.must(0, "generate", "runs/abc", "--prompt", "ab", "-n", "2", "--temperature", "0", "--json").stdout, `"text": "abca"`)
 	b.contains("nearest token", b.must(0, "neighbours", "runs/abc", "a").stdout, "b", "c")
+	b.must(0, "export", "runs/abc", "--to", "vec", "--out", "abc.vec")
+	ofFile := b.must(0, "neighbours", "abc.vec", "a", "b", "--minus", "c", "-n", "4").stdout
+	if ofRun := b.must(0, "neighbours", "runs/abc", "a", "b", "--minus", "c", "-n", "4").stdout; ofFile != ofRun {
+		t.Errorf("got the neighbours %q of the exported vectors, %q of the run", ofFile, ofRun)
+	}
+	b.contains("an unknown word of a file", b.must(exitUsage, "neighbours", "abc.vec", "zz").stderr, "is no token of the vocabulary")
 	for _, wrong := range []string{"ab", "x"} {
 		b.contains("no single token", b.must(exitUsage, "neighbours", "runs/abc", wrong).stderr, "is no token of the vocabulary")
 	}

@@ -23,18 +23,32 @@ func (c *Coder) WordVectors() (vectors []float32, width int, err error) {
 	return vectors, width, err
 }
 
-// Neighbours returns the n tokens whose vectors have the largest cosine with the sum of the unit vectors of plus, without those of minus. None of
-// these is among them. A token of zeros has no neighbours. The error for an unknown token is a [*UnknownToken].
+// Neighbours is [Words.Neighbours] of the tokens of texts.
 func (c *Coder) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 	vectors, width, err := c.WordVectors()
 	if err != nil {
 		return nil, err
 	}
-	row := func(i int) []float32 { return vectors[i*width : (i+1)*width] }
+	return Words{vectors, width, func(i int) string { return c.Tokens().Name(int32(i)) }, c.index}.Neighbours(plus, minus, n)
+}
+
+// Words are vectors of words.
+type Words struct {
+	Vectors []float32
+	Width   int // number of values of a vector
+	Name    func(i int) string
+	Index   func(word string) (i int, ok bool)
+}
+
+// Neighbours returns the n words whose vectors have the largest cosine with the sum of the unit vectors of plus, without those of minus. None of
+// these is among them. A word of zeros has no neighbours. The error for an unknown word is a [*UnknownToken].
+func (w Words) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
+	width := w.Width
+	row := func(i int) []float32 { return w.Vectors[i*width : (i+1)*width] }
 	query, used := make([]float64, width), map[int]bool{}
 	for k, list := range [][]string{plus, minus} {
 		for _, word := range list {
-			i, ok := c.index(word)
+			i, ok := w.Index(word)
 			if !ok {
 				return nil, &UnknownToken{word}
 			}
@@ -53,7 +67,7 @@ func (c *Coder) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 		square += v * v
 	}
 	var list []Neighbour
-	for i := range len(vectors) / width {
+	for i := range len(w.Vectors) / width {
 		size := length(row(i)) * math.Sqrt(square)
 		if used[i] || size == 0 {
 			continue
@@ -62,7 +76,7 @@ func (c *Coder) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 		for j, v := range row(i) {
 			dot += query[j] * float64(v)
 		}
-		list = append(list, Neighbour{c.Tokens().Name(int32(i)), dot / size})
+		list = append(list, Neighbour{w.Name(i), dot / size})
 	}
 	slices.SortStableFunc(list, func(a, b Neighbour) int {
 		if a.Similarity > b.Similarity {
