@@ -96,7 +96,7 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 	b.contains("attack --from", text, "norm ", "epsilon", "attack", "objective", "clean", "95 % interval", "examples computed on runs/other")
 
 	b.must(0, "figure", "robustness", "runs/flowers", "runs/other", "--norm", "linf", "--epsilon", "3,0.5", "--steps", "5", "--limit", "20", "-o", "r.svg")
-	b.contains("figure robustness", b.read("r.svg"), "flowers", "other", "(a) linf: pgd, 5 steps, 20 images", "epsilon", "accuracy (bars: 95 % interval)")
+	b.contains("figure robustness", b.read("r.svg"), "flowers", "other", "(a) linf: pgd, 5 steps, 6 images", "epsilon", "accuracy (bars: 95 % interval)")
 	b.must(0, "figure", "gradients", "runs/flowers", "runs/other", "--images", "0,1", "-o", "g.svg")
 	b.contains("figure gradients", b.read("g.svg"), "flowers: gradients of the cross entropy; accuracy ", "other: gradients of the cross entropy; accuracy ", "flower 1")
 	b.must(0, "report", "runs/flowers", "--attack", "l2", "--epsilon", "0.5,3", "-o", "r.html")

@@ -18,7 +18,9 @@ import (
 	"tessera/data"
 	"tessera/internal/lists"
 	"tessera/internal/sweep"
+	"tessera/internal/train/evaluation"
 	"tessera/internal/train/folder"
+	"tessera/metrics"
 )
 
 // figureKind describes one kind of figure.
@@ -115,20 +117,26 @@ type figureCommand struct {
 
 	ctx     context.Context
 	options tessera.Options
-	fitted  []string // says which runs are measured on fitted images; see [figureCommand.measures]
+	notes   []string // what the command says when the figure is done; see [figureCommand.note]
 }
 
-// measures records that the figure measures a run on the images of [data.TestSplit]. If these include fitted ones, the command
-// says so when the figure is done.
-func (w *figureCommand) measures(label string, r *tessera.Run) {
-	if !data.HasTest(r.Model.Dataset.Source) {
-		w.measuresFitted(label)
+// measures returns the split on which the figure measures a run: that of the first numbers of eval. If it has only fitted samples, the
+// command says so.
+func (w *figureCommand) measures(label string, r *tessera.Run) data.Split {
+	split := evaluation.PlanOf(r.Model).First
+	if !evaluation.ReportOf(r.Model, &metrics.Result{Split: string(split)}).HeldOut {
+		w.note("%s: measured on samples to which it was fitted, because none are held out", label)
 	}
+	return split
 }
 
-func (w *figureCommand) measuresFitted(label string) {
-	if text := label + ": measured on all samples, which include the fitted ones, because the data set has no test split"; !slices.Contains(w.fitted, text) {
-		w.fitted = append(w.fitted, text)
+// allSamples is why a figure of all samples of a data set has fitted ones.
+const allSamples = "all samples, which include the fitted ones, because the data set has no test split"
+
+// note adds a line that the command says when the figure is done.
+func (w *figureCommand) note(format string, args ...any) {
+	if text := fmt.Sprintf(format, args...); !slices.Contains(w.notes, text) {
+		w.notes = append(w.notes, text)
 	}
 }
 
@@ -141,8 +149,9 @@ const (
 
 func (w *figureCommand) Help() Help {
 	return Help{
-		Long: "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(figureKinds()) + "\nA folder of a sweep stands for its settings. Runs are measured on the test images, or on all\n" +
-			"images, which include the fitted ones, where the data set has no test images. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\n" +
+		Long: "Draw a figure of runs as PNG, SVG or PDF. The kinds are:\n\n" + kindLines(figureKinds()) + "\nA folder of a sweep stands for its settings. Runs are measured as eval measures them: on the test\n" +
+			"images, else on the held-out ones, else on the fitted ones. Pictures of images are of test images, or of all images, which include the fitted ones,\n" +
+			"where the data set has no test images. hoyer-scatter, mse-scatter, pareto, and curves over the weight of the KL\n" +
 			"penalty also show the published numbers of the study. Without runs they show only these.",
 		Examples: []string{"tessera figure reconstructions runs/shallow runs/shallow-nonneg-kl", "tessera figure pareto runs/* --out pareto.svg"},
 	}
@@ -167,7 +176,7 @@ func (w *figureCommand) Do(cmd *Call) error {
 	if err := f.Save(w.Out); err != nil {
 		return &folder.WriteError{Path: w.Out, Err: err}
 	}
-	for _, text := range w.fitted {
+	for _, text := range w.notes {
 		cmd.say("%s", text)
 	}
 	return cmd.wrote(w.Out)
@@ -250,17 +259,16 @@ func (w *figureCommand) points() (points []figures.Point, dataset string, err er
 		if sweep.Is(path) {
 			err = sweepPoints(path, func(p figures.Point, of string) error {
 				if p.Split == string(data.AllSplit) {
-					w.measuresFitted(filepath.Base(filepath.Clean(path)))
+					w.note("%s: measured on %s", filepath.Base(filepath.Clean(path)), allSamples)
 				}
 				return add(p, of)
 			})
 		} else {
 			err = w.open(shownRun{path, labelOf(path)}, func(label string, r *tessera.Run) error {
-				measured, err := r.Evaluate(w.ctx, nil)
+				measured, err := r.EvaluateOn(w.ctx, w.measures(label, r), nil)
 				if err != nil {
 					return err
 				}
-				w.measures(label, r)
 				p, beta := study.Penalty(r.Model)
 				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split, First: r.Model.Measures()}, measured.Dataset)
 			})

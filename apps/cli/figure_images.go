@@ -71,14 +71,14 @@ func drawAtoms(w *figureCommand) (f *figures.Figure, err error) {
 // effectImages is the maximum number of images whose codes give the effects of units.
 const effectImages = 2000
 
-// effects returns the effects of units, over test images, for the bars of a picture of atoms. It returns nil, which draws no bars,
+// effects returns the effects of units, over the measured images, for the bars of a picture of atoms. It returns nil, which draws no bars,
 // if the images are missing or the codes do not weigh the atoms: the atoms are worth drawing without them. An error is that of ctx.
 func effects(ctx context.Context, r *tessera.Run) ([]float64, error) {
 	a := r.Atoms()
 	if a.Indirect != "" || r.Units() != a.Count {
 		return nil, nil
 	}
-	sample, err := r.Sample(ctx, data.TestSplit)
+	sample, err := r.Sample(ctx, evaluation.PlanOf(r.Model).First)
 	if err != nil {
 		return nil, ctx.Err()
 	}
@@ -167,10 +167,9 @@ func (w *figureCommand) displays(do func(display) error) error {
 				d.names[len(d.names)-1] = named[i]
 			}
 		}
-		if d.measured, err = r.EvaluateOn(w.ctx, evaluation.PlanOf(r.Model).First, nil); err != nil { // the numbers that eval shows first
+		if d.measured, err = r.EvaluateOn(w.ctx, w.measures(label, r), nil); err != nil {
 			return err
 		}
-		w.measures(label, r)
 		return do(d)
 	})
 }

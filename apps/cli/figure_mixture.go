@@ -19,7 +19,9 @@ func drawMixture(w *figureCommand) (f *figures.Figure, err error) {
 			return err
 		}
 		m.Split = string(sample.Split)
-		w.measures(label, r)
+		if sample.Split == data.AllSplit {
+			w.note("%s: drawn with %s", label, allSamples)
+		}
 		shift, _ := sample.Images.Scaling().Split()
 		if m.Samples = sample.Images.Centred(shift); m.Samples == nil {
 			m.Samples = sample.Images.Raw()

@@ -11,7 +11,7 @@ import (
 // reliabilityBins is the number of bins of the metric ece.
 const reliabilityBins = 15
 
-// drawReliability draws the reliability of every head that predicts classes, on the test images. For calibrated heads it also
+// drawReliability draws the reliability of every head that predicts classes, on the measured samples. For calibrated heads it also
 // draws the reliability before the calibration.
 func drawReliability(w *figureCommand) (*figures.Figure, error) {
 	var list []figures.Reliable
@@ -20,20 +20,23 @@ func drawReliability(w *figureCommand) (*figures.Figure, error) {
 		if len(heads) == 0 {
 			return usagef("figure reliability: %s predicts no classes", label)
 		}
-		w.measures(label, r)
+		split := w.measures(label, r)
 		for _, head := range heads {
 			of := label
 			if len(heads) > 1 {
 				of += ", " + head
 			}
-			logits, labels, err := refit.Logits(w.ctx, r, data.TestSplit, head)
+			logits, labels, err := refit.Logits(w.ctx, r, split, head)
 			if err != nil {
 				return err
 			}
 			one := figures.Reliable{Label: of}
 			if c := r.Calibration(head); c != nil {
+				if c.Split == string(split) {
+					w.note("%s: measured on the samples to which its calibration was fitted", of)
+				}
 				raw := figures.Reliable{Label: of + " before", Raw: true}
-				before, err := w.rawLogits(r.Path, head)
+				before, err := w.rawLogits(r.Path, split, head)
 				if err != nil {
 					return err
 				}
@@ -53,7 +56,7 @@ func drawReliability(w *figureCommand) (*figures.Figure, error) {
 }
 
 // rawLogits returns the logits of a head before its calibration.
-func (w *figureCommand) rawLogits(run, head string) ([]float32, error) {
+func (w *figureCommand) rawLogits(run string, split data.Split, head string) ([]float32, error) {
 	options := w.options
 	options.Raw = true
 	r, err := tessera.Open(run, options)
@@ -61,6 +64,6 @@ func (w *figureCommand) rawLogits(run, head string) ([]float32, error) {
 		return nil, err
 	}
 	defer r.Close()
-	logits, _, err := refit.Logits(w.ctx, r, data.TestSplit, head)
+	logits, _, err := refit.Logits(w.ctx, r, split, head)
 	return logits, err
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"image/png"
 	"os"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/numeral"
 )
 
 func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
@@ -98,23 +100,52 @@ func TestAFigureOfOneRunShowsAllAtomsAndOnlyTheImagesAskedFor(t *testing.T) {
 	}
 }
 
-// Without a test split all samples are measured: the figure says so. It does not where there is one, and if it measures nothing.
+// Without held-out samples fitted ones are measured: the figure says so. It does not where some are held out, and if it measures nothing.
 func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
 	b := newBench(t)
 	b.must(0, "train", "small", "--epochs", "1", "--out", "bars", "--set", "dataset={ name=\"bars\", count=20 }")
 	b.must(0, "train", "small", "--epochs", "1", "--out", "shapes", "--set", "dataset={ name=\"shapes\", count=20, test=10 }")
-	const says = "bars: measured on all samples, which include the fitted ones, because the data set has no test split\n"
+	b.must(0, "train", "small", "--epochs", "1", "--out", "held", "--set", "dataset={ name=\"bars\", count=20, validation=0.5 }")
+	const says = "bars: measured on samples to which it was fitted, because none are held out\n"
 	for _, kind := range []string{"atoms", "reconstructions", "codes", "max-approximations", "hoyer-scatter", "pareto"} {
 		if got := b.must(0, "figure", kind, "bars").stderr; got != "tessera: "+says {
 			t.Errorf("%s of bars: got %q, want %q", kind, got, says)
 		}
 	}
-	for _, args := range [][]string{{"training", "bars"}, {"reconstructions", "shapes"}, {"pareto", "shapes"}} {
+	for _, args := range [][]string{{"training", "bars"}, {"reconstructions", "shapes"}, {"pareto", "shapes"},
+		{"atoms", "held"}, {"reconstructions", "held"}, {"codes", "held"}, {"pareto", "held"}} {
 		if got := b.must(0, append([]string{"figure"}, args...)...).stderr; strings.Contains(got, "fitted") {
 			t.Errorf("%s: got %q", args, got)
 		}
 	}
 	b.contains("help", b.must(0, "figure", "--help").stdout, "which include the fitted ones")
+}
+
+// The figure of a classifier, attacks on it and eval measure the same samples: the held-out ones.
+func TestFiguresMeasureTheSamplesOfEval(t *testing.T) {
+	b := newBench(t)
+	b.noisy()
+	var measured struct {
+		Images        int
+		Accuracy, ECE float64
+	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "eval", "runs/noisy", "--json", "--metrics", "accuracy,ece").stdout), &measured))
+	got := b.must(0, "figure", "reliability", "runs/noisy", "-o", "r.svg")
+	b.contains("the figure", b.read("r.svg"), "noisy, ece "+numeral.Float(measured.ECE))
+	if strings.Contains(got.stderr, "fitted") {
+		t.Errorf("got %q", got.stderr)
+	}
+	var attacked struct {
+		Split    string
+		Images   int
+		Accuracy struct{ Value float64 }
+	}
+	fatal.If(t, json.Unmarshal([]byte(b.must(0, "attack", "runs/noisy", "--attack", "fgsm", "--norm", "l2", "--epsilon", "0.1", "--limit", "0", "--json").stdout), &attacked))
+	if attacked.Split != "validation" || attacked.Images != measured.Images || attacked.Accuracy.Value != measured.Accuracy {
+		t.Errorf("attacked %+v, eval has %+v", attacked, measured)
+	}
+	b.must(0, "calibrate", "runs/noisy")
+	b.contains("of a calibrated run", b.must(0, "figure", "reliability", "runs/noisy").stderr, "noisy: measured on the samples to which its calibration was fitted")
 }
 
 func TestMistakesInFiguresAreUsage(t *testing.T) {

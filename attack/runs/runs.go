@@ -25,7 +25,7 @@ func Measure(ctx context.Context, r *tessera.Run, attacks []attack.Trial, limit 
 	if err := attacked(r, func(attack.Target) error { return nil }); err != nil { // before images are read
 		return nil, err
 	}
-	s, err := r.Sample(ctx, data.TestSplit)
+	s, err := r.Sample(ctx, evaluation.PlanOf(r.Model).First)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +173,7 @@ func labelled(ctx context.Context, r *tessera.Run, head string, limit int) (*eva
 		return nil, nil, nil, fmt.Errorf("tessera: limit: got %d, want >= 0", limit)
 	}
 	column := r.ClassColumn(head)
-	sample, err := r.Sample(ctx, data.TestSplit, slices.DeleteFunc([]string{column}, func(name string) bool { return name == data.LabelsColumn })...)
+	sample, err := r.Sample(ctx, evaluation.PlanOf(r.Model).First, slices.DeleteFunc([]string{column}, func(name string) bool { return name == data.LabelsColumn })...)
 	if err != nil {
 		return nil, nil, nil, err
 	}
