@@ -234,7 +234,6 @@ func TestInitKeepsColoursAndSmallSizes(t *testing.T) {
 
 // A sparse dictionary of another program is declared for its activations; its run is evaluated, encoded, looked at and trained further.
 func TestInitDeclaresASparseDictionary(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", "[model.own]\ndataset = { name = \"superposition\", features = 12, values = 8, count = 300 }\n"+
 		"encoder = [{ kind = \"dense\", units = 16 }, { kind = \"batch_top_k\", k = 3 }]\ndecoder = [{ kind = \"dense\" }]\ntrain = { epochs = 2 }\n")
