@@ -67,6 +67,7 @@ var (
 	ErrNoClasses  = coder.ErrNoClasses   // no head of the model predicts classes
 	ErrNoOutput   = coder.ErrNoOutput    // the model does not reconstruct images
 	ErrNoWords    = train.ErrNoWords     // the model was not fitted to texts
+	ErrNoTexts    = coder.ErrNoTexts     // the model compares nothing with texts
 	ErrNoLanguage = coder.ErrNoLanguage  // the model does not predict the next token
 	ErrNoMatrix   = coder.ErrNoMatrix    // the model does not predict entries of a matrix
 	ErrNoSampler  = metrics.ErrNoSampler // no images can be drawn from the model

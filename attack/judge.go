@@ -22,8 +22,8 @@ type Accuracy struct {
 	High  float64 `json:"high"`
 }
 
-// accuracy returns the accuracy for right correctly classified images of n.
-func accuracy(right, n int) Accuracy {
+// AccuracyOf returns the accuracy for right correctly classified images of n.
+func AccuracyOf(right, n int) Accuracy {
 	const z = 1.959963984540054 // the 97.5 % quantile of the normal distribution
 	p, of := float64(right)/float64(n), float64(n)
 	centre := (p + z*z/(2*of)) / (1 + z*z/of)
@@ -185,7 +185,7 @@ func (t *Task) risk(x []float32) (a Accuracy, risk float64, err error) {
 			right++
 		}
 	}
-	return accuracy(right, t.Samples), risk, nil
+	return AccuracyOf(right, t.Samples), risk, nil
 }
 
 // CurvePoint is a point of the curve of the accuracy against the number of queries per image.

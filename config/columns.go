@@ -226,6 +226,11 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 	case reads.Groups > 0:
 		w.groups(part, l, name, reads.Groups)
 	case name != "" && w.named(part, l.Kind, "against", name):
+		if c, _ := w.layout.Column(name); c.Text != "" && isRegression(l.Loss) {
+			w.report(part, l.Kind, "against", fmt.Sprintf("against: the column %q is read as %d classes, because not all cells are numbers (%s), but %s compares with numbers", name, len(c.Names), c.Text, l.Kind),
+				"mend the cells, leave out their rows with the key where of the dataset table, or compare with classes by cross_entropy")
+			break
+		}
 		w.sameSize(part, l, name, on)
 	}
 	w.countsBy(part, l)
@@ -279,6 +284,11 @@ func (w *walk) constant(part string, l Loss, reads losses.Reads) {
 		}
 	}
 	w.report(part, l.Kind, "on", fmt.Sprintf("on: %q is a column of the data set, which no training changes", l.On), "name a value of the model: "+table.Quoted(w.layout.Values()))
+}
+
+func isRegression(l losses.Loss) bool {
+	_, is := l.(losses.Regression)
+	return is
 }
 
 // sameSize checks that the two values that a term compares have the same size.

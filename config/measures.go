@@ -95,6 +95,16 @@ func (m *Model) Language() (nearest *metrics.Language) {
 	return nearest
 }
 
+// Pair returns the values of a sample that the first loss contrastive compares; nil if there is none.
+func (m *Model) Pair() *metrics.Pair {
+	for _, term := range m.Losses {
+		if l, ok := term.Loss.(*losses.Contrastive); ok {
+			return &metrics.Pair{First: term.On, Second: l.With}
+		}
+	}
+	return nil
+}
+
 // Measures lists the metrics of tables and figures for which nobody has chosen any: [Model.FirstMeasures], and those of every model.
 func (m *Model) Measures() []string {
 	names, alone := m.kind().first()

@@ -39,10 +39,11 @@ type Column struct {
 	Names []string `json:"classes,omitempty"` // names of the classes that the whole numbers index, if the file contains them
 	In    []string `json:"in,omitempty"`      // names of the numbers of a sample in the file, if they have names there
 
-	Drawn    bool  `json:"drawn,omitempty"`   // the values are drawn at random instead of read, see [Draw]
-	Between  []int `json:"-"`                 // smallest and largest value of drawn whole numbers; nil if there is no bound
-	AsImages bool  `json:"-"`                 // drawn values of images, which are scaled like the images
-	Missing  bool  `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 for them and 1 for other entries
+	Text     string `json:"-"`                 // place and text of the first cell in the file that is no number; "" if all are numbers or truth values
+	Drawn    bool   `json:"drawn,omitempty"`   // the values are drawn at random instead of read, see [Draw]
+	Between  []int  `json:"-"`                 // smallest and largest value of drawn whole numbers; nil if there is no bound
+	AsImages bool   `json:"-"`                 // drawn values of images, which are scaled like the images
+	Missing  bool   `json:"missing,omitempty"` // entries may be missing: they are 0, and the column NAME.observed is 0 for them and 1 for other entries
 }
 
 // Size returns the number of values for one sample.

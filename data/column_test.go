@@ -92,9 +92,12 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	s := &Files{Kind: "csv", Images: train, TestImages: test, Columns: keys}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"both", "count", "group", "weight"}))
 	fatal.If(t, err)
-	want := "[{both [2] float32 [] [w n] false [] false false} {count [] whole [] [n] false [] false false} {group [] whole [f m] [] false [] false false} {weight [] float32 [] [w] false [] false false}]"
-	if got := fmt.Sprint(set.Train.Columns()); got != want || fmt.Sprint(set.Test.Columns()) != want || fmt.Sprint(s.DescribeColumns(nil)) != want {
-		t.Errorf("got %v, %v and %v, want %v", got, set.Test.Columns(), s.DescribeColumns(nil), want)
+	want := "[{both [2] float32 [] [w n]  false [] false false} {count [] whole [] [n]  false [] false false} {group [] whole [f m] []  false [] false false} {weight [] float32 [] [w]  false [] false false}]"
+	for _, got := range [][]Column{set.Train.Columns(), set.Test.Columns(), s.DescribeColumns(nil)} {
+		text := got[2].Text
+		if got[2].Text = ""; fmt.Sprint(got) != want || text != `line 2, column "sex": got "m", want a finite number` {
+			t.Errorf("got %v and %q, want %v", got, text, want)
+		}
 	}
 	if set.Train.Pixels() != 2 || set.Test.Class("group", 0) != 1 || fmt.Sprint(set.Test.All()["weight"]) != "[1]" {
 		t.Errorf("%d values, group %d, weights %v", set.Train.Pixels(), set.Test.Class("group", 0), set.Test.All()["weight"])

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	declared "tessera/config/part/table"
 	"tessera/internal/numeral"
@@ -185,7 +186,7 @@ func (r *textRows) Read() ([]string, error) {
 			bad.Line, numeral.Of(len(cells), "cell"), r.FieldsPerRecord)
 	case errors.As(err, &bad):
 		err = fmt.Errorf("line %d: %w", bad.Line, bad.Err)
-	case errors.Is(err, errLine):
+	case errors.Is(err, errLine), errors.Is(err, errEncoding):
 		err = fmt.Errorf("a line after line %d: %w", r.last, err)
 	case err == nil:
 		r.last, _ = r.FieldPos(0)
@@ -217,6 +218,8 @@ const mostLine = 16 << 20
 
 var errLine = fmt.Errorf("is longer than %d MB: it is no table, or a quote is not closed", mostLine>>20)
 
+var errEncoding = errors.New("has another encoding than UTF-8")
+
 // lineReader reads whole lines, of at most left bytes; more are an error, before a cell of them is split.
 type lineReader struct {
 	text *bufio.Reader
@@ -238,6 +241,9 @@ func (l *lineReader) Read(b []byte) (n int, err error) {
 		}
 		if l.left -= len(l.line); l.left < 0 {
 			return 0, errLine
+		}
+		if !utf8.Valid(l.line) {
+			return 0, fmt.Errorf("%w: got %s", errEncoding, notUTF8(string(l.line)))
 		}
 	}
 	if n = copy(b, l.line); n > 0 {

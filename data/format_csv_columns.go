@@ -16,6 +16,7 @@ type csvValues struct {
 	whole   bool     // all cells so far are whole numbers
 	number  bool     // all cells so far are numbers
 	bad     string   // first cell that is not a number
+	text    string   // the same, unless it is a truth value
 	allows  bool     // empty cells are missing entries instead of errors
 	decimal string
 	holes   bool     // some entries are missing
@@ -55,6 +56,12 @@ func (c *csvValues) add(header, cells []string, line int) error {
 		if !ok || classes || math.IsInf(float64(float32(v)), 0) {
 			if c.number {
 				c.bad = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
+			}
+			if c.text == "" && !isBool(cell) {
+				c.text = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
+				if _, comma := parseNumber(cell, ","); comma && c.decimal != "," {
+					c.text += `; if the comma is the decimal sign, write decimal = "," in the dataset table`
+				}
 			}
 			c.number, v = false, 0
 		}
@@ -121,7 +128,7 @@ func (c *csvValues) classes(names []string) (*Values, error) {
 		whole[i] = int32(at)
 	}
 	v := WholeColumn(c.name, nil, whole)
-	v.Names = names
+	v.Names, v.Text = names, c.text
 	return v, nil
 }
 

@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
@@ -79,6 +81,33 @@ func decoded(r io.Reader) *bufio.Reader {
 		return bufio.NewReaderSize(transform.NewReader(text, unicode.BOMOverride(transform.Nop)), 1<<18)
 	}
 	return text
+}
+
+// Sound returns an error with the place of the first byte of a text that is zero or not UTF-8; nil for none.
+func Sound(text string) error {
+	at, what := strings.IndexByte(text, 0), "a zero byte: it is no text, or one in UTF-16 or UTF-32 without a byte order mark; save it as UTF-8"
+	if bad := notUTF8At(text); bad >= 0 && (at < 0 || bad < at) {
+		at, what = bad, notUTF8(text)
+	}
+	if at < 0 {
+		return nil
+	}
+	return fmt.Errorf("line %d, byte %d: got %s", strings.Count(text[:at], "\n")+1, at-strings.LastIndexByte(text[:at], '\n'), what)
+}
+
+// notUTF8 describes the first byte of a text that is not UTF-8, and what to do.
+func notUTF8(text string) string {
+	return fmt.Sprintf("the byte %#x, which is not UTF-8: convert it, for example with iconv -f latin1 -t utf8", text[notUTF8At(text)])
+}
+
+// notUTF8At returns the place of the first byte that is not UTF-8, -1 for none.
+func notUTF8At(text string) int {
+	for i, r := range text {
+		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
+			return i
+		}
+	}
+	return -1
 }
 
 // separator returns the sign between the cells of a text, and how many bytes before the line of names declare it, as Excel does with

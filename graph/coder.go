@@ -141,6 +141,8 @@ func (c *Coder) Targets() []metrics.Target { return c.model.Spec.Targets(c.model
 
 func (c *Coder) Language() *metrics.Language { return c.model.Spec.Language() }
 
+func (c *Coder) Pair() *metrics.Pair { return c.model.Spec.Pair() }
+
 // Named returns the names of the other values that [Coder.Value] computes: the outputs of the layers by path, and the
 // values that layers publish.
 func (c *Coder) Named() []string { return c.model.Layout.Named() }

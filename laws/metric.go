@@ -337,7 +337,7 @@ func (t metricTrial) cutAnyhow() error {
 // readsDeclared compares the values of a metric with only its declared inputs with those of a metric with all inputs.
 func (t metricTrial) readsDeclared() error {
 	var all metrics.Reads
-	for one := metrics.ReadsImages; one <= metrics.ReadsTokens; one <<= 1 {
+	for one := metrics.ReadsImages; one <= metrics.ReadsPair; one <<= 1 {
 		if t.gives(one) {
 			all |= one
 		}
@@ -545,7 +545,7 @@ func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shap
 
 // gives reports whether the model provides the inputs that a metric reads.
 func (m *measured) gives(r metrics.Reads) bool {
-	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsTokens) && m.Language() == nil || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
+	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsTokens) && m.Language() == nil || r.Has(metrics.ReadsPair) && m.Pair() == nil || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 || r.Has(metrics.ReadsTargets) && len(m.Targets()) == 0 ||
 		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
 }
@@ -646,6 +646,13 @@ func (m *measured) Language() *metrics.Language {
 		return nil
 	}
 	return &metrics.Language{Value: nextToken, Shift: 1, Text: true, Bytes: func(token int) int { return token }}
+}
+
+func (m *measured) Pair() *metrics.Pair {
+	if m.heads["other"] == nil {
+		return nil
+	}
+	return &metrics.Pair{First: "class", Second: "other"}
 }
 
 func (m *measured) Value(name string, images []float32) ([]float32, error) {

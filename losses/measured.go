@@ -22,6 +22,8 @@ var ofClasses = []string{"accuracy", "nll"}
 
 func (*CrossEntropy) Measures() []string { return ofClasses }
 
+func (*Contrastive) Measures() []string { return []string{"retrieval_first", "retrieval_recall"} }
+
 func (*NextToken) Measures() []string   { return []string{"perplexity", "bits_per_byte"} }
 func (*MaskedToken) Measures() []string { return []string{"perplexity", "bits_per_byte"} }
 

@@ -109,7 +109,7 @@ func (e *evaluation) has(s Subject) Reads {
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder, e.sample.Columns), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil, ReadsEncoder: isNormed(e.coder),
 		ReadsLabels: e.sample.Labels != nil, ReadsLogits: slices.ContainsFunc(e.heads, ofClasses), ReadsTargets: slices.ContainsFunc(e.heads, ofNumbers), ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
-		ReadsObjective: measuresObjective(e.coder, e.sample), ReadsTokens: languageOf(e.coder) != nil,
+		ReadsObjective: measuresObjective(e.coder, e.sample), ReadsTokens: languageOf(e.coder) != nil, ReadsPair: pairOf(e.coder) != nil,
 	} {
 		if there {
 			has |= part

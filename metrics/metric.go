@@ -118,6 +118,7 @@ const (
 	ReadsEncoder                     // the weights of the encoder, of a coder that is [Normed]
 	ReadsTargets                     // a value that is compared with a column of numbers, in [Batch.Logits]; the metric is computed for each such value separately
 	ReadsTokens                      // a value that predicts the tokens of a sequence, of a coder that is a [LanguageModel]
+	ReadsPair                        // two values of a sample that are trained to be alike, of a coder that is a [PairModel]
 
 	ReadsSums = 1<<iota | ReadsAtoms // atoms that are weighted by the code: y = s(sum_j h_j w_j + b)
 )
@@ -146,6 +147,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsLogits, "the model has no head that is compared with classes"},
 		{ReadsTargets, "the model has no head that is compared with a column of numbers"},
 		{ReadsTokens, "the model predicts no tokens of a text"},
+		{ReadsPair, "the model has no two values that the loss contrastive compares"},
 		{ReadsLabels, "the samples have no labels"},
 		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
 	} {

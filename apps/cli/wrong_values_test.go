@@ -9,9 +9,9 @@ import (
 // check finds errors that the declaration alone does not show: in the named files, and in the graph.
 func TestCheckFindsWrongValuesOfColumns(t *testing.T) {
 	b := newBench(t)
-	rows := "a,b,target,seen,weight,token\n"
+	rows := "a,b,target,seen,weight,token,dose,comma\n"
 	for i := range 12 {
-		rows += fmt.Sprintf("0.%d,0.%d,0.%d,%d,%d.5,%d\n", i%3, i%5, i%7, i%2, i%4-1, i%6-1)
+		rows += fmt.Sprintf("0.%d,0.%d,0.%d,%d,%d.5,%d,%s,\"1,%d\"\n", i%3, i%5, i%7, i%2, i%4-1, i%6-1, []string{"1.5", "2.5", "n.d."}[i%3], i)
 	}
 	b.write("rows.csv", rows)
 	model := `
@@ -38,6 +38,8 @@ loss = [{ kind = "mse", on = "y", against = "target", mask = "seen" }]
 		"labels that there are not":    {`head.y.layers`, reads, exitData, []string{"no labels", "head.y.0 (dense)", "key labels"}},
 		"an embedding of numbers":      {`[{ kind = "dense", units = 4 }]`, embeds("images"), exitData, []string{"encoder.0 (embedding)", "whole numbers from 0 to 3", "got 0.1"}},
 		"an embedding that is small":   {`[{ kind = "dense", units = 4 }]`, embeds("token"), exitData, []string{`column "token"`, "got -1", "whole numbers from 0 to 3", "vocabulary"}},
+		"a number with a text":         {`target = "target"`, `target = "dose"`, exitConfig, []string{"models.toml:7:", `the column "target" is read as 3 classes`, `line 4, column "dose": got "n.d.", want a finite number`, "mse compares with numbers", "where"}},
+		"another decimal sign":         {`target = "target"`, `target = "comma"`, exitConfig, []string{"models.toml:7:", `line 2, column "comma": got "1,0"`, `write decimal = ","`}},
 		"a mask of classes":            {`mask = "seen"`, `mask = "labels"`, exitData, []string{"no labels", "loss[0] (mse)", "key labels"}},
 		"a mask that a model computes": {`mask = "seen"`, `mask = "code"`, exitConfig, []string{`mask: "code" is a value of the model`, "any value", "[0,1]"}},
 		"a weight that it computes":    {`mask = "seen"`, `sample_weight = "y"`, exitConfig, []string{`sample_weight: "y" is a value of the model`, "values >= 0"}},

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"unicode/utf8"
 
 	"tessera/config/part"
 	"tessera/data"
@@ -194,7 +193,7 @@ func (t *Texts) readFiles(ctx context.Context, path, root string, paths []string
 		c.classed = c.classed && below
 		all, err := data.ReadText(ctx, p)
 		if err == nil {
-			err = sound(all)
+			err = data.Sound(all)
 		}
 		if err != nil {
 			return c, data.FileError("", p, err)
@@ -232,7 +231,7 @@ func (t *Texts) readTable(ctx context.Context, path string) (c content, err erro
 			name, c.classed = firstOf(names, "", "names", "name", "id"), label >= 0
 		}
 		text := one{name: fmt.Sprint(place), text: strings.Clone(cells[at])}
-		if err := sound(text.text); err != nil {
+		if err := data.Sound(text.text); err != nil {
 			return fmt.Errorf("line %d, column %q: %w", place, column, err)
 		}
 		if name >= 0 && cells[name] != "" {
@@ -306,24 +305,6 @@ func (c *content) add(of one, unit string) {
 	default:
 		part(of.text)
 	}
-}
-
-// sound returns an error for a text with bytes that no text has.
-func sound(text string) error {
-	at, what := strings.IndexByte(text, 0), "a zero byte: it is no text, or one in UTF-16 or UTF-32 without a byte order mark; save it as UTF-8"
-	if !utf8.ValidString(text) {
-		for i := 0; i < len(text) && (at < 0 || i < at); {
-			r, size := utf8.DecodeRuneInString(text[i:])
-			if r == utf8.RuneError && size == 1 {
-				at, what = i, fmt.Sprintf("the byte %#x, which is not UTF-8: convert it, for example with iconv -f latin1 -t utf8", text[i])
-			}
-			i += size
-		}
-	}
-	if at < 0 {
-		return nil
-	}
-	return fmt.Errorf("line %d, byte %d: got %s", strings.Count(text[:at], "\n")+1, at-strings.LastIndexByte(text[:at], '\n'), what)
 }
 
 // classes returns the names of the classes, sorted, and the label of every text.
@@ -510,7 +491,7 @@ func (t *Texts) memory(ctx context.Context, m maker, texts []string) (*data.Imag
 	}
 	c := content{texts: make([]one, len(texts))}
 	for i, text := range texts {
-		if err := sound(text); err != nil {
+		if err := data.Sound(text); err != nil {
 			return nil, err
 		}
 		c.texts[i].text = text

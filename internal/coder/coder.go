@@ -18,6 +18,7 @@ import (
 	"tessera/internal/engine/ir"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
+	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
 	"tessera/posthoc"
@@ -158,7 +159,11 @@ func (c *Coder) scaled(inner metrics.Coder) scaled {
 // Unwrap returns the coder of the model, whose capabilities [metrics.As] finds. What it computes is neither locked nor scaled.
 func (c *Coder) Unwrap() metrics.Coder { return c.inner }
 
+// Encode returns the codes of images. A value that is not finite, unless it is NaN and the model takes missing entries, is a [*data.Error].
 func (c *Coder) Encode(images []float32) (codes []float32, err error) {
+	if err := finite(images, volume.Of(c.Shape()), c.TakesHoles() || c.trained.Spec.Holed()); err != nil {
+		return nil, err
+	}
 	err = c.Do(func(m metrics.Coder) error { codes, err = c.scaled(m).Encode(images); return err })
 	return codes, err
 }
@@ -166,6 +171,16 @@ func (c *Coder) Encode(images []float32) (codes []float32, err error) {
 func (c *Coder) Decode(codes []float32) (images []float32, err error) {
 	err = c.Do(func(m metrics.Coder) error { images, err = c.scaled(m).Decode(codes); return err })
 	return images, err
+}
+
+// finite returns a [*data.Error] for the first value of rows that is not finite; holes allows NaN.
+func finite(rows []float32, width int, holes bool) error {
+	for i, v := range rows {
+		if v-v != 0 && !(holes && v != v) {
+			return &data.Error{Problem: fmt.Sprintf("row %d, value %d: got %v, want a finite number", i/width, i%width, v)}
+		}
+	}
+	return nil
 }
 
 // WithAtoms implements [metrics.Coder]. The returned coder shares the goroutines of this one, and ends with it.

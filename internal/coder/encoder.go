@@ -57,6 +57,7 @@ type Encoder struct {
 	columns  []data.Column
 	scaling  *data.Scaling   // scaling of the run; nil for none
 	missing  bool            // NaN in images means a missing entry
+	holes    bool            // NaN is accepted
 	output   bool            // the value is the output, and the scaling is undone
 	required []config.Wanted // requirements on the values of the columns
 	postHoc  posthoc.Head    // calibration and thresholds of the computed head
@@ -83,7 +84,7 @@ func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
 		return nil, err
 	}
 	missing := c.trained.Spec.Holed() && !metrics.TakesHoles(c.inner)
-	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, missing: missing,
+	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, missing: missing, holes: c.TakesHoles() || c.trained.Spec.Holed(),
 		output: o.Value == losses.Output, postHoc: c.Heads()[o.Value]}
 	for _, column := range e.columns {
 		e.in += column.Size()
@@ -261,6 +262,9 @@ func (e *Encoder) check(images []float32) error {
 	}
 	if len(images)%e.in != 0 {
 		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of %s", e.name, len(images), e.in, e.row())
+	}
+	if err := finite(images, e.in, e.holes); err != nil {
+		return fmt.Errorf("run %s: encode: %w", e.name, err)
 	}
 	return nil
 }

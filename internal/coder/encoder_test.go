@@ -294,6 +294,15 @@ func TestAnEncoderThatCannotEncodeSaysWhy(t *testing.T) {
 	if _, err := e.Encode(t.Context(), nil, make([]float32, 65)); err == nil || !strings.Contains(err.Error(), "65 values") {
 		t.Errorf("a pixel too many: %v", err)
 	}
+	rows := make([]float32, 2*64)
+	rows[64+3] = float32(math.NaN())
+	_, one := e.Encode(t.Context(), nil, rows)
+	_, all := run.Encode(rows)
+	for _, err := range []error{one, all} {
+		if err == nil || !strings.Contains(err.Error(), "row 1, value 3: got NaN, want a finite number") {
+			t.Errorf("a value that is no number: %v", err)
+		}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := e.Encode(ctx, nil, make([]float32, 64)); !errors.Is(err, context.Canceled) {

@@ -357,6 +357,9 @@ func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 	if w.coder.Language() != nil {
 		has |= metrics.ReadsTokens
 	}
+	if w.coder.Pair() != nil {
+		has |= metrics.ReadsPair
+	}
 	if len(s.Parts) > 0 {
 		has |= metrics.ReadsParts
 	}
