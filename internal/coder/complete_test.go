@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"testing"
 
-	"tessera"
-	"tessera/config"
 	"tessera/data"
 	"tessera/internal/fatal"
 	"tessera/losses"
@@ -24,11 +22,7 @@ func TestAWhitenedModelCompletesFromTheOtherEntries(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "samples.npy")
 	fatal.If(t, data.WriteImages(path, []int{3}, samples))
 	for _, scale := range []string{"standardise", "whiten"} {
-		f, err := config.Load("models of the test", fmt.Appendf(nil, "[model.m]\nkind = \"pca\"\ncomponents = 2\ndataset = { name = \"npy\", images = %q, scale = %q }\n", filepath.ToSlash(path), scale))
-		fatal.If(t, err)
-		m, err := f.Model("m")
-		fatal.If(t, err)
-		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir(), Threads: 1})
+		run, err := trainedIn(t, fmt.Sprintf("kind = \"pca\"\ncomponents = 2\ndataset = { name = \"npy\", images = %q, scale = %q }\n", filepath.ToSlash(path), scale), t.TempDir())
 		fatal.If(t, err)
 		defer run.Close()
 		holed := append([]float32{}, samples...)

@@ -323,11 +323,7 @@ loss = [{ kind = "hoyer" }]`: {
 			"mse": "the model has no decoder", "max_approx": "the model has no decoder",
 		},
 	} {
-		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40, validation = 0.2 }\ntrain.epochs = 1\n"+text))
-		fatal.If(t, err)
-		m, err := f.Model("m")
-		fatal.If(t, err)
-		r, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
+		r, err := trainedIn(t, "dataset = { name = \"bars\", count = 40, validation = 0.2 }\ntrain.epochs = 1\n"+text, t.TempDir())
 		fatal.If(t, err)
 		for name, reason := range want {
 			chosen, err := metrics.Select(name)

@@ -213,19 +213,14 @@ func TestTheMetricOfRobustnessAttacksWhatTheCommandAttacks(t *testing.T) {
 	}
 	write("x.csv", 1)
 	write("test.csv", 2)
-	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
-dataset = { name = "csv", file = %q, test_images = %q, scale = "minmax", validation = 0 }
+	run, err := trainedIn(t, fmt.Sprintf(`dataset = { name = "csv", file = %q, test_images = %q, scale = "minmax", validation = 0 }
 encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
 decoder = []
 loss    = [{ kind = "cross_entropy", on = "class" }]
 train   = { epochs = 40, batch = 20 }
 optimizer = { kind = "adam", learning_rate = 0.05 }
 head.class.layers = [{ kind = "dense" }]
-`, path("x.csv"), path("test.csv")))
-	fatal.If(t, err)
-	m, err := f.Model("m")
-	fatal.If(t, err)
-	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(folder, "run"), Threads: 1})
+`, path("x.csv"), path("test.csv")), filepath.Join(folder, "run"))
 	fatal.If(t, err)
 	defer run.Close()
 	metric := &metrics.Robustness{By: &attack.PGD{Steps: 20}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: 0.6}, Objective: attack.CrossEntropy}

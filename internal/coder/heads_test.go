@@ -581,18 +581,13 @@ func TestACalibrationNeedsNoLabelsOfTheTestSamples(t *testing.T) {
 		fmt.Fprintf(&text, "%g,%g,%g\n", images[2*i], images[2*i+1], labels[i])
 	}
 	fatal.If(t, errors.Join(os.WriteFile(path("x.csv"), []byte(text.String()), 0o600), os.WriteFile(path("test.csv"), []byte("a,b\n0.1,0.2\n1.1,0.3\n"), 0o600)))
-	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
-dataset = { name = "csv", file = %q, test_images = %q, validation = 0.4 }
+	run, err := trainedIn(t, fmt.Sprintf(`dataset = { name = "csv", file = %q, test_images = %q, validation = 0.4 }
 encoder = [{ kind = "dense", units = 2 }]
 decoder = []
 loss    = [{ kind = "cross_entropy", on = "class" }]
 train   = { epochs = 2, batch = 16 }
 head.class.layers = [{ kind = "dense" }]
-`, path("x.csv"), path("test.csv")))
-	fatal.If(t, err)
-	m, err := f.Model("m")
-	fatal.If(t, err)
-	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(folder, "run"), Threads: 1})
+`, path("x.csv"), path("test.csv")), filepath.Join(folder, "run"))
 	fatal.If(t, err)
 	defer run.Close()
 	done, err := refit.Calibrate(t.Context(), run, "", "temperature")

@@ -44,7 +44,7 @@ func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {
 			t.Fatalf("%s: %v", name, err)
 		}
 		got, err := opened.Encode(images)
-		if err != nil || !slices.Equal(got, want) || opened.Epoch != 2 || opened.Model.Name != "bars" {
+		if err != nil || !slices.Equal(got, want) || opened.Epoch != 2 || opened.Model.Name != "m" {
 			t.Errorf("%s: other codes, epoch %d, model %q, error %v", name, opened.Epoch, opened.Model.Name, err)
 		}
 		if err := opened.Close(); err != nil {
@@ -335,17 +335,10 @@ func TestAHeadOnImagesInMemoryHasOneUnitForEachClass(t *testing.T) {
 // bars returns a small model.
 func bars(t *testing.T, epochs string, more ...string) *tessera.Run {
 	t.Helper()
-	dir := t.TempDir()
-	file := dir + "/models.toml"
-	text := "[model.bars]\ndataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
+	text := "dataset = \"bars\"\nencoder = [{ kind = \"dense\", units = 8, activation = \"sigmoid\" }]\n" +
 		"loss = [{ kind = \"mse\" }, { kind = \"kl\", target = 0.3 }]\ntrain = { epochs = " + epochs + " }\n" +
 		strings.Join(more, "\n")
-	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
-	models, err := tessera.Load(file)
-	fatal.If(t, err)
-	m, err := models.Model("bars")
-	fatal.If(t, err)
-	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: dir + "/run", Threads: 1})
+	run, err := trainedIn(t, text, filepath.Join(t.TempDir(), "run"))
 	fatal.If(t, err)
 	t.Cleanup(func() { _ = run.Close() })
 	return run
