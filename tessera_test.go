@@ -18,6 +18,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/coder"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
@@ -80,10 +81,7 @@ func bars(t *testing.T, epochs string, more ...string) *tessera.Run {
 
 func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
 	run := bars(t, "2")
-	images := make([]float32, 3*64)
-	for i := range images {
-		images[i] = float32(i%7) / 7
-	}
+	images := lists.Of(3*64, func(i int) float32 { return float32(i%7) / 7 })
 	want, err := run.Encode(images)
 	fatal.If(t, err)
 	for _, backend := range tessera.Backends() {

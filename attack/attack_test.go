@@ -13,6 +13,7 @@ import (
 	"tessera/attack"
 	"tessera/config/part"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // scaling is a linear model in plain loops: h = x, output = factor x. Its error at x+d is |(factor-1) x + factor d|².
@@ -53,10 +54,7 @@ func usual() attack.Trial { return in(&attack.PGD{Steps: 10}, attack.LInf, 0.05)
 // images returns n values in [low, high].
 func images(n int, low, high float64) []float32 {
 	r := rand.New(rand.NewPCG(1, 2))
-	x := make([]float32, n*6)
-	for i := range x {
-		x[i] = float32(low + (high-low)*r.Float64())
-	}
+	x := lists.Of(n*6, func(int) float32 { return float32(low + (high-low)*r.Float64()) })
 	return x
 }
 
@@ -112,10 +110,7 @@ func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
 type bumpy struct{ scaling }
 
 func (bumpy) InputGradient(images, _ []float32) ([]float32, error) {
-	gradient := make([]float32, len(images))
-	for i, v := range images {
-		gradient[i] = float32(math.Sin(1e4 * float64(v)))
-	}
+	gradient := lists.Map(images, func(v float32) float32 { return float32(math.Sin(1e4 * float64(v))) })
 	clear(gradient[:6])
 	for i := range 6 {
 		gradient[6+i] *= 1e-30
@@ -280,10 +275,7 @@ func (h humped) InputGradient(images, clean []float32) ([]float32, error) {
 // At the clean value 0.1 the gradient leads to the local maximum, so a single start ends there. Larger errors lie
 // beyond a local minimum.
 func TestRestartsFindWorseExamples(t *testing.T) {
-	x := make([]float32, 6*4)
-	for i := range x {
-		x[i] = 0.1
-	}
+	x := lists.Of(6*4, func(int) float32 { return 0.1 })
 	x[6] = 0.4
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
 		pgd := &attack.PGD{Steps: 10}

@@ -11,6 +11,7 @@ import (
 
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/metrics"
 )
@@ -107,10 +108,7 @@ func TestResponsibilitiesAreTheDefinition(t *testing.T) {
 		for i := range n {
 			p, sum := make([]float64, k), 0.0
 			for c := range k {
-				diff := make([]float64, d)
-				for j := range diff {
-					diff[j] = float64(x[i*d+j]) - m.origin[j] - g.centres[c*d+j]
-				}
+				diff := lists.Of(d, func(j int) float64 { return float64(x[i*d+j]) - m.origin[j] - g.centres[c*d+j] })
 				p[c] = weights[c] * plainNormal(diff, plainCovariance(g, c))
 				sum += p[c]
 			}

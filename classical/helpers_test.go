@@ -13,6 +13,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -165,10 +166,7 @@ func newerVariants(k, iterations int) []variant {
 func mixed(n int) Matrix {
 	const p = 30
 	rng := random.Stream(11, "mixed", 0)
-	parts := make([]float64, 5*p)
-	for i := range parts {
-		parts[i] = max(rng.NormFloat64()-0.5, 0)
-	}
+	parts := lists.Of(5*p, func(int) float64 { return max(rng.NormFloat64()-0.5, 0) })
 	x := make([]float32, n*p)
 	for i := range n {
 		for q := range 5 {
@@ -257,10 +255,7 @@ func fashion(t testing.TB, split string) Matrix {
 	raw, err := io.ReadAll(unzipped)
 	fatal.If(t, err)
 	raw = raw[16:]
-	x := make([]float32, len(raw))
-	for i, b := range raw {
-		x[i] = float32(b) / 255
-	}
+	x := lists.Map(raw, func(b byte) float32 { return float32(b) / 255 })
 	return Matrix{x, 784}
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 
 	"gonum.org/v1/gonum/mat"
@@ -270,10 +271,7 @@ func TestPCAWithHolesTendsToPCA(t *testing.T) {
 	const n, p, k, noise = 400, 30, 3, 0.05
 	rng := random.Stream(5, "planted", 0)
 	normal := func(n int) []float32 {
-		v := make([]float32, n)
-		for i := range v {
-			v[i] = float32(rng.NormFloat64())
-		}
+		v := lists.Of(n, func(int) float32 { return float32(rng.NormFloat64()) })
 		return v
 	}
 	truth, err := decode(normal(n*k), normal(k*p), normal(p), k, p)
@@ -342,10 +340,7 @@ func TestImagesAndValuesOfWhichNothingIsKnownAreErrors(t *testing.T) {
 		}
 		m := newModel(t, method, mixedShape, 1)
 		fitAll(t, m, punched(mixed(50), 0.3))
-		unknown := make([]float32, 30)
-		for j := range unknown {
-			unknown[j] = nan
-		}
+		unknown := lists.Of(30, func(int) float32 { return nan })
 		for q, v := range encode(t, m, unknown) { // the mean of a pca
 			if !(math.Abs(float64(v)) < 1e-6) {
 				t.Errorf("%s: code %d of an image of which nothing is known is %v", name, q, v)

@@ -9,6 +9,7 @@ import (
 
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 )
 
 // nearestCentre returns the nearest centre and its distance by plain search.
@@ -81,10 +82,7 @@ func TestFirstCentresAreDrawnByTheirSquaredDistance(t *testing.T) {
 // A large offset common to all samples, as in pressures in Pa, must not hide their differences.
 func TestKMeansOfValuesFarFromZero(t *testing.T) {
 	for _, offset := range []float32{0, 1e5} {
-		x := make([]float32, 100)
-		for i := range x {
-			x[i] = offset + float32(i%2)*10 + float32(i)/128
-		}
+		x := lists.Of(100, func(i int) float32 { return offset + float32(i%2)*10 + float32(i)/128 })
 		m := newModel(t, &KMeans{Components: 2, Iterations: 100, Restarts: 3}, []int{1}, 1)
 		fitAll(t, m, Matrix{x, 1})
 		codes, err := m.Encode(x)

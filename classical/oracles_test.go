@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 
 	"gonum.org/v1/gonum/mat"
@@ -284,10 +285,7 @@ func TestNNDSVDKeepsTheDominantParts(t *testing.T) {
 
 func positive(u, v []float64, sign float64) (a, b []float64) {
 	part := func(x []float64) []float64 {
-		y := make([]float64, len(x))
-		for i, value := range x {
-			y[i] = max(sign*value, 0)
-		}
+		y := lists.Map(x, func(value float64) float64 { return max(sign*value, 0) })
 		return y
 	}
 	return part(u), part(v)
@@ -296,10 +294,7 @@ func positive(u, v []float64, sign float64) (a, b []float64) {
 func TestLeadingEigenvectorsComeCloseToAllOfThem(t *testing.T) {
 	const n, count = 60, 5
 	rng := random.Stream(1, "matrix", 0)
-	x := make([]float64, n*n)
-	for i := range x {
-		x[i] = rng.NormFloat64() * math.Exp(-float64(i/n)/10)
-	}
+	x := lists.Of(n*n, func(i int) float64 { return rng.NormFloat64() * math.Exp(-float64(i/n)/10) })
 	a := make([]float64, n*n)
 	for i := range n {
 		for j := range n {

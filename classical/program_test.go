@@ -55,10 +55,7 @@ func TestTheProgramOfKMeansNamesOneOfEqualCentres(t *testing.T) {
 
 func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 	const side, images = 5, 40
-	x := make([]float32, images*side*side)
-	for i := range x {
-		x[i] = float32(math.Mod(float64(i)*math.Phi, 1))
-	}
+	x := lists.Of(images*side*side, func(i int) float32 { return float32(math.Mod(float64(i)*math.Phi, 1)) })
 	rows, err := NewMatrix(x, side*side)
 	fatal.If(t, err)
 	closed := 0

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/metrics"
 )
@@ -12,10 +13,7 @@ import (
 // corners returns n images around count points that are far apart.
 func corners(n, count int) Matrix {
 	rng := random.Stream(3, "corners", 0)
-	x := make([]float32, n*4)
-	for i := range x {
-		x[i] = float32(10*float64((i/4%count)>>(i%4)&1) + 0.5*rng.NormFloat64())
-	}
+	x := lists.Of(n*4, func(i int) float32 { return float32(10*float64((i/4%count)>>(i%4)&1) + 0.5*rng.NormFloat64()) })
 	return Matrix{x, 4}
 }
 

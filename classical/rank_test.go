@@ -11,6 +11,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -18,10 +19,7 @@ import (
 func planted(n, p, k int, noise float64) Matrix {
 	rng := random.Stream(7, "planted", 0)
 	draw := func(count int, of func() float64) []float32 {
-		values := make([]float32, count)
-		for i := range values {
-			values[i] = float32(of())
-		}
+		values := lists.Of(count, func(int) float32 { return float32(of()) })
 		return values
 	}
 	half := func() float64 { return max(rng.NormFloat64(), 0) }
@@ -105,10 +103,7 @@ func TestBiCrossValidationOfPCAAgreesWithNumPy(t *testing.T) {
 	o := readOracles(t)
 	v := validation{method: &PCA{Components: 1}, components: []int{1, 2, 3, 4}, n: o.Images, p: o.Pixels, x: o.X}
 	alternating := func(n int) []int {
-		fold := make([]int, n)
-		for i := range fold {
-			fold[i] = i % 2
-		}
+		fold := lists.Of(n, func(i int) int { return i % 2 })
 		return fold
 	}
 	got := make([]float64, 4)

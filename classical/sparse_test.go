@@ -6,6 +6,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -122,10 +123,7 @@ func (s ones) Entries(i int) ([]int32, []float32) {
 }
 
 func atMost1(values []float32) []float32 {
-	all := make([]float32, len(values))
-	for i, v := range values {
-		all[i] = min(v, 1)
-	}
+	all := lists.Map(values, func(v float32) float32 { return min(v, 1) })
 	return all
 }
 

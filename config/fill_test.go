@@ -15,6 +15,7 @@ import (
 	"tessera/data"
 	"tessera/hooks"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 )
 
@@ -227,10 +228,7 @@ func scatter(r *rand.Rand, fields []table.Field) {
 
 func randomString(r *rand.Rand) string {
 	runes := []rune("abc \"'\\\n\t\r\x00\x7f=#[]{}.é✓")
-	text := make([]rune, 1+r.IntN(12))
-	for i := range text {
-		text[i] = runes[r.IntN(len(runes))]
-	}
+	text := lists.Of(1+r.IntN(12), func(int) rune { return runes[r.IntN(len(runes))] })
 	return string(text)
 }
 

@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/hooks"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -19,10 +20,7 @@ import (
 // memory returns 20 random images of 6x5 pixels.
 func memory(t *testing.T) *data.Memory {
 	t.Helper()
-	values := make([]float32, 20*30)
-	for i := range values {
-		values[i] = rand.Float32()
-	}
+	values := lists.Of(20*30, func(int) float32 { return rand.Float32() })
 	m, err := data.FromFloats(values, []int{6, 5}, nil)
 	fatal.If(t, err)
 	return m

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"tessera/config/part"
 	"tessera/constraints"
+	"tessera/internal/lists"
 )
 
 func projected(c constraints.Constraint, shape []int, w ...float32) []float32 {
@@ -44,20 +45,14 @@ func duchi(row []float32, sum float64) []float32 {
 			t = mean
 		}
 	}
-	projected := make([]float32, len(row))
-	for i, v := range row {
-		projected[i] = float32(max(float64(v)-t, 0))
-	}
+	projected := lists.Map(row, func(v float32) float32 { return float32(max(float64(v)-t, 0)) })
 	return projected
 }
 
 func TestSimplexIsTheProjectionBySorting(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for n := 1; n < 60; n++ {
-		row := make([]float32, n)
-		for i := range row {
-			row[i] = float32(r.NormFloat64())
-		}
+		row := lists.Of(n, func(int) float32 { return float32(r.NormFloat64()) })
 		want := duchi(row, 2)
 		equal(t, "simplex", projected(&constraints.Simplex{Sum: 2}, []int{1, n}, row...), want...)
 	}

@@ -10,6 +10,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"tessera/internal/lists"
 )
 
 // dropOneChannel returns (height, width) for (height, width, 1), and other shapes unchanged.
@@ -388,10 +390,7 @@ func (a array) labels() ([]int, error) {
 	if a.ints != nil {
 		return a.ints, nil
 	}
-	labels := make([]int, len(a.bytes))
-	for i, b := range a.bytes {
-		labels[i] = int(b)
-	}
+	labels := lists.Map(a.bytes, func(b byte) int { return int(b) })
 	return labels, nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -43,10 +44,7 @@ func (b *Bars) Load(context.Context, Dirs, Need) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	parts := make([][]float32, 2*side)
-	for i := range parts {
-		parts[i] = make([]float32, perImage)
-	}
+	parts := lists.Of(2*side, func(int) []float32 { return make([]float32, perImage) })
 	for i := range side {
 		for j := range side {
 			parts[i][i*side+j] = 1

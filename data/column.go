@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -321,10 +322,7 @@ func (m *Images) Classes(column string) []int {
 	if column == LabelsColumn {
 		return m.Labels()
 	}
-	all := make([]int, m.Len())
-	for i := range all {
-		all[i] = m.Class(column, i)
-	}
+	all := lists.Of(m.Len(), func(i int) int { return m.Class(column, i) })
 	return all
 }
 
@@ -536,10 +534,7 @@ func (m *Images) checkColumns() error {
 // All returns the values of all columns other than images for all samples, row by row, by name. It includes labels, the masks
 // of missing and hidden entries and the drawn columns. It is nil if there are no columns.
 func (m *Images) All() map[string][]float32 {
-	indices := make([]int, m.n)
-	for i := range indices {
-		indices[i] = i
-	}
+	indices := lists.Range(0, m.n)
 	var all map[string][]float32
 	for _, name := range m.allColumns() {
 		if all == nil {

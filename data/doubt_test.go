@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func writeText(t *testing.T, name, text string) string {
@@ -222,10 +223,7 @@ func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
 	leftOutShort(t)
 	const n, pixels = 1 << 14, 1 << 9
 	path := filepath.Join(t.TempDir(), "x.npy")
-	values := make([]float32, n*pixels)
-	for i := range values {
-		values[i] = float32(i % 1001)
-	}
+	values := lists.Of(n*pixels, func(i int) float32 { return float32(i % 1001) })
 	fatal.If(t, WriteRows(path, "images", []int{pixels}, values, Rows{}))
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -10,16 +10,14 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
 // lines returns n samples of two values: twice the index of the sample, and twice the index plus one.
 func lines(t *testing.T, n int) *Images {
 	t.Helper()
-	values := make([]float32, 2*n)
-	for i := range values {
-		values[i] = float32(i)
-	}
+	values := lists.Of(2*n, func(i int) float32 { return float32(i) })
 	m, err := NewFloats([]int{2}, values, nil)
 	fatal.If(t, err)
 	return m
@@ -139,10 +137,7 @@ func TestADrawnColumnOfClasses(t *testing.T) {
 	m, err := lines(t, 30).WithDrawn(1, Drawn{"turn", &DrawWhole{Below: 3}})
 	fatal.If(t, err)
 	dst := make([]float32, 90)
-	all := make([]int, 30)
-	for i := range all {
-		all[i] = i
-	}
+	all := lists.Range(0, 30)
 	m.OneHot(dst, "turn", all)
 	other := make([]float32, 90)
 	OneHotOf(other, drawnOf(m, "turn", all...))

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"strconv"
+
+	"tessera/internal/lists"
 )
 
 // Entries contains the entries of a sparse matrix, row by row in ascending order of columns, with 8 bytes per entry. In each
@@ -149,10 +151,7 @@ func (m *Images) RowNames() []string {
 	if !m.Sparse() || m.entries.rowNames == nil && m.rows == nil {
 		return nil
 	}
-	names := make([]string, m.n)
-	for i := range names {
-		names[i] = m.entries.nameOf(m.row(i))
-	}
+	names := lists.Of(m.n, func(i int) string { return m.entries.nameOf(m.row(i)) })
 	return names
 }
 

@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/parallel/team"
 )
@@ -148,10 +149,7 @@ func (p pictures) inspect(ctx context.Context, folder string, paths []string, sh
 		if err := eachImage(ctx, paths, func(i int) error { _, _, err := imageHeader(paths[i]); return err }); err != nil {
 			return notes, err
 		}
-		some := make([]string, mostInspected)
-		for i := range some {
-			some[i] = paths[i*(n-1)/(mostInspected-1)]
-		}
+		some := lists.Of(mostInspected, func(i int) string { return paths[i*(n-1)/(mostInspected-1)] })
 		notes = append(notes, fmt.Sprintf("%s: %d of %d images were decoded; of the others only the headers were read", folder, len(some), n))
 		paths = some
 	}

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"tessera/internal/lists"
 )
 
 // csvValues collects the cells of one further column. Its values are whole numbers if all cells are whole numbers, classes if
@@ -98,10 +100,7 @@ func (c *csvValues) finish(known []Column) (*Values, error) {
 		v.Missing, v.In = c.allows, c.in
 		return v, nil
 	}
-	whole := make([]int32, len(c.floats))
-	for i, v := range c.floats {
-		whole[i] = int32(v)
-	}
+	whole := lists.Map(c.floats, func(v float32) int32 { return int32(v) })
 	v := WholeColumn(c.name, shape, whole)
 	v.In = c.in
 	return v, nil

@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"tessera/internal/lists"
 )
 
 // npyMagic is the beginning of a file in NumPy's NPY layout (numpy.lib.format, versions 1 to 3): magic bytes, the version, the
@@ -185,10 +187,7 @@ func WriteNPY(w io.Writer, dims []int, values []float32) error {
 
 // writeNPYInts writes integers as int64.
 func writeNPYInts(w io.Writer, values []int) error {
-	wide := make([]int64, len(values))
-	for i, v := range values {
-		wide[i] = int64(v)
-	}
+	wide := lists.Map(values, func(v int) int64 { return int64(v) })
 	_, err := w.Write(npyHeaderOf("<i8", []int{len(values)}))
 	return cmp.Or(err, binary.Write(w, binary.LittleEndian, wide))
 }

@@ -12,14 +12,12 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func TestImagesAreWrittenAndReadBackInEveryFormat(t *testing.T) {
 	dir := t.TempDir()
-	values := make([]float32, 3*2*4*3)
-	for i := range values {
-		values[i] = float32(i*3%256) / 255
-	}
+	values := lists.Of(3*2*4*3, func(i int) float32 { return float32(i*3%256) / 255 })
 	for _, shape := range [][]int{{2, 4}, {2, 4, 3}} {
 		pixels, _ := product(shape)
 		for _, name := range []string{"a.npy", "a.idx", "a.idx.gz", "images-idx3-ubyte", "images-idx3-ubyte.gz", "folder", "one.png"} {

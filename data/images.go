@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -165,10 +166,7 @@ func (m *Images) Labels() []int {
 // Subset returns the images with these indices, in this order, without copying pixels. It panics, like indexing, if an index
 // is out of range.
 func (m *Images) Subset(indices []int) *Images {
-	rows := make([]int, len(indices))
-	for k, i := range indices {
-		rows[k] = m.row(i)
-	}
+	rows := lists.Map(indices, func(i int) int { return m.row(i) })
 	subset := *m
 	subset.rows, subset.n = rows, len(rows)
 	return &subset

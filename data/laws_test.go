@@ -11,6 +11,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws"
 )
 
@@ -67,10 +68,7 @@ func written(t *testing.T, dir, name, text string) string {
 // rows writes five images of 3 x 4 pixels.
 func rows(t *testing.T, dir, name string) string {
 	t.Helper()
-	values := make([]float32, 5*3*4)
-	for i := range values {
-		values[i] = float32(i%7) / 7
-	}
+	values := lists.Of(5*3*4, func(i int) float32 { return float32(i%7) / 7 })
 	path := filepath.Join(dir, name)
 	fatal.If(t, data.WriteRows(path, "images", []int{3, 4}, values, data.Rows{}))
 	return path

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // gathered returns the values of a column for all samples.
@@ -102,10 +103,7 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 // Hidden entries depend only on the seed and their position, not on the selection of samples. Statistics ignore hidden
 // entries.
 func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
-	values := make([]byte, 400*10)
-	for i := range values {
-		values[i] = byte(1 + i%250)
-	}
+	values := lists.Of(400*10, func(i int) byte { return byte(1 + i%250) })
 	images, err := NewBytes([]int{10}, values, nil)
 	fatal.If(t, err)
 	set := &Set{Name: "s", Shape: []int{10}, Train: images, Test: images.First(50), HasTest: true}

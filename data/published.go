@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 )
 
@@ -310,10 +311,7 @@ func (d Dirs) find(dataset, name string) (path string, ok bool) {
 
 // missing returns the error for a file that is in none of the folders.
 func (d Dirs) missing(dataset, name string) error {
-	places := make([]string, len(d))
-	for i, dir := range d {
-		places[i] = filepath.Join(dir, dataset)
-	}
+	places := lists.Map(d, func(dir string) string { return filepath.Join(dir, dataset) })
 	return &Error{
 		Dataset: dataset,
 		Path:    name + ".gz",

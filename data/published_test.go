@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // realData returns the folder of the real images, or skips the test if there is none.
@@ -213,10 +214,7 @@ func BenchmarkLoadFashionMNIST(b *testing.B) {
 func BenchmarkBatch(b *testing.B) {
 	images, err := NewBytes([]int{28, 28}, make([]byte, 1000*784), nil)
 	fatal.If(b, err)
-	indices := make([]int, 128)
-	for i := range indices {
-		indices[i] = i * 7
-	}
+	indices := lists.Of(128, func(i int) int { return i * 7 })
 	dst := make([]float32, 128*784)
 	for b.Loop() {
 		images.Batch(dst, indices)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
@@ -90,10 +91,7 @@ func TestScalesOfImagesAreOfChannels(t *testing.T) {
 func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 	dir := t.TempDir()
 	floats := write(t, dir, "floats.npy", npyBytes("<f4", "False", "(1, 2, 2)", binary.LittleEndian, []float32{0, 17, 255, 3.5}))
-	planes := make([]byte, 2*3*8*9)
-	for i := range planes {
-		planes[i] = byte(i % 251)
-	}
+	planes := lists.Of(2*3*8*9, func(i int) byte { return byte(i % 251) })
 	first := write(t, dir, "first.npy", npyBytes("|u1", "False", "(2, 3, 8, 9)", binary.LittleEndian, planes))
 	load := func(path string, layout Files) (*Set, error) {
 		layout.Images = path

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distuv"
 
@@ -52,10 +53,7 @@ func (s *Superposition) Shape(Dirs) ([]int, bool) { return []int{s.Values}, true
 
 func (s *Superposition) Load(ctx context.Context, _ Dirs, _ Need) (*Set, error) {
 	least := distuv.UnitNormal.Quantile(1 - s.Active/float64(s.Features))
-	kinds := make([]string, s.Features)
-	for k := range kinds {
-		kinds[k] = "feature"
-	}
+	kinds := slices.Repeat([]string{"feature"}, s.Features)
 	return sums(ctx, "superposition", s.Values, s.Count, kinds, s.Noise, s.Seed, func(active []bool, r *rand.Rand) {
 		shared := 0.0
 		for k := range active {

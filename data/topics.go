@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 
 	"gonum.org/v1/gonum/stat/distmv"
 	"tessera/internal/random"
@@ -81,10 +82,7 @@ func dirichlet(n int, parameter float64, r *rand.Rand) []float64 {
 	if n == 1 {
 		return []float64{1}
 	}
-	alpha := make([]float64, n)
-	for i := range alpha {
-		alpha[i] = parameter
-	}
+	alpha := slices.Repeat([]float64{parameter}, n)
 	shares := distmv.NewDirichlet(alpha, r).Rand(nil)
 	if shares[0] != shares[0] { // 0/0
 		clear(shares)

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"tessera/internal/lists"
 )
 
 func init() {
@@ -211,10 +213,7 @@ func (a *axis) names() []string {
 	if a.index == nil {
 		return a.texts
 	}
-	names := make([]string, a.n)
-	for i := range names {
-		names[i] = strconv.Itoa(a.number(i))
-	}
+	names := lists.Of(a.n, func(i int) string { return strconv.Itoa(a.number(i)) })
 	return names
 }
 

@@ -13,6 +13,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 )
 
@@ -45,10 +46,7 @@ func reconstruction(t *testing.T, m *graph.Model, images, clean []float64) float
 }
 
 func float64s(values []float32) []float64 {
-	list := make([]float64, len(values))
-	for i, v := range values {
-		list[i] = float64(v)
-	}
+	list := lists.Map(values, func(v float32) float64 { return float64(v) })
 	return list
 }
 

@@ -14,6 +14,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 )
 
@@ -101,10 +102,7 @@ func TestAttacksOnHeadsEqualPyTorch(t *testing.T) {
 			a := c.trial()
 			task, err := attack.NewTask(t.Context(), a, h, images[:len(x)], f.Labels[:n])
 			fatal.If(t, err)
-			of := make([]int, n)
-			for i := range of {
-				of[i] = i
-			}
+			of := lists.Range(0, n)
 			fatal.If(t, task.Follow(a.Attack.(attack.Iterative), x, of))
 			most := 0.0
 			for i, v := range x {

@@ -14,6 +14,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -45,10 +46,7 @@ func model(t *testing.T, text, name string, shape ...int) *graph.Model {
 
 func noise(n int) []float32 {
 	r := rand.New(rand.NewPCG(3, 4))
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = r.Float32()
-	}
+	v := lists.Of(n, func(int) float32 { return r.Float32() })
 	return v
 }
 
@@ -78,10 +76,7 @@ func sigmoid(v float64) float64 { return 1 / (1 + math.Exp(-v)) }
 func leaky(v float64) float64   { return max(v, 0.1*v) }
 
 func wide(v []float32) []float64 {
-	w := make([]float64, len(v))
-	for i, x := range v {
-		w[i] = float64(x)
-	}
+	w := lists.Map(v, func(x float32) float64 { return float64(x) })
 	return w
 }
 

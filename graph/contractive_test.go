@@ -110,10 +110,7 @@ func (c contracted) jacobian(t *testing.T) [][]float64 {
 			c.bind(t, moved, 0)
 			codes[side] = c.run(t, "code")
 		}
-		row := make([]float64, len(codes[0]))
-		for j := range row {
-			row[j] = (codes[0][j] - codes[1][j]) / (2 * h)
-		}
+		row := lists.Of(len(codes[0]), func(j int) float64 { return (codes[0][j] - codes[1][j]) / (2 * h) })
 		rows = append(rows, row)
 	}
 	c.bind(t, x, 0)

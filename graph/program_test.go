@@ -16,6 +16,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 )
@@ -99,10 +100,7 @@ func TestTheJacobianOfAValueOfViewsIsWithRespectToTheViews(t *testing.T) {
 		t.Fatal("no loss")
 		return 0
 	}
-	images := make([]float32, 4*16)
-	for i := range images {
-		images[i] = float32(i%7) / 7
-	}
+	images := lists.Of(4*16, func(i int) float32 { return float32(i%7) / 7 })
 	want := (value(false, images[:32]) + value(false, images[32:])) / 2
 	if got := value(true, images); math.Abs(got-want) > 1e-6*want {
 		t.Errorf("got %v, want %v", got, want)

@@ -38,10 +38,7 @@ func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 		t.Errorf("named values: %q", got)
 	}
 	c := graph.NewCoder(m, tape.Backend{})
-	images := make([]float32, 2*12)
-	for i := range images {
-		images[i] = float32(i%7) / 7
-	}
+	images := lists.Of(2*12, func(i int) float32 { return float32(i%7) / 7 })
 	value := func(name string) []float32 {
 		t.Helper()
 		v, err := c.Value(name, images)
@@ -97,10 +94,7 @@ func TestADecoderWithASkipConnectionIsMeasured(t *testing.T) {
 	for _, name := range []string{"unet", "skip"} {
 		m := model(t, valuesText, name, 32, 32)
 		c := graph.NewCoder(m, tape.Backend{})
-		images := make([]float32, 2*1024)
-		for i := range images {
-			images[i] = float32(i%7) / 7
-		}
+		images := lists.Of(2*1024, func(i int) float32 { return float32(i%7) / 7 })
 		out, err := c.Value("output", images)
 		fatal.If(t, err)
 		want := 0.0
@@ -159,10 +153,7 @@ func TestALayerPublishesValues(t *testing.T) {
 		t.Fatalf("named values: %q, %d units", got, m.Units())
 	}
 	c := graph.NewCoder(m, tape.Backend{})
-	images := make([]float32, 2*12)
-	for i := range images {
-		images[i] = float32(i%5) / 5
-	}
+	images := lists.Of(2*12, func(i int) float32 { return float32(i%5) / 5 })
 	code, err := c.Encode(images)
 	fatal.If(t, err)
 	if mean, err := c.Value("encoder.1.mean", images); err != nil || !slices.Equal(mean, code) {

@@ -6,6 +6,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"tessera/internal/lists"
 )
 
 // The expected indices come from sorting all indices by weight.
@@ -16,10 +18,7 @@ func TestPruningTakesTheSmallest(t *testing.T) {
 		for i := range values {
 			values[i] = float32(r.IntN(7)-3) / 4 // many ties
 		}
-		order := make([]int32, len(values))
-		for i := range order {
-			order[i] = int32(i)
-		}
+		order := lists.Of(len(values), func(i int) int32 { return int32(i) })
 		size := func(i int32) float64 { return math.Abs(float64(values[i])) }
 		slices.SortStableFunc(order, func(a, b int32) int { return cmp.Compare(size(a), size(b)) })
 		for _, fraction := range []float64{0.01, 0.25, 0.5, 0.99} {

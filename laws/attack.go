@@ -87,10 +87,7 @@ func (attackTrial) classifier() shots {
 	r := source()
 	var s shots
 	for range 3 {
-		w := make([]float64, shotPixels)
-		for i := range w {
-			w[i] = r.NormFloat64()
-		}
+		w := lists.Of(shotPixels, func(int) float64 { return r.NormFloat64() })
 		s.weights = append(s.weights, w)
 	}
 	return s

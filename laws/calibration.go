@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 	"tessera/posthoc"
 )
@@ -39,10 +40,7 @@ func eachCalibrationTrial(fresh func() posthoc.Method, try func(t calibrationTri
 		t := calibrationTrial{fresh: fresh, classes: classes}
 		p := make([]float64, classes)
 		for range 600 {
-			row := make([]float32, classes)
-			for k := range row {
-				row[k] = float32(r.NormFloat64())
-			}
+			row := lists.Of(classes, func(int) float32 { return float32(r.NormFloat64()) })
 			vectors.Softmax(p, row)
 			class, u := 0, r.Float64()
 			for u -= p[0]; u > 0 && class < classes-1; u -= p[class] {

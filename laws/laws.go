@@ -15,6 +15,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+	"tessera/internal/lists"
 	"tessera/internal/panics"
 	"testing"
 )
@@ -126,20 +127,14 @@ func source() *rand.Rand { return rand.New(rand.NewPCG(20180901, 784)) }
 
 // normal returns n values from N(0, scale²).
 func normal(r *rand.Rand, n int, scale float64) []float32 {
-	w := make([]float32, n)
-	for i := range w {
-		w[i] = float32(r.NormFloat64() * scale)
-	}
+	w := lists.Of(n, func(int) float32 { return float32(r.NormFloat64() * scale) })
 	return w
 }
 
 // uniform returns n values of U(low, high).
 func uniform(n int, low, high float64) []float64 {
 	r := source()
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = low + (high-low)*r.Float64()
-	}
+	x := lists.Of(n, func(int) float64 { return low + (high-low)*r.Float64() })
 	return x
 }
 

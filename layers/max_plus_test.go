@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/data/morph"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -32,10 +33,7 @@ func maxPlus(t *testing.T, h, w []float32) []float32 {
 
 func normal(n int, name string) []float32 {
 	r := random.Stream(1, name, 0)
-	values := make([]float32, n)
-	for i := range values {
-		values[i] = float32(r.NormFloat64())
-	}
+	values := lists.Of(n, func(int) float32 { return float32(r.NormFloat64()) })
 	return values
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -47,10 +48,7 @@ var activations = map[string]func(x []float64) []float64{
 
 func each(f func(float64) float64) func([]float64) []float64 {
 	return func(x []float64) []float64 {
-		y := make([]float64, len(x))
-		for i, v := range x {
-			y[i] = f(v)
-		}
+		y := lists.Map(x, func(v float64) float64 { return f(v) })
 		return y
 	}
 }

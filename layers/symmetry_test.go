@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -148,10 +149,7 @@ func TestNormalisationsAreInvariantToScaleAndShift(t *testing.T) {
 		t.Error("batch_norm ignores its input")
 	}
 	// As many groups as channels are instance_norm, up to the parameters, which applied draws in the same order.
-	x := make([]float64, 24)
-	for i := range x {
-		x[i] = float64(i*i%7) - 2
-	}
+	x := lists.Of(24, func(i int) float64 { return float64(i*i%7) - 2 })
 	same(t, "group_norm with a group for each channel", applied(t, fresh(t, "group_norm", map[string]any{"groups": 4})(), []int{3, 2, 4})(x),
 		applied(t, fresh(t, "instance_norm", nil)(), []int{3, 2, 4})(x), 1e-12)
 }

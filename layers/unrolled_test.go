@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
 )
@@ -67,10 +68,7 @@ func TestUnrolledEqualsPlainLoops(t *testing.T) {
 			g.Leaf(fmt.Sprintf("momentum_%d", i+1)).Values[0] = m
 		}
 		fatal.If(t, g.Run())
-		w := make([][]float64, pixels)
-		for i := range w {
-			w[i] = drawn[i*units : (i+1)*units]
-		}
+		w := lists.Of(pixels, func(i int) []float64 { return drawn[i*units : (i+1)*units] })
 		var want []float64
 		for b := range batch {
 			want = append(want, descended(x[b*pixels:(b+1)*pixels], w, size, threshold, momenta)...)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
 )
@@ -51,10 +52,7 @@ func labelled(labels []int, classes int) [][]float64 {
 }
 
 func TestCrossEntropyIsTheMeanOverImagesWithALabel(t *testing.T) {
-	many := make([]float64, 300)
-	for j := range many {
-		many[j] = math.Sin(float64(j))
-	}
+	many := lists.Of(300, func(j int) float64 { return math.Sin(float64(j)) })
 	for name, c := range map[string]struct {
 		z      [][]float64
 		labels []int

@@ -9,6 +9,7 @@ import (
 
 	"tessera/data/morph"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/laws"
 	"tessera/laws/gradcheck"
@@ -332,10 +333,7 @@ func batch(l losses.Loss, rows, columns int) (x, target []float64) {
 func rowsOf(x []float64, columns int) [][]float64 { return slices.Collect(slices.Chunk(x, columns)) }
 
 func narrow(x []float64) []float32 {
-	n := make([]float32, len(x))
-	for i, v := range x {
-		n[i] = float32(v)
-	}
+	n := lists.Map(x, func(v float64) float32 { return float32(v) })
 	return n
 }
 

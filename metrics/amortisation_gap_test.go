@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // planted returns images of sparse sums of non-negative atoms, with their codes.
@@ -48,10 +49,7 @@ func TestTheAmortisationGapIsTheErrorThatBetterCodesWouldSave(t *testing.T) {
 	if gap, _ := gapOf(t, atoms, images, codes); gap.Number > 1e-12 || gap.Number < -1e-3*square {
 		t.Errorf("true codes have a gap of %v, want at most 0 and little below (mean square %v)", gap.Number, square)
 	}
-	small := make([]float32, len(codes))
-	for i, v := range codes {
-		small[i] = 0.9 * v
-	}
+	small := lists.Map(codes, func(v float32) float32 { return 0.9 * v })
 	gap, share := gapOf(t, atoms, images, small)
 	if gap.Number < 0.008*square || gap.Number > 0.01*square*(1+1e-5) || share.Number < 0.8 || share.Number > 1 {
 		t.Errorf("codes that are a tenth too small have a gap of %v (share %v), want almost %v", gap.Number, share.Number, 0.01*square)

@@ -8,6 +8,7 @@ import (
 
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 )
 
 // The expected values are those of scikit-learn and SciPy, computed by testdata/clusters.py.
@@ -67,10 +68,7 @@ func TestAccuraciesAreRatiosOfCounts(t *testing.T) {
 	if accuracy, _, err := compareClusters(make([]int, 10), make([]int, 10), 1, 1); err != nil || accuracy != 1 {
 		t.Errorf("one cluster of one class: got %v and the error %v, want 1", accuracy, err)
 	}
-	codes := make([]float32, len(labels))
-	for i, label := range labels {
-		codes[i] = float32(2*label - 1)
-	}
+	codes := lists.Map(labels, func(label int) float32 { return float32(2*label - 1) })
 	p, err := fit.Of("svm", codes, 1, labels)
 	fatal.If(t, err)
 	if accuracy, _ := p.Predicted([]float64{-1, 0, 1, 0}); accuracy != 1 {

@@ -11,6 +11,7 @@ import (
 
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 )
 
 // The expected numbers are those of scikit-learn, NumPy and plain loops on the same codes, computed by testdata/encoders.py.
@@ -78,10 +79,7 @@ func TestCollapsedCodesHaveNoSpreadAndNoRank(t *testing.T) {
 			return 0
 		}, units, 0.7},
 	} {
-		codes := make([]float32, n*units)
-		for i := range codes {
-			codes[i] = c.code(i/units, i%units)
-		}
+		codes := lists.Of(n*units, func(i int) float32 { return c.code(i/units, i%units) })
 		b := Batch{Codes: codes}
 		s := Subject{Units: units, Images: n}
 		if got := added(t, selected(t, "effective_rank")[0].Metric, s, b)[0].Number; !(math.Abs(got-c.rank) <= 1e-6) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math/rand/v2"
 
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -89,18 +90,12 @@ func matrixProduct(rows, m []float32, inner, outer int) []float32 {
 }
 
 func normal(r *rand.Rand, n int) []float32 {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = float32(r.NormFloat64())
-	}
+	v := lists.Of(n, func(int) float32 { return float32(r.NormFloat64()) })
 	return v
 }
 
 func uniform(r *rand.Rand, n int) []float32 {
-	v := make([]float32, n)
-	for i := range v {
-		v[i] = r.Float32()
-	}
+	v := lists.Of(n, func(int) float32 { return r.Float32() })
 	return v
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -67,10 +68,7 @@ func labelledRows(t *testing.T, c *headed, s Sample, head string) (rows [][]floa
 		if class < 0 {
 			continue
 		}
-		row := make([]float64, width)
-		for k := range row {
-			row[k] = float64(logits[i*width+k])
-		}
+		row := lists.Of(width, func(k int) float64 { return float64(logits[i*width+k]) })
 		rows, classes = append(rows, row), append(classes, class)
 	}
 	return rows, classes

@@ -10,6 +10,7 @@ import (
 
 	"tessera/data/morph"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -67,10 +68,7 @@ func TestMSEOfManyValuesEqualsPlainLoops(t *testing.T) {
 func TestHoyerLaws(t *testing.T) {
 	one := make([]float32, 100)
 	one[17] = -3
-	equal := make([]float32, 100)
-	for i := range equal {
-		equal[i] = 0.2
-	}
+	equal := lists.Of(100, func(int) float32 { return 0.2 })
 	for name, c := range map[string]struct {
 		v    []float32
 		want float64
@@ -263,10 +261,7 @@ func TestMaxApproximationIsExactForDisjointAtoms(t *testing.T) {
 	atoms.Values[2*9+2], atoms.Values[2*9+3], atoms.Values[81+6*9+6] = 1, 0.5, 1
 	c := &affine{shape: shape, units: 2, encoder: make([]float32, 2*81), offset: make([]float32, 2), atoms: atoms}
 	c.encoder[(2*9+2)*2], c.encoder[(6*9+6)*2+1] = 1, 1
-	images := make([]float32, 81)
-	for i := range images {
-		images[i] = 0.7*atoms.Values[i] + 0.4*atoms.Values[81+i]
-	}
+	images := lists.Of(81, func(i int) float32 { return 0.7*atoms.Values[i] + 0.4*atoms.Values[81+i] })
 	if got := number(t, measured(t, c, images), "max_approx"); got > 1e-14 {
 		t.Errorf("error %g, want 0", got)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"tessera/internal/boltzmann"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -75,10 +76,7 @@ func TestLogLikelihoodsOfASmallMachine(t *testing.T) {
 	}
 	z, want := 0.0, 0.0
 	for state := range 16 {
-		v := make([]float32, 4)
-		for i := range v {
-			v[i] = float32(state >> i & 1)
-		}
+		v := lists.Of(4, func(i int) float32 { return float32(state >> i & 1) })
 		z += joint(v)
 	}
 	for i := range 3 {

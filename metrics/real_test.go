@@ -9,15 +9,13 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // realImages reads pixels of Fashion-MNIST, scaled by 1/255. It skips the test if the data are not available.
 func realImages(tb testing.TB, file string, n int) []float32 {
 	raw := realBytes(tb, file, 16, n*784)
-	images := make([]float32, len(raw))
-	for i, b := range raw {
-		images[i] = float32(b) / 255
-	}
+	images := lists.Map(raw, func(b byte) float32 { return float32(b) / 255 })
 	return images
 }
 

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/lists"
 	"tessera/optim"
 )
 
@@ -12,10 +13,7 @@ func gradients() [][]float32 {
 	r := rand.New(rand.NewPCG(3, 4))
 	var all [][]float32
 	for _, n := range []int{1, 0, 3, 4095, 4096, 4097, 20001} {
-		g := make([]float32, n)
-		for i := range g {
-			g[i] = float32(r.NormFloat64())
-		}
+		g := lists.Of(n, func(int) float32 { return float32(r.NormFloat64()) })
 		all = append(all, g)
 	}
 	return all

@@ -8,6 +8,7 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/optim"
 )
 
@@ -49,10 +50,7 @@ func (p *leastSquares) evaluate(w, g []float32) (float64, error) {
 // searching starts a search of f by o at w = 0.
 func searching(o *optim.LBFGS, f optim.Objective, n int) (w []float32, d optim.Descent) {
 	w = make([]float32, n)
-	state := make([][]float32, o.States())
-	for i := range state {
-		state[i] = make([]float32, n)
-	}
+	state := lists.Of(o.States(), func(int) []float32 { return make([]float32, n) })
 	return w, o.Begin(f, w, state, &optim.SearchState{})
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws"
 	"tessera/optim"
 )
@@ -47,10 +48,7 @@ func declared(t *testing.T, kind string, settings map[string]any) optim.Rule {
 }
 
 func single(x []float64) []float32 {
-	y := make([]float32, len(x))
-	for i, v := range x {
-		y[i] = float32(v)
-	}
+	y := lists.Map(x, func(v float64) float32 { return float32(v) })
 	return y
 }
 
@@ -65,10 +63,7 @@ func TestUpdateAgreesWithPyTorch(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			o := declared(t, c.Kind, c.Settings)
 			w := single(f.Start)
-			state := make([][]float32, o.States())
-			for i := range state {
-				state[i] = make([]float32, len(w))
-			}
+			state := lists.Of(o.States(), func(int) []float32 { return make([]float32, len(w)) })
 			for step, g := range f.Gradients {
 				o.Update(w, single(g), state, o.LearningRate(), step+1)
 				for i, want := range c.Weights[step] {

@@ -4,15 +4,14 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"tessera/internal/lists"
 )
 
 // Values outside [0,1] are clipped in a picture. The command warns about them.
 func TestDecodedValuesThatBytesDoNotHoldAreNamed(t *testing.T) {
 	b := newBench(t)
-	values := make([]float32, 20*6*5)
-	for i := range values {
-		values[i] = float32(1000 * math.Abs(math.Sin(float64(i))))
-	}
+	values := lists.Of(20*6*5, func(i int) float32 { return float32(1000 * math.Abs(math.Sin(float64(i)))) })
 	b.write("images.npy", npyText("<f4", "(20, 6, 5)", values))
 	b.write("models.toml", "[model.m]\ndataset = { name = \"npy\", images = \"images.npy\", scale = \"minmax\" }\nencoder = [{ kind = \"dense\", units = 3 }]\ntrain = { epochs = 1 }\n")
 	b.must(0, "train", "m", "--out", "run")

@@ -13,6 +13,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 
 	"golang.org/x/text/encoding/unicode"
 )
@@ -73,10 +74,7 @@ func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 			b := benchOf(t)
 			b.shipped()
 			for i := range 2 {
-				values := make([]float32, 20*6)
-				for k := range values {
-					values[k] = float32(k*(i+7)%11) - 3
-				}
+				values := lists.Of(20*6, func(k int) float32 { return float32(k*(i+7)%11) - 3 })
 				fatal.If(t, data.WriteImages(b.path(fmt.Sprintf("acts-%d.npy", i)), []int{6}, values))
 			}
 			entries := "%%MatrixMarket matrix coordinate integer general\n20 8 40\n"
@@ -245,10 +243,7 @@ func TestInitDeclaresASparseDictionary(t *testing.T) {
 	b.must(0, "export", "own", "--to", "saelens", "-o", "own-saelens")
 	b.contains("another architecture", b.must(exitUsage, "export", "own", "--to", "sparsify").stderr, "got batchtopk")
 	fatal.If(t, os.Remove(b.path("models.toml")))
-	rows := make([]float32, 50*8)
-	for i := range rows {
-		rows[i] = float32(i*i%17) - 8
-	}
+	rows := lists.Of(50*8, func(i int) float32 { return float32(i*i%17) - 8 })
 	for name, width := range map[string]int{"acts-0.npy": 8, "acts-1.npy": 8, "narrow.npy": 5} {
 		fatal.If(t, data.WriteImages(b.path(name), []int{width}, rows))
 	}

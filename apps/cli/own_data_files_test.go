@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // ownData contains the expected values of user-defined data.
@@ -73,10 +74,7 @@ func (b *bench) writeMeasurements(r *rand.Rand, o *ownData) {
 // activations returns n sums of 8 atoms of 64 values, rounded to float16.
 func activations(r *rand.Rand, n int) [][]float64 {
 	rows := make([][]float64, n)
-	atoms := make([]float64, 8*64)
-	for i := range atoms {
-		atoms[i] = r.NormFloat64()
-	}
+	atoms := lists.Of(8*64, func(int) float64 { return r.NormFloat64() })
 	for i := range rows {
 		row := make([]float64, 64)
 		for k := range 8 {

@@ -13,6 +13,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/checkpoint"
 )
 
@@ -120,10 +121,7 @@ func (b *bench) photoNumbers(t *testing.T) {
 	fatal.If(t, err)
 	var samples [][]float64
 	for photo := range slices.Chunk(pixels.Float32(), 20*20*3) {
-		sample := make([]float64, len(photo))
-		for i, v := range photo {
-			sample[i] = float64(v)
-		}
+		sample := lists.Map(photo, func(v float32) float64 { return float64(v) })
 		samples = append(samples, sample)
 	}
 	want := b.recompute("runs/photos", samples, func(v float64) float64 { return 1 / (1 + math.Exp(-v)) })
@@ -156,10 +154,7 @@ func (b *bench) parameters(run string) func(name string) []float64 {
 		if !ok {
 			b.Fatalf("%s has no tensor %s", run, name)
 		}
-		values := make([]float64, len(tensor.Data))
-		for i, v := range tensor.Data {
-			values[i] = float64(v)
-		}
+		values := lists.Map(tensor.Data, func(v float32) float64 { return float64(v) })
 		return values
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/folder"
 )
 
@@ -121,10 +122,7 @@ func TestARunIsOpenedWhereverItsImagesAre(t *testing.T) {
 	b := newBench(t)
 	images := func(shape ...int) {
 		t.Helper()
-		pixels := make([]float32, 20*shape[0]*shape[1])
-		for i := range pixels {
-			pixels[i] = float32(i%7) / 7
-		}
+		pixels := lists.Of(20*shape[0]*shape[1], func(i int) float32 { return float32(i%7) / 7 })
 		fatal.If(t, data.WriteImages(b.path("train.npy"), shape, pixels))
 	}
 	b.write("models.toml", `

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/lists"
 )
 
 // TestTraverseAndInterpolateALinearModel compares both commands with what a linear decoder must give.
@@ -86,10 +88,7 @@ train     = { epochs = 1 }
 		values := make([]float32, 4) // of the unit, from that pixel
 		for step := range values {
 			values[step] = codes[5+unit] + (images[step*64+at]-back[64+at])/atom[at]
-			expected := make([]float32, 64)
-			for i := range expected {
-				expected[i] = back[64+i] + (values[step]-codes[5+unit])*atom[i]
-			}
+			expected := lists.Of(64, func(i int) float32 { return back[64+i] + (values[step]-codes[5+unit])*atom[i] })
 			near("traverse", images[step*64:(step+1)*64], expected)
 		}
 		for step := 1; step < 3; step++ { // equal steps over a range that has both signs, as the codes of a PCA have

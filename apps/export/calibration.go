@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/internal/train/checkpoint"
 	"tessera/posthoc"
 )
@@ -42,10 +43,7 @@ func (r *Run) calibrations() (list []checkpoint.Tensor) {
 }
 
 func floats(values []float64) []float32 {
-	all := make([]float32, len(values))
-	for i, v := range values {
-		all[i] = float32(v)
-	}
+	all := lists.Map(values, func(v float64) float32 { return float32(v) })
 	return all
 }
 

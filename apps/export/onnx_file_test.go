@@ -12,6 +12,7 @@ import (
 	"tessera/apps/export"
 	"tessera/apps/export/onnx"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/wire"
 )
 
@@ -110,10 +111,7 @@ func checkFile(t *testing.T, m *onnx.Model, r *export.Run, part string) {
 }
 
 func floatsOf(raw []byte) []float32 {
-	values := make([]float32, len(raw)/4)
-	for i := range values {
-		values[i] = math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:]))
-	}
+	values := lists.Of(len(raw)/4, func(i int) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(raw[4*i:])) })
 	return values
 }
 

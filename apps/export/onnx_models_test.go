@@ -20,6 +20,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 	"tessera/internal/volume"
@@ -50,10 +51,7 @@ func shipped(t *testing.T) *config.File {
 // uniform returns n numbers in [0,1).
 func uniform(seed uint64, n int) []float32 {
 	r := rand.New(rand.NewPCG(seed, 1))
-	values := make([]float32, n)
-	for i := range values {
-		values[i] = r.Float32()
-	}
+	values := lists.Of(n, func(int) float32 { return r.Float32() })
 	return values
 }
 

@@ -22,6 +22,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // text declares a small model with a head.
@@ -118,10 +119,7 @@ func newServer(t testing.TB, o Options) *Server {
 // images returns n images of the small run.
 func images(n int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, 3))
-	x := make([]float32, n*64)
-	for i := range x {
-		x[i] = r.Float32()
-	}
+	x := lists.Of(n*64, func(int) float32 { return r.Float32() })
 	return x
 }
 

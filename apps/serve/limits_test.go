@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // hostile returns request bodies of the given size, each of which would take far more memory if it were stored completely.
@@ -89,10 +90,7 @@ func (u *unread) Write(p []byte) (int, error) {
 func TestClientsThatDoNotReadAreWithinTheLimit(t *testing.T) {
 	const limit = 16 << 20
 	s := newServer(t, Options{MaxMemory: limit})
-	pixels := make([]byte, 1024*64)
-	for i := range pixels {
-		pixels[i] = byte(i)
-	}
+	pixels := lists.Of(1024*64, func(i int) byte { return byte(i) })
 	head := fmt.Sprintf(`{"inputs":[{"name":"input","shape":[1024,64],"datatype":"UINT8","parameters":{"binary_data_size":%d}}],"outputs":[{"name":"output"}]}`, len(pixels))
 	body := append([]byte(head), pixels...)
 	waits, release := make(chan int), make(chan struct{})

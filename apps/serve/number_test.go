@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/losses"
 	"testing"
@@ -270,10 +271,7 @@ func BenchmarkRequests(b *testing.B) {
 	r := rand.New(rand.NewPCG(1, 1))
 	for name, draw := range map[string]func() float32{"pixels": func() float32 { return float32(r.IntN(256)) / 255 }, "normal": func() float32 { return float32(r.NormFloat64()) },
 		"integers": func() float32 { return float32(r.IntN(256)) }} {
-		x := make([]float32, 784)
-		for i := range x {
-			x[i] = draw()
-		}
+		x := lists.Of(784, func(int) float32 { return draw() })
 		text := fmt.Appendf(nil, `{"inputs":[{"name":"input","shape":[1,784],"datatype":"FP32","data":%s}]}`, numbersIn(x))
 		l := imagesOnly([]int{28, 28}, &output{name: "code", shape: []int{3}})
 		b.Run(name+"/scanner", func(b *testing.B) {

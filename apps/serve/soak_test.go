@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tessera/internal/lists"
 )
 
 var (
@@ -111,10 +113,7 @@ func faults() []fault {
 			return answered(a, postText("/v2/models/none/infer", "", len(good), good), 404)
 		}},
 		{"sends garbage", func(a string, r *rand.Rand) error {
-			garbage := make([]byte, 1+r.IntN(2000))
-			for i := range garbage {
-				garbage[i] = byte(r.Uint32())
-			}
+			garbage := lists.Of(1+r.IntN(2000), func(int) byte { return byte(r.Uint32()) })
 			return answered(a, postText(inferPath, "", len(garbage), garbage), 400)
 		}},
 		{"does not speak HTTP", func(a string, r *rand.Rand) error {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // tried returns n augmented images of src, with different random numbers.
@@ -89,10 +90,7 @@ func TestFlipMirrorsEachWayByItself(t *testing.T) {
 
 func TestShiftMovesByEveryDistanceEquallyOften(t *testing.T) {
 	const height, width, most, n = 4, 5, 2, 5000
-	src := make([]float32, height*width)
-	for i := range src {
-		src[i] = float32(i+1) / 32
-	}
+	src := lists.Of(height*width, func(i int) float32 { return float32(i+1) / 32 })
 	count := map[[2]int]int{}
 	for _, got := range tried(t, &Shift{Pixels: most, Fill: 1}, src, []int{height, width}, n) {
 		for dy := -most; dy <= most; dy++ {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data/augment"
+	"tessera/internal/lists"
 	"tessera/laws"
 )
 
@@ -89,9 +90,6 @@ func randomImage(shape []int) []float32 {
 	for _, d := range shape {
 		n *= d
 	}
-	image := make([]float32, n)
-	for i := range image {
-		image[i] = r.Float32()
-	}
+	image := lists.Of(n, func(int) float32 { return r.Float32() })
 	return image
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func decomposers(t *testing.T, shape []int, each func(w *Decomposer)) {
@@ -45,10 +46,7 @@ func TestEveryLevelHasTheValueOfItsSource(t *testing.T) {
 func TestTheGradientOfCombineIsItsAdjoint(t *testing.T) {
 	r := rand.New(rand.NewPCG(6, 7))
 	draw := func(n int) []float64 {
-		v := make([]float64, n)
-		for i := range v {
-			v[i] = r.NormFloat64()
-		}
+		v := lists.Of(n, func(int) float64 { return r.NormFloat64() })
 		return v
 	}
 	dot := func(a, b []float64) (sum float64) {

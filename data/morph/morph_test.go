@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 var allOperators = []Operator{Dilation, Erosion, Opening, Closing}
@@ -188,10 +189,7 @@ func below(a, b []float32) bool {
 }
 
 func negated(v []float32) []float32 {
-	out := make([]float32, len(v))
-	for i := range v {
-		out[i] = -v[i]
-	}
+	out := lists.Of(len(v), func(i int) float32 { return -v[i] })
 	return out
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // The oracles: every definition as plain loops over float32 pixels, border pixels checked one by one.
@@ -53,10 +54,7 @@ func plainApply(op Operator, radius int, image []float32, g grid) []float32 {
 // plainReconstruct iterates geodesic steps by the 3x3 square until nothing changes; sign -1 reconstructs by erosion.
 func plainReconstruct(marker, mask []float32, g grid, sign float32) []float32 {
 	under := func(m []float32) []float32 {
-		out := make([]float32, len(m))
-		for i := range m {
-			out[i] = sign * min(sign*m[i], sign*mask[i])
-		}
+		out := lists.Of(len(m), func(i int) float32 { return sign * min(sign*m[i], sign*mask[i]) })
 		return out
 	}
 	now := under(marker)

@@ -25,10 +25,7 @@ func contexts(file string, change func(*text.Contexts)) *text.Contexts {
 // column returns all values of a column.
 func column(images *data.Images, name string) []float32 {
 	c, _ := images.Column(name)
-	all := make([]int, images.Len())
-	for i := range all {
-		all[i] = i
-	}
+	all := lists.Range(0, images.Len())
 	values := make([]float32, images.Len()*c.Size())
 	images.Gather(values, name, all)
 	return values

@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/tokens"
 )
 
@@ -101,10 +102,7 @@ func (c *Cooccurrence) vocabulary(ctx context.Context, of *content) (*tokens.Tok
 }
 
 func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Tokenizer, _ []int) (*data.Images, error) {
-	near := make([]map[int32]float64, t.Texts())
-	for i := range near {
-		near[i] = map[int32]float64{}
-	}
+	near := lists.Of(t.Texts(), func(int) map[int32]float64 { return map[int32]float64{} })
 	err := of.each(ctx)(func(text string) {
 		list := t.Encode(text)
 		for i, a := range list {

@@ -18,6 +18,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/tokens"
 )
@@ -352,10 +353,7 @@ func (c *content) sampleNames() []string {
 }
 
 func (c *content) names() []string {
-	names := make([]string, len(c.texts))
-	for i, t := range c.texts {
-		names[i] = t.name
-	}
+	names := lists.Map(c.texts, func(t one) string { return t.name })
 	return names
 }
 

@@ -15,6 +15,7 @@ import (
 	"tessera/data"
 	"tessera/data/text"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/tokens"
 )
 
@@ -161,10 +162,7 @@ func TestSequencesAreWindowsOrUnits(t *testing.T) {
 			t.Errorf("unit %q, step %d: got %v, want %v", c.unit, c.step, got, c.want)
 		}
 		lengths := make([]float32, set.Train.Len())
-		all := make([]int, set.Train.Len())
-		for i := range all {
-			all[i] = i
-		}
+		all := lists.Range(0, set.Train.Len())
 		if set.Train.Gather(lengths, "length", all); !slices.Equal(lengths, c.lengths) {
 			t.Errorf("unit %q, step %d: got the lengths %v, want %v", c.unit, c.step, lengths, c.lengths)
 		}

@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/laws/gradcheck"
 )
@@ -66,10 +67,7 @@ type convolved struct{ x, w, y []float64 }
 func newConvolved(g ops.Convolution, batch int) convolved {
 	r := rand.New(rand.NewPCG(1, 2))
 	random := func(n int) []float64 {
-		v := make([]float64, n)
-		for i := range v {
-			v[i] = float64(float32(r.NormFloat64()))
-		}
+		v := lists.Of(n, func(int) float64 { return float64(float32(r.NormFloat64())) })
 		return v
 	}
 	return convolved{random(batch * g.In[0] * g.In[1] * g.In[2]), random(volume.Of(g.Filters())),
@@ -79,10 +77,7 @@ func newConvolved(g ops.Convolution, batch int) convolved {
 // expressions returns the expressions of the three ops applied to the tensors of c.
 func expressions[T ops.Float](g ops.Convolution, batch int, c convolved) map[string]gradcheck.Expression[T] {
 	of := func(v []float64) []T {
-		converted := make([]T, len(v))
-		for i, x := range v {
-			converted[i] = T(x)
-		}
+		converted := lists.Map(v, func(x float64) T { return T(x) })
 		return converted
 	}
 	x := func(b *gradcheck.Builder[T]) *gorgonia.Node {
@@ -203,10 +198,7 @@ func prepared(o ops.Parallel, in [][]float64) [][]float64 {
 }
 
 func filled(n int, value float64) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = value
-	}
+	v := lists.Of(n, func(int) float64 { return value })
 	return v
 }
 

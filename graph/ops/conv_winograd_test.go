@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	vector "tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -43,18 +44,12 @@ func TestWinogradEqualsGatheredPatches(t *testing.T) {
 }
 
 func random(r *rand.Rand, n int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = r.NormFloat64()
-	}
+	v := lists.Of(n, func(int) float64 { return r.NormFloat64() })
 	return v
 }
 
 func unknown(n int) []float64 {
-	v := make([]float64, n)
-	for i := range v {
-		v[i] = math.NaN()
-	}
+	v := lists.Of(n, func(int) float64 { return math.NaN() })
 	return v
 }
 

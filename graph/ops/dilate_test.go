@@ -105,10 +105,7 @@ func routed(x, g []float32, shape []int, radius int) []float32 {
 }
 
 func widen(x []float32) []float64 {
-	wide := make([]float64, len(x))
-	for i, v := range x {
-		wide[i] = float64(v)
-	}
+	wide := lists.Map(x, func(v float32) float64 { return float64(v) })
 	return wide
 }
 
@@ -123,10 +120,7 @@ func TestDilationIsComputedInPartsAndInPlace(t *testing.T) {
 		t.Fatalf("blocks of %d, want whole images", block)
 	}
 	r := rand.New(rand.NewPCG(3, 4))
-	values := make([]float32, images*pixels)
-	for i := range values {
-		values[i] = r.Float32()
-	}
+	values := lists.Of(images*pixels, func(int) float32 { return r.Float32() })
 	whole := make([]float32, len(values))
 	k.Float32(whole, [][]float32{values}, pixels)
 	for _, part := range []int{3, 0, 2, 1} {
@@ -178,10 +172,7 @@ func BenchmarkDilate(b *testing.B) {
 	grads, err := gorgonia.Grad(s, x)
 	fatal.If(b, err)
 	r := rand.New(rand.NewPCG(1, 2))
-	in := make([]float32, 100*784)
-	for i := range in {
-		in[i] = r.Float32()
-	}
+	in := lists.Of(100*784, func(int) float32 { return r.Float32() })
 	out, dx := slices.Clone(in), slices.Clone(in)
 	b.Run("value", func(b *testing.B) {
 		k := y.Op().(ops.Kernel)
@@ -205,10 +196,7 @@ func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 	offsets := lists.Map(list, func(o morph.Offset) [2]int { return [2]int{-o.DY, -o.DX} })
 	for _, shape := range [][]int{{5, 7}, {2, 3}, {3, 4, 2}} {
 		r := rand.New(rand.NewPCG(3, 4))
-		x := make([]float32, 3*tensor.Shape(shape).TotalSize())
-		for i := range x {
-			x[i] = float32(r.IntN(9)-4) / 4
-		}
+		x := lists.Of(3*tensor.Shape(shape).TotalSize(), func(int) float32 { return float32(r.IntN(9)-4) / 4 })
 		want, err := morph.Apply(morph.Dilation, element, 1, x, shape)
 		fatal.If(t, err)
 		got, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {

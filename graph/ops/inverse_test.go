@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -32,10 +33,7 @@ func products(n int) (a, d []float64) {
 func inverse[T ops.Float](n int) gradcheck.Expression[T] {
 	return func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		leaf := func(name string, shape []int, values []float64) *gorgonia.Node {
-			converted := make([]T, len(values))
-			for i, v := range values {
-				converted[i] = T(v)
-			}
+			converted := lists.Map(values, func(v float64) T { return T(v) })
 			return b.Leaf(name, shape, converted, false)
 		}
 		a, d := products(n)

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
 )
 
@@ -73,10 +74,7 @@ var unaries = map[string]unary{
 var points = []float64{-1000, -100, -17, -1, -0.5, -0.25, 0, 1e-3, 0.5, 1, 2, 3, 16, 17, 100, 1000}
 
 func testUnary[T ops.Float](t *testing.T, u unary, tolerance, slack float64) {
-	x := make([]T, len(points))
-	for i, p := range points {
-		x[i] = T(p)
-	}
+	x := lists.Map(points, func(p float64) T { return T(p) })
 	g, err := gradcheck.Compile(func(b *gradcheck.Builder[T]) (*gorgonia.Node, error) {
 		y, err := u.apply(b.Leaf("x", []int{len(x)}, x, false))
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
 )
 
@@ -103,10 +104,7 @@ func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 			return n, err
 		})
 		fatal.If(t, err)
-		in := make([][]float64, len(values))
-		for i, v := range values {
-			in[i] = v.Data().([]float64)
-		}
+		in := lists.Map(values, func(v gorgonia.Value) []float64 { return v.Data().([]float64) })
 		in = prepared(op, in)
 		got, units := make([]float64, len(want)), op.Units()
 		part := func(v []float64, u int) (from, to int) { return len(v) / units * u, len(v) / units * (u + 1) }

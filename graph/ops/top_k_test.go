@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	vector "tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 )
 
 // keptBySorting computes TopK of one row by its definition: it sorts the row, with NaN first.
@@ -59,10 +60,7 @@ func TestTopKKeepsWhatSortingKeeps(t *testing.T) {
 				if k > n {
 					continue
 				}
-				x := make([]float64, 3*n)
-				for i := range x {
-					x[i] = row(i)
-				}
+				x := lists.Of(3*n, func(i int) float64 { return row(i) })
 				want := slices.Concat(keptBySorting(x[:n], k), keptBySorting(x[n:2*n], k), keptBySorting(x[2*n:], k))
 				got := make([]float64, 3*n)
 				topK(k, vector.Float64)(got, [][]float64{x}, n)

@@ -9,16 +9,14 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // drawn returns a machine with random parameters.
 func drawn(visible, hidden int, scale, deviation float64) *Machine {
 	r := rand.New(rand.NewPCG(1, 2))
 	normal := func(n int) []float32 {
-		x := make([]float32, n)
-		for i := range x {
-			x[i] = float32(scale * r.NormFloat64())
-		}
+		x := lists.Of(n, func(int) float32 { return float32(scale * r.NormFloat64()) })
 		return x
 	}
 	return &Machine{Weight: normal(visible * hidden), Bias: normal(hidden), VisibleBias: normal(visible), Deviation: deviation}
@@ -48,10 +46,7 @@ func negativeEnergy(m *Machine, v, h []float64) (e float64) {
 }
 
 func bits(state, n int) []float64 {
-	x := make([]float64, n)
-	for i := range x {
-		x[i] = float64(state >> i & 1)
-	}
+	x := lists.Of(n, func(i int) float64 { return float64(state >> i & 1) })
 	return x
 }
 
@@ -114,10 +109,7 @@ func TestAnnealingFindsLogZ(t *testing.T) {
 	for name, m := range map[string]*Machine{"binary": drawn(9, 6, 1.2, 0), "wide": drawn(4, 9, 1, 0), "real": drawn(5, 4, 0.7, 0.8)} {
 		want, err := m.LogZ(t.Context().Err)
 		fatal.If(t, err)
-		base := make([]float32, len(m.VisibleBias))
-		for i := range base {
-			base[i] = 0.3
-		}
+		base := lists.Of(len(m.VisibleBias), func(int) float32 { return 0.3 })
 		got, err := m.LogZByAnnealing(base, 200, 500, streams, inTurn, func() error { return nil })
 		fatal.If(t, err)
 		if !(got.Error > 0 && got.Error < 0.05) || math.Abs(got.LogZ-want) > 4*got.Error {

@@ -23,6 +23,7 @@ import (
 	"tessera/config"
 	"tessera/graph/ops"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/metrics"
 )
@@ -67,10 +68,7 @@ dataset = { name = "bars", count = 60 }`
 // randomImages returns n images for a run, drawn with the given seed.
 func randomImages(run *tessera.Run, n int, seed uint64) []float32 {
 	r := rand.New(rand.NewPCG(seed, 7))
-	x := make([]float32, n*pixels(run))
-	for i := range x {
-		x[i] = r.Float32()
-	}
+	x := lists.Of(n*pixels(run), func(int) float32 { return r.Float32() })
 	return x
 }
 

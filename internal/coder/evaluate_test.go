@@ -20,6 +20,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/metrics"
 	"tessera/optim"
@@ -275,10 +276,7 @@ func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 	dir := t.TempDir()
 	floats, bytes := filepath.Join(dir, "floats.npy"), filepath.Join(dir, "bytes.idx")
 	fatal.If(t, data.WriteImages(floats, []int{side, side}, numbers))
-	scaled := make([]float32, len(pixels))
-	for i, p := range pixels {
-		scaled[i] = float32(p) / 255
-	}
+	scaled := lists.Map(pixels, func(p byte) float32 { return float32(p) / 255 })
 	fatal.If(t, data.WriteImages(bytes, []int{side, side}, scaled))
 	var first []float32
 	for _, file := range []string{floats, bytes} {

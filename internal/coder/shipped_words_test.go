@@ -84,10 +84,7 @@ func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
 		classes := classesOfWords()
 		for _, class := range classes {
 			for u := range units {
-				order := make([]int, len(names))
-				for i := range order {
-					order[i] = i
-				}
+				order := lists.Range(0, len(names))
 				slices.SortFunc(order, func(a, b int) int { return cmp.Compare(vectors[b*units+u], vectors[a*units+u]) })
 				largest := lists.Map(order[:len(class)], func(i int) string { return names[i] })
 				if shared(largest, class) == 1 {

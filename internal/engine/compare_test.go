@@ -13,6 +13,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -36,10 +37,7 @@ func (p *program) input(name string, shape ...int) *G.Node {
 func (p *program) parameter(name string, shape ...int) *G.Node {
 	n := G.NewTensor(p.Graph, p.Dtype, len(shape), G.WithShape(shape...), G.WithName(name))
 	r := rand.New(rand.NewPCG(1, uint64(len(p.Parameters))))
-	data := make([]float32, volume.Of(shape))
-	for i := range data {
-		data[i] = float32(r.NormFloat64()) / 2
-	}
+	data := lists.Of(volume.Of(shape), func(int) float32 { return float32(r.NormFloat64()) / 2 })
 	p.Parameters = append(p.Parameters, graph.Binding{Node: n,
 		Parameter: &graph.Parameter{Path: name, Shape: shape, Data: data, Trainable: true}})
 	return n
@@ -89,10 +87,7 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 	r := rand.New(rand.NewPCG(7, 7))
 	for round := range 3 {
 		for i, in := range reference.Inputs {
-			values := make([]T, volume.Of(in.Shape))
-			for j := range values {
-				values[j] = T(r.Float64()*2 - 0.7)
-			}
+			values := lists.Of(volume.Of(in.Shape), func(int) T { return T(r.Float64()*2 - 0.7) })
 			fatal.If(t, want.Bind(i, values))
 			fatal.If(t, got.Bind(i, values))
 		}
@@ -147,10 +142,7 @@ func differ[T ir.Float](what string, got, want []T, tolerance float64) error {
 }
 
 func TestOneWrongElementOfManyIsFound(t *testing.T) {
-	want := make([]float64, 100_000)
-	for i := range want {
-		want[i] = 1
-	}
+	want := lists.Of(100_000, func(int) float64 { return 1 })
 	got := slices.Clone(want)
 	got[777] += 1e-4 // changes the norm by 3e-7 only
 	if differ("ones", got, want, 1e-5) == nil {

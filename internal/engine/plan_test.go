@@ -10,6 +10,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -26,10 +27,7 @@ func trained(t *testing.T, name string, batch int, team *team.Team) (*graph.Mode
 		fatal.If(t, err)
 		plan, err := compileProgram[float32](p, team)
 		fatal.If(t, err)
-		images := make([]float32, batch*m.Pixels())
-		for i := range images {
-			images[i] = float32(i*i%256) / 255
-		}
+		images := lists.Of(batch*m.Pixels(), func(i int) float32 { return float32(i*i%256) / 255 })
 		fatal.If(t, plan.Bind(0, images))
 		return m, plan
 	}

@@ -7,6 +7,7 @@ import (
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -42,10 +43,7 @@ func TestRowsThatAreJoinedEqualPlainLoops(t *testing.T) {
 				x, bias, factor := leaf(0, shapes[0]), leaf(1, shapes[1]), leaf(2, shapes[2])
 				shifted := ir.Point(ir.Add, c.shape, x, bias)
 				y := ir.Point(ir.Mul, c.shape, shifted, factor)
-				axes := make([]int, len(c.shape)-1)
-				for i := range axes {
-					axes[i] = i
-				}
+				axes := lists.Range(0, len(c.shape)-1)
 				program := &ir.Module{Dtype: ir.Float32}
 				for i, shape := range shapes {
 					program.Inputs = append(program.Inputs, ir.Input{Name: fmt.Sprint(i), Shape: shape})

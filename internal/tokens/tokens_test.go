@@ -36,10 +36,7 @@ func TestMergesAreThoseOfTheDefinition(t *testing.T) {
 	for range 20 {
 		pieces := map[string]int{}
 		for range 30 {
-			b := make([]byte, 1+r.IntN(12))
-			for i := range b {
-				b[i] = "abcd"[r.IntN(4)]
-			}
+			b := lists.Of(1+r.IntN(12), func(int) byte { return "abcd"[r.IntN(4)] })
 			pieces[string(b)] += 1 + r.IntN(5)
 		}
 		if got, want := mergesOf(pieces, 40), plainMerges(pieces, 40); !slices.Equal(got, want) {

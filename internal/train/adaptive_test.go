@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/losses"
 )
 
@@ -59,10 +60,7 @@ loss=[{kind="nt_xent",on="code"}]
 func TestImagesOutsideTheUnitIntervalAreRefusedIfATermNeedsIt(t *testing.T) {
 	load := func(scale float32) LoadData {
 		return func(context.Context, *config.Dataset) (*data.Set, error) {
-			pixels := make([]float32, 20*64)
-			for i := range pixels {
-				pixels[i] = scale * float32(i%7) / 6
-			}
+			pixels := lists.Of(20*64, func(i int) float32 { return scale * float32(i%7) / 6 })
 			images, err := data.NewFloats([]int{8, 8}, pixels, nil)
 			return &data.Set{Name: "mine", Train: images, Shape: images.Shape}, err
 		}

@@ -18,6 +18,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // patients writes a table of n lines: the values a, b and c, a target of two values with one mask each, a weight, and a group.
@@ -65,10 +66,7 @@ func columns(t testing.TB, m *config.Model, name string) []float32 {
 		t.Fatalf("no column %q", name)
 	}
 	all := make([]float32, set.Train.Len()*c.Size())
-	indices := make([]int, set.Train.Len())
-	for i := range indices {
-		indices[i] = i
-	}
+	indices := lists.Range(0, set.Train.Len())
 	set.Train.Gather(all, name, indices)
 	return all
 }

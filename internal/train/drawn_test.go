@@ -15,6 +15,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -101,10 +102,7 @@ func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
 	}
 	var first float64
 	for step := range 3 {
-		order := make([]int, n)
-		for i := range order {
-			order[i] = i
-		}
+		order := lists.Range(0, n)
 		random.Stream(m.Train.Seed, "shuffle", uint64(step)).Shuffle(n, func(i, j int) { order[i], order[j] = order[j], order[i] })
 		noise, level := drawnInStep(m, splits.Fit, "noise", order, step), drawnInStep(m, splits.Fit, "level", order, step)
 		negative, mask := drawnInStep(m, splits.Fit, "negative", order, step), drawnInStep(m, splits.Fit, "mask", order, step)

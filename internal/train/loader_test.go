@@ -9,15 +9,13 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // numbered returns n images of one value each: the index of the image.
 func numbered(t *testing.T, n int) *data.Images {
 	t.Helper()
-	values := make([]float32, n)
-	for i := range values {
-		values[i] = float32(i)
-	}
+	values := lists.Of(n, func(i int) float32 { return float32(i) })
 	images, err := data.NewFloats([]int{1}, values, nil)
 	fatal.If(t, err)
 	return images

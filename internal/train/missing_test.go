@@ -15,6 +15,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -91,10 +92,7 @@ func TestMissingEntriesTrainAsWithAMask(t *testing.T) {
 func TestHiddenValuesChangeNothing(t *testing.T) {
 	const n, pixels = 50, 6
 	r := rand.New(rand.NewPCG(1, 2))
-	values := make([]float32, n*pixels)
-	for i := range values {
-		values[i] = r.Float32()
-	}
+	values := lists.Of(n*pixels, func(int) float32 { return r.Float32() })
 	dir := t.TempDir()
 	path := filepath.Join(dir, "x.npy")
 	runOf := func() *Result {

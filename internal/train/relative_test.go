@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // relative contains models of parts whose terms are relative to the scale of the data, and whose encoder follows the scale of
@@ -53,10 +54,7 @@ func TestPartsDoNotDependOnTheScaleOfTheImages(t *testing.T) {
 		}
 	}
 	atoms := func(text string, scale float32) []float32 {
-		scaled := make([]float32, len(pixels))
-		for i, v := range pixels {
-			scaled[i] = scale * v
-		}
+		scaled := lists.Map(pixels, func(v float32) float32 { return scale * v })
 		load := func(context.Context, *config.Dataset) (*data.Set, error) {
 			images, err := data.NewFloats([]int{8, 8}, scaled, nil)
 			return &data.Set{Name: "mine", Train: images, Shape: images.Shape}, err

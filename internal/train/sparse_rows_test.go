@@ -11,6 +11,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 )
 
@@ -35,10 +36,7 @@ train   = { epochs = 1000, batch = %d }
 // words returns samples of six words, of which the first rows are frequent ones. The model reconstructs their numbers.
 func words(t testing.TB, samples, vocabulary int) data.Source {
 	r := rand.New(rand.NewPCG(3, 5))
-	tokens := make([]float32, samples*6)
-	for i := range tokens {
-		tokens[i] = float32(int(float64(vocabulary) * math.Pow(r.Float64(), 3)))
-	}
+	tokens := lists.Of(samples*6, func(int) float32 { return float32(int(float64(vocabulary) * math.Pow(r.Float64(), 3))) })
 	source, err := data.FromFloats(tokens, []int{6}, nil)
 	fatal.If(t, err)
 	return source

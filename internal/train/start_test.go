@@ -15,6 +15,7 @@ import (
 	"tessera/data"
 	"tessera/graph/tape"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
@@ -165,10 +166,7 @@ func TestAStartFromPrincipalComponents(t *testing.T) {
 		fatal.If(t, err)
 		coders = append(coders, opened.Coder(tape.Backend{}))
 	}
-	images := make([]float32, 7*len(coders[0].Atoms().Bias))
-	for i := range images {
-		images[i] = float32(i*i%17) / 17
-	}
+	images := lists.Of(7*len(coders[0].Atoms().Bias), func(i int) float32 { return float32(i*i%17) / 17 })
 	want, err := coders[0].Encode(images)
 	fatal.If(t, err)
 	got, err := coders[1].Encode(images)

@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/optim"
 )
@@ -34,10 +35,7 @@ func stepped(t testing.TB, sets ...string) (*graph.Model, [][][]float32) {
 	for range 3 {
 		var gradients [][]float32
 		for _, p := range m.Parameters {
-			g := make([]float32, len(p.Data))
-			for i := range g {
-				g[i] = float32(r.NormFloat64())
-			}
+			g := lists.Of(len(p.Data), func(int) float32 { return float32(r.NormFloat64()) })
 			gradients = append(gradients, g)
 		}
 		gradients[1] = nil // a parameter that the loss does not depend on

@@ -17,6 +17,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 	"tessera/layers"
@@ -558,10 +559,7 @@ func (firstStep) Step() int                            { return 0 }
 
 // single returns values in float32.
 func single(values []float64) []float32 {
-	list := make([]float32, len(values))
-	for i, v := range values {
-		list[i] = float32(v)
-	}
+	list := lists.Map(values, func(v float64) float32 { return float32(v) })
 	return list
 }
 

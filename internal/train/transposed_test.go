@@ -7,6 +7,7 @@ import (
 
 	"tessera/graph"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 const tiedText = `
@@ -70,10 +71,7 @@ func TestConstraintsOfTiedWeightsApplyToTheAtoms(t *testing.T) {
 		m, err := graph.New(model(t, tiedText, "constraint.1.on="+c.on), []int{8, 8})
 		fatal.If(t, err)
 		s := newStepper(m, threads(t, 2), nil)
-		gradients := make([][]float32, len(m.Parameters))
-		for i, p := range m.Parameters {
-			gradients[i] = make([]float32, len(p.Data))
-		}
+		gradients := lists.Map(m.Parameters, func(p *graph.Parameter) []float32 { return make([]float32, len(p.Data)) })
 		for i := range gradients[0] {
 			gradients[0][i] = float32(i%7) - 3
 		}

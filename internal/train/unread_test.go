@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // A file on disk that changes while a model is fitted is an error of the file, whatever reads it.
@@ -23,10 +24,7 @@ func TestAFileThatChangesWhileItIsFittedIsNamed(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			values := make([]float32, 4000*64)
-			for i := range values {
-				values[i] = float32(i*7919%101) / 101
-			}
+			values := lists.Of(4000*64, func(i int) float32 { return float32(i*7919%101) / 101 })
 			file := filepath.Join(t.TempDir(), "samples.npy")
 			fatal.If(t, data.WriteImages(file, []int{64}, values))
 			m := model(t, fmt.Sprintf("[model.m]\ndataset = { file = %q, memory = \"250KB\" }\n%s", filepath.ToSlash(file), text))

@@ -12,6 +12,7 @@ import (
 	"tessera/data/morph"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir"
+	"tessera/internal/lists"
 	"tessera/layers"
 )
 
@@ -189,10 +190,7 @@ func causalSoftmax(w *writer, v *ir.Value, o ops.CausalSoftmaxOp) string {
 
 // firstPlaces compares each length with the places 0, 1, 2, ...
 func firstPlaces(w *writer, v *ir.Value, o ops.FirstPlacesOp) string {
-	places := make([]float32, o.Of)
-	for i := range places {
-		places[i] = float32(i)
-	}
+	places := lists.Of(o.Of, func(i int) float32 { return float32(i) })
 	list := w.constant(floats(fmt.Sprintf("places%d", o.Of), []int{1, o.Of}, places))
 	less := w.node(v, "Less", []string{list, w.shaped(v, w.full(v.Args[0]), -1, 1)})
 	return w.node(v, "Cast", []string{less}, IntOf("to", float32Element))

@@ -11,6 +11,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/hugepages"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -130,9 +131,6 @@ func Step(ctx context.Context, t *team.Team, m *graph.Model, budget time.Duratio
 
 // numbers returns numbers between 0 and 1.
 func numbers(n int) []float32 {
-	x := make([]float32, n)
-	for i := range x {
-		x[i] = float32(uint32(i)*2654435761>>8) / (1 << 24)
-	}
+	x := lists.Of(n, func(i int) float32 { return float32(uint32(i)*2654435761>>8) / (1 << 24) })
 	return x
 }

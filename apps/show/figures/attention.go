@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
 
@@ -123,10 +124,7 @@ func (a *Attention) OfUnits(codes []float32, units []int) *Attention {
 	m := *a
 	m.Images, m.Maps = nil, nil
 	for _, unit := range units {
-		weights := make([]float32, n)
-		for i := range weights {
-			weights[i] = max(codes[i*width+unit], 0)
-		}
+		weights := lists.Of(n, func(i int) float32 { return max(codes[i*width+unit], 0) })
 		m.Images = append(m.Images, weighted(a.Images, weights)...)
 		m.Maps = append(m.Maps, weighted(a.Maps, weights)...)
 	}

@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/data/morph"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/pictures"
 	"tessera/internal/train"
 	"tessera/metrics"
@@ -22,10 +23,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 	images, parts := swimmers(t)
 	dilated, err := morph.Apply(morph.Dilation, morph.Disk, 1, images, []int{32, 32})
 	fatal.If(t, err)
-	signed := make([]float32, len(images))
-	for i := range images {
-		signed[i] = images[i] - 0.6*dilated[i]
-	}
+	signed := lists.Of(len(images), func(i int) float32 { return images[i] - 0.6*dilated[i] })
 	bias := make([]float32, 1024)
 	copy(bias, parts[:1024])
 	ours := measuredCurves()
@@ -51,10 +49,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 			return Atoms(&metrics.Atoms{Shape: []int{32, 32}, Count: 17, Values: parts, Bias: bias})
 		},
 		"weighed_atoms": func() (*Figure, error) {
-			effects := make([]float64, 17)
-			for i := range effects {
-				effects[i] = float64(i * i)
-			}
+			effects := lists.Of(17, func(i int) float64 { return float64(i * i) })
 			return WeighedAtoms(&metrics.Atoms{Shape: []int{32, 32}, Count: 17, Values: parts, Bias: bias}, effects)
 		},
 		"vector_atoms": func() (*Figure, error) {

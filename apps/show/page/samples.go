@@ -189,10 +189,7 @@ func (v *view) differences(x, y []float32) []float32 {
 	if v.scaling != nil {
 		x, y = v.scaling.Unclipped(x), v.scaling.Redone(y)
 	}
-	all := make([]float32, len(x))
-	for p := range x {
-		all[p] = float32(math.Abs(float64(x[p]) - float64(y[p])))
-	}
+	all := lists.Of(len(x), func(p int) float32 { return float32(math.Abs(float64(x[p]) - float64(y[p]))) })
 	return all
 }
 

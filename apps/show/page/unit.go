@@ -11,6 +11,7 @@ import (
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/train/evaluation"
 )
@@ -124,10 +125,7 @@ func (v *view) useText() string {
 
 // largestFirst returns the indices below n in descending order of size, equal ones in their order.
 func largestFirst(n int, size func(i int) float64) []int {
-	order := make([]int, n)
-	for i := range order {
-		order[i] = i
-	}
+	order := lists.Range(0, n)
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	return order
 }

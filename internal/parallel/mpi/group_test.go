@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 )
 
@@ -144,10 +145,7 @@ func TestSumsHaveTheBitsOfALocalGroup(t *testing.T) {
 			var all sync.WaitGroup
 			for _, g := range collective.Local(n) {
 				all.Go(func() {
-					values := make([]float32, length)
-					for i := range values {
-						values[i] = value(g.Rank(), i)
-					}
+					values := lists.Of(length, func(i int) float32 { return value(g.Rank(), i) })
 					if err := g.AllReduce(collective.Sum, values); err != nil {
 						t.Error(err)
 					}
@@ -158,10 +156,7 @@ func TestSumsHaveTheBitsOfALocalGroup(t *testing.T) {
 			}
 			all.Wait()
 			together(t, n, time.Minute, func(g *Group, w *wire) {
-				values := make([]float32, length)
-				for i := range values {
-					values[i] = value(g.Rank(), i)
-				}
+				values := lists.Of(length, func(i int) float32 { return value(g.Rank(), i) })
 				if err := g.AllReduce(collective.Sum, values); err != nil || !slices.Equal(values, want) {
 					t.Errorf("rank %d of %d: %v, sum of %d differs", g.Rank(), n, err, length)
 				}

@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/random"
@@ -111,10 +112,7 @@ func bind(p *graph.Program, alone, together *engine.Plan[float64], g *mpi.Group,
 				sampled[j] = float32(r.IntN(256)) / 255 * float32(r.IntN(2))
 			}
 		}
-		values := make([]float64, len(sampled))
-		for j, v := range sampled {
-			values[j] = float64(v)
-		}
+		values := lists.Map(sampled, func(v float32) float64 { return float64(v) })
 		part := values
 		if views := shard.Views(in.Shape, p.Batch); views > 0 && g.Size() > 1 {
 			part = nil

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/sae"
 	"tessera/internal/sweep"
@@ -93,10 +94,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 
 // values returns n distinct values from 0 to 1.
 func values(n int) []float32 {
-	all := make([]float32, n)
-	for i := range all {
-		all[i] = float32(i*7919%n) / float32(n)
-	}
+	all := lists.Of(n, func(i int) float32 { return float32(i*7919%n) / float32(n) })
 	return all
 }
 

@@ -16,6 +16,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func sample() *File {
@@ -48,10 +49,7 @@ func TestDecodeReturnsWhatWasEncoded(t *testing.T) {
 
 func TestAStreamWritesTheBytesOfAnEncodedFile(t *testing.T) {
 	long := sample()
-	values := make([]float32, 2*piece+7)
-	for i := range values {
-		values[i] = float32(i) / 3
-	}
+	values := lists.Of(2*piece+7, func(i int) float32 { return float32(i) / 3 })
 	long.Tensors = append(long.Tensors, Tensor{Name: "long", Shape: []int{len(values)}, Data: values})
 	for _, f := range []*File{sample(), long, {}} {
 		s, err := NewStream(f)
