@@ -505,6 +505,22 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 	return notes
 }
 
+// Deep reports whether a source reads pixels of 16 bits: of image files, of which it looks at the first one, or of arrays with the scale
+// `uint16`. It is false if the files are missing.
+func Deep(s Source) bool {
+	f, ok := s.(*Files)
+	if !ok || !f.is(FolderFiles) {
+		return ok && f.Scale.divisor() == 65535
+	}
+	r := f.reading()
+	l, err := r.pictures().list(r.File)
+	if err != nil || len(l.paths) == 0 {
+		return false
+	}
+	_, deep, err := imageHeader(l.paths[0])
+	return deep && err == nil
+}
+
 func (f *Files) describeFolders(context.Context) (string, error) {
 	r := f.reading()
 	name, p := f.Kind, r.pictures()

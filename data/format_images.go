@@ -469,32 +469,52 @@ func upright(m image.Image, orientation int) image.Image {
 	return out
 }
 
-func encodePNG(w io.Writer, shape []int, pixels []byte) error {
-	rect := image.Rect(0, 0, shape[1], shape[0])
-	var img image.Image = &image.Gray{Pix: pixels, Stride: shape[1], Rect: rect}
-	if len(shape) == 3 && shape[2] == 3 {
-		rgba := image.NewNRGBA(rect)
-		for i := range shape[0] * shape[1] {
-			rgba.SetNRGBA(i%shape[1], i/shape[1], color.NRGBA{pixels[3*i], pixels[3*i+1], pixels[3*i+2], 255})
+// encodePNG writes an image with 8 bits per channel, or with 16 if it is deep. Values are clipped to [0,1]; NaN gives 0.
+func encodePNG(w io.Writer, shape []int, values []float32, deep bool) error {
+	var img draw.Image
+	rect, colour := image.Rect(0, 0, shape[1], shape[0]), len(shape) == 3 && shape[2] == 3
+	switch {
+	case deep && colour:
+		img = image.NewNRGBA64(rect)
+	case deep:
+		img = image.NewGray16(rect)
+	case colour:
+		img = image.NewNRGBA(rect)
+	default:
+		img = image.NewGray(rect)
+	}
+	level := func(v float32) uint16 {
+		if deep {
+			return uint16(stepOf(v, 65535))
 		}
-		img = rgba
+		return 257 * uint16(stepOf(v, 255))
+	}
+	for i := range shape[0] * shape[1] {
+		c := color.NRGBA64{A: 65535}
+		if colour {
+			c.R, c.G, c.B = level(values[3*i]), level(values[3*i+1]), level(values[3*i+2])
+		} else {
+			c.R = level(values[i])
+			c.G, c.B = c.R, c.R
+		}
+		img.Set(i%shape[1], i/shape[1], c)
 	}
 	return png.Encode(w, img)
 }
 
 // writePNGs writes images as 00000.png, 00001.png, ... The folder is complete or does not exist. An existing folder that is not empty is an error, because old and new
 // images would be mixed.
-func writePNGs(folder string, shape []int, pixels []byte) error {
+func writePNGs(folder string, shape []int, values []float32, deep bool) error {
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		return &os.PathError{Op: "write images to", Path: folder, Err: errors.New("the folder is not empty")}
 	}
 	size, _ := product(shape)
-	n := len(pixels) / size
+	n := len(values) / size
 	digits := max(5, len(strconv.Itoa(n-1)))
 	return atomicfile.WriteFolder(folder, func(folder string) error {
 		for i := range n {
 			path := filepath.Join(folder, fmt.Sprintf("%0*d.png", digits, i))
-			one := func(w io.Writer) error { return encodePNG(w, shape, pixels[i*size:(i+1)*size]) }
+			one := func(w io.Writer) error { return encodePNG(w, shape, values[i*size:(i+1)*size], deep) }
 			if err := (atomicfile.OS{}).WriteFile(path, one); err != nil {
 				return err
 			}
@@ -550,7 +570,7 @@ func WritePNG(w io.Writer, shape []int, values []float32) error {
 	if slices.Contains(shape, 0) {
 		return errors.New("picture: the image has no pixels")
 	}
-	return encodePNG(w, shape, toBytes(values))
+	return encodePNG(w, shape, values, false)
 }
 
 // pictured reports whether images of this shape can be written as image files.

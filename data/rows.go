@@ -20,6 +20,7 @@ type Rows struct {
 	Classes []string  // names of the classes; nil if unknown
 	Columns []string  // names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil for numbers
 	Notes   []string  // warnings, such as skipped files
+	Deep    bool      // WriteRows writes pictures with 16 bits per channel, else with 8; see [Deep]
 	Wide    []float64 // the values that WriteRows writes to .csv files, if float32 does not represent them; nil for none
 }
 
@@ -278,7 +279,7 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 		if err != nil {
 			return err
 		}
-		return writePictures(path, kind, append([]int{len(values) / size}, shape...), values)
+		return writePictures(path, kind, append([]int{len(values) / size}, shape...), values, about.Deep)
 	}
 	return WritePieces(path, name, shape, len(values)/size, func(do func([]float32) error) error { return do(values) }, about)
 }
@@ -351,7 +352,7 @@ func WriteImages(path string, shape []int, values []float32) error {
 	return WriteRows(path, "images", shape, values, Rows{})
 }
 
-func writePictures(path, format string, dims []int, values []float32) error {
+func writePictures(path, format string, dims []int, values []float32, deep bool) error {
 	n, shape := dims[0], dims[1:]
 	switch {
 	case len(shape) == 3 && shape[2] != 1 && shape[2] != 3:
@@ -359,20 +360,26 @@ func writePictures(path, format string, dims []int, values []float32) error {
 	case format == "png" && n != 1:
 		return fmt.Errorf("%s: %d images do not fit into one PNG file: give the name of a folder", path, n)
 	case format == "png":
-		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, toBytes(values)) })
+		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, values, deep) })
 	}
-	return writePNGs(path, shape, toBytes(values))
+	return writePNGs(path, shape, values, deep)
 }
 
 // toBytes returns value*255, rounded and clipped to [0,255]; NaN gives 0.
 func toBytes(values []float32) []byte {
 	b := make([]byte, len(values))
 	for i, v := range values {
-		if v > 0 {
-			b[i] = byte(math.Round(255 * float64(min(v, 1))))
-		}
+		b[i] = byte(stepOf(v, 255))
 	}
 	return b
+}
+
+// stepOf returns v*most, rounded and clipped to [0,most]; NaN gives 0.
+func stepOf(v float32, most float64) int {
+	if v > 0 {
+		return int(math.Round(most * float64(min(v, 1))))
+	}
+	return 0
 }
 
 // by formats a shape as 28x28.

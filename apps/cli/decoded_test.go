@@ -2,11 +2,16 @@ package cli
 
 import (
 	"fmt"
+	"image"
+	"image/color"
+	"image/png"
+	"math"
 	"math/rand/v2"
 	"os"
 	"strings"
 	"testing"
 
+	"tessera/data"
 	"tessera/internal/fatal"
 )
 
@@ -86,6 +91,41 @@ func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
 			if len(lines) != len(again) || again[0] != lines[0] || again[1][:strings.LastIndex(again[1], species[0])] != "s0," {
 				t.Errorf("%q: codes %q, encoded again %q", columns, lines[:2], again[:2])
 			}
+		}
+	}
+}
+
+// Pictures of a camera with 12 bits in files of 16 bits are decoded to files of 16 bits: 8 bits would have only twelve levels.
+func TestPicturesOf16BitsAreDecodedTo16Bits(t *testing.T) {
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range 12 {
+		picture := image.NewGray16(image.Rect(0, 0, 4, 4))
+		for k := range 16 {
+			picture.SetGray16(k%4, k/4, color.Gray16{Y: uint16(129 + r.IntN(3000))})
+		}
+		var file strings.Builder
+		fatal.If(t, png.Encode(&file, picture))
+		b.write(fmt.Sprintf("cells/%02d.png", i), file.String())
+	}
+	b.write("models.toml", strings.Replace(smallModels, "[model.small]", `[model.cells]
+dataset = { file = "cells" }
+encoder = [{ kind = "dense", units = 4 }]
+loss = [{ kind = "mse" }]
+train = { epochs = 2 }
+[model.small]`, 1))
+	b.must(0, "train", "cells", "--out", "run")
+	b.must(0, "encode", "run", "--in", "cells", "--out", "codes.npy")
+	b.must(0, "decode", "run", "--in", "codes.npy", "--out", "decoded")
+	b.must(0, "decode", "run", "--in", "codes.npy", "--out", "decoded.npy")
+	rows, err := data.ReadRows(t.Context(), b.path("decoded.npy"), []int{4, 4}, nil)
+	fatal.If(t, err)
+	got, err := png.Decode(strings.NewReader(b.read("decoded/00000.png")))
+	fatal.If(t, err)
+	for k, v := range rows.Float32()[:16] {
+		want := color.Gray16{Y: uint16(math.Round(65535 * float64(min(max(v, 0), 1))))}
+		if got.At(k%4, k/4) != want {
+			t.Errorf("pixel %d is %v, want %v", k, got.At(k%4, k/4), want)
 		}
 	}
 }

@@ -164,7 +164,7 @@ type decodeCommand struct {
 
 func (f *decodeCommand) Help() Help {
 	return Help{
-		Long: "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files; or to " +
+		Long: "Decode codes (.npy, .npz, .csv) to images: .npy (float32), .npz, .idx, .png for one image, or a new folder of PNG files, with 16 bits where the training's files have 16 bits; or to " +
 			"vectors: .npy, .npz or .csv, with the names of the columns of a CSV data set. The scaling of the training is undone.",
 		Examples: []string{"tessera decode runs/shallow --in codes.npy --out images"},
 	}
@@ -228,6 +228,7 @@ func (f *codeFlags) writeImages(cmd *Call, r *tessera.Run, format string, values
 		}
 	case "idx", "png", "folder": // of bytes
 		warnClipped(cmd.ErrOrStderr(), f.Out, low, high)
+		rows.Deep = data.Deep(r.Origin.Placed(r.Model.Dataset.Source))
 	}
 	name := "images"
 	if len(r.Shape()) == 1 {

@@ -221,6 +221,15 @@ const (
 	Signed
 )
 
+// ToneOf returns the tone for images with values from low to high: [Unit] for those that fill at least a quarter of [0,1], else
+// [Stretched], for example for pictures of a camera with 12 bits in files of 16 bits, which [Unit] would draw black.
+func ToneOf(low, high float32) Tone {
+	if 0 <= low && high <= 1 && high-low >= 0.25 {
+		return Unit
+	}
+	return Stretched
+}
+
 // raster draws images side by side, each magnified by a whole number without smoothing.
 type raster struct {
 	height, width, channels int // shape of one image

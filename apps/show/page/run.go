@@ -227,6 +227,7 @@ type view struct {
 	sample  *evaluation.Sample
 	painter painter
 	tone    figures.Tone  // tone of images
+	span    float32       // difference of scaled values that is drawn white
 	data    *data.Images  // the shown images
 	images  []float32     // images, n x pixels, unscaled, or minus the shift of an exact scaling: the coder scales its inputs
 	shift   *data.Scaling // see [data.Scaling.Split]
@@ -248,8 +249,9 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 	shift, scaling := images.Scaling().Split()
 	v := &view{run: run, coder: run.Centred(), shift: shift, sample: sample, data: images, painter: newPainter(run.Shape()), images: images.Scaled(shift).Float32(),
 		scaling: scaling, n: images.Len(), atoms: run.Atoms(), names: sample.Images.SampleNames()}
-	if low, high := sample.Images.Scaled(nil).Range(); 0 <= low && high <= 1 { // as they are
-		v.tone = figures.Unit
+	low, high := sample.Images.Scaled(nil).Range()
+	if v.tone, v.span = figures.ToneOf(low, high), 1; v.tone != figures.Unit && v.scaling == nil {
+		v.span = high - low
 	}
 	given := v.images
 	if images.Holed() {

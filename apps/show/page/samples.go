@@ -118,7 +118,7 @@ func (v *view) sampleOf(p painter, i, at int, images, outputs []float32) Sample 
 		}
 		one.MSE = meanSquare(known)
 		one.add(p.draw(v.tone, v.rescaled(y)), "reconstruction: error "+numeral.Float(one.MSE))
-		one.add(p.draw(figures.Unit, difference), "difference")
+		one.add(p.draw(figures.Unit, figures.Levels(difference, 0, v.span)), "difference")
 	}
 	order := make([]int, v.usage.k)
 	for j := range v.usage.k {

@@ -1,7 +1,14 @@
 package page_test
 
 import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"image"
+	"image/color"
+	"image/png"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -62,5 +69,40 @@ func errorsOfScaled(t *testing.T, scale data.Scale, shape ...int) {
 	report, _ := one.Document.Data.(*evaluation.Report)
 	if mse, ok := report.Number("mse"); !ok || math.Abs(shown-mse) > 0.02*mse {
 		t.Errorf("the mean error of the images is %g, the mse is %g (%v)", shown, mse, ok)
+	}
+}
+
+// Pictures of a camera with 12 bits in files of 16 bits fill a twentieth of [0,1]: they are drawn from their smallest value to their largest.
+func TestDarkPicturesAreSeen(t *testing.T) {
+	dir := t.TempDir()
+	noise := rand.New(rand.NewPCG(1, 2))
+	for i := range 20 {
+		picture := image.NewGray16(image.Rect(0, 0, 4, 4))
+		for k := range 16 {
+			picture.SetGray16(k%4, k/4, color.Gray16{Y: uint16(129 + noise.IntN(3000))})
+		}
+		var file bytes.Buffer
+		fatal.If(t, png.Encode(&file, picture))
+		fatal.If(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%02d.png", i)), file.Bytes(), 0o600))
+	}
+	r, err := page.ReadRun(t.Context(), declaredRun(t, fmt.Sprintf(`
+dataset = { file = %q }
+encoder = [{ kind = "dense", units = 4 }]
+loss    = [{ kind = "mse" }]
+train   = { epochs = 2 }
+`, dir)), options)
+	fatal.If(t, err)
+	for i, text := range r.Samples[0].Pictures {
+		file, err := base64.StdEncoding.DecodeString(text)
+		fatal.If(t, err)
+		drawn, err := png.Decode(bytes.NewReader(file))
+		fatal.If(t, err)
+		most := uint8(0)
+		for k := range 16 {
+			most = max(most, color.GrayModel.Convert(drawn.At(k%4, k/4)).(color.Gray).Y)
+		}
+		if most < 64 {
+			t.Errorf("%s: the brightest pixel is %d of 255", r.Samples[0].Captions[i], most)
+		}
 	}
 }
