@@ -187,6 +187,20 @@ func TestNGramsFollowTheirTokens(t *testing.T) {
 	}
 }
 
+func TestATokenizerIsRead(t *testing.T) {
+	s := sequences(folder(t, map[string]string{"a.txt": "the heron"}), tokens.Pairs, 8, "line")
+	s.Tokenizer = "../../internal/tokens/testdata/tokenizer.json"
+	fatal.If(t, s.Check())
+	set := load(t, s)
+	if got := set.Tokens.Decode([]int32{int32(set.Train.Float32()[0])}); set.Tokens.Texts() != 299 || !strings.HasPrefix("the heron", got) || got != "the" && got != "th" && got != "t" {
+		t.Errorf("got %d tokens, the first is %q", set.Tokens.Texts(), got)
+	}
+	s.Vocabulary = 512
+	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "has its own vocabulary") {
+		t.Errorf("with a size: got the error %v", err)
+	}
+}
+
 func TestUnitsClassesAndNames(t *testing.T) {
 	dir := folder(t, map[string]string{"old/b.txt": "One line here.\nTwo lines. Three!\n\nA new paragraph", "new/a.txt": "one two", "new/deep/c.txt": "two one", ".hidden.txt": "x", "new/empty.txt": " \n", "new/other.md": "x"})
 	for _, c := range []struct {

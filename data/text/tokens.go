@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"tessera/config/part"
 	"tessera/data"
 	"tessera/internal/numeral"
 	"tessera/internal/tokens"
@@ -23,6 +24,9 @@ const tokensName = "tokens"
 // included: the key vocabulary of `embedding`. The vocabulary is kept in the run. In texts for a trained model, <mask> is a word to predict: one
 // token, behind all others.
 //
+// `tokenizer` reads a byte-level encoding of Hugging Face's tokenizers, such as that of GPT-2, whose tokens keep their numbers; <pad> and <end> follow.
+// The pattern that divides texts is that of GPT-2, others are an error; added tokens, such as <|endoftext|>, are not searched for.
+//
 // With ngrams = n > 1 the tokens of a sample are followed by those of its sequences of 2, ..., n neighbouring tokens, <end> included: a bag of n-grams, for a
 // classifier (fastText). They are n length - n (n-1)/2 at most, and have the numbers from that of all tokens on: the FNV-1a hash of their tokens (64 bits,
 // of 4 bytes each, the lowest first) modulo `buckets`, so that unequal n-grams may share a number.
@@ -33,6 +37,7 @@ type Sequences struct {
 	Step       int    `toml:"step" want:">= 0" doc:"tokens from the begin of one window to the next; 0 for length"`
 	Vocabulary int    `toml:"vocabulary" want:">= 0" doc:"largest number of tokens: the most frequent words or characters, or the merged pairs; 0 for all words and characters, and 4096 of bpe"`
 	Least      int    `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word or character; others are <unknown>"`
+	Tokenizer  string `toml:"tokenizer" doc:"file of a byte-level byte-pair encoding, in the place of a fitted one: tokenizer.json, or vocab.json with merges.txt beside it"`
 	Ngrams     int    `toml:"ngrams" want:"in [1,100]" doc:"largest number of neighbouring tokens that are one more token of a sample; 1 for none"`
 	Buckets    int    `toml:"buckets" want:"in [1,10000000]" doc:"number of tokens for n-grams"`
 }
@@ -45,6 +50,9 @@ func init() {
 }
 
 func (s *Sequences) Check() error {
+	if s.Tokenizer != "" && (s.Tokens != tokens.Pairs || s.Vocabulary != 0 || s.Lower) {
+		return part.KeyErrorf("tokenizer", "has its own vocabulary: want tokens = \"bpe\", vocabulary = 0 and lower = false, the defaults")
+	}
 	return errors.Join(s.Texts.Check(), checkSize(s.Tokens, s.Vocabulary))
 }
 
@@ -107,6 +115,10 @@ func (s *Sequences) Describe(ctx context.Context) (string, error) {
 }
 
 func (s *Sequences) vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error) {
+	if s.Tokenizer != "" {
+		t, err := tokens.Read(s.Tokenizer)
+		return t, data.FileError(tokensName, s.Tokenizer, err)
+	}
 	size := s.Vocabulary
 	if size == 0 && s.Tokens == tokens.Pairs {
 		size = 4096

@@ -65,7 +65,7 @@ func classOf(r rune) int {
 func (t *Tokenizer) merged(piece string) []int32 {
 	list := make([]int32, len(piece))
 	for i := range len(piece) {
-		list[i] = int32(piece[i])
+		list[i] = t.single[piece[i]]
 	}
 	for len(t.ranks) > 0 {
 		best := int32(-1)
@@ -77,7 +77,7 @@ func (t *Tokenizer) merged(piece string) []int32 {
 		if best < 0 {
 			break
 		}
-		list = joined(list, t.Merges[best-256], best)
+		list = joined(list, t.Merges[best], t.results[best])
 	}
 	return list
 }

@@ -45,10 +45,16 @@ type Tokenizer struct {
 	Names  []string   `json:"names,omitempty"`  // words or characters, the most frequent first
 	Merges [][2]int32 `json:"merges,omitempty"` // of byte-pair encoding: token 256+i joins two earlier tokens
 
-	once  sync.Once
-	index map[string]int32
-	ranks map[[2]int32]int32
-	bytes [][]byte // of the tokens of byte-pair encoding
+	// Vocabulary has the bytes of all tokens of byte-pair encoding if they were read from a file; the numbers of bytes and merged pairs follow from it.
+	Vocabulary [][]byte `json:"vocabulary,omitempty"`
+
+	once    sync.Once
+	index   map[string]int32
+	ranks   map[[2]int32]int32 // place of a pair in Merges
+	results []int32            // tokens that Merges make
+	single  [256]int32         // tokens of bytes
+	bytes   [][]byte           // of the tokens of byte-pair encoding
+	wrong   error              // of a vocabulary that was read
 }
 
 // prepare makes what follows from the exported fields.
@@ -61,12 +67,19 @@ func (t *Tokenizer) prepare() {
 		if t.Kind != Bytes && t.Kind != Pairs {
 			return
 		}
-		for b := range 256 {
-			t.bytes = append(t.bytes, []byte{byte(b)})
-		}
 		t.ranks = make(map[[2]int32]int32, len(t.Merges))
+		for i, m := range slices.Backward(t.Merges) { // of equal pairs the first one counts
+			t.ranks[m] = int32(i)
+		}
+		if t.Vocabulary != nil {
+			t.wrong = t.derive()
+			return
+		}
+		for b := range 256 {
+			t.single[b], t.bytes = int32(b), append(t.bytes, []byte{byte(b)})
+		}
 		for i, m := range t.Merges {
-			t.ranks[m] = int32(256 + i)
+			t.results = append(t.results, int32(256+i))
 			t.bytes = append(t.bytes, slices.Concat(t.bytes[m[0]], t.bytes[m[1]]))
 		}
 	})
@@ -76,6 +89,10 @@ func (t *Tokenizer) prepare() {
 func (t *Tokenizer) Check() error {
 	if !slices.Contains(Kinds, t.Kind) {
 		return fmt.Errorf("tokens: got %.40q, want one of %q", t.Kind, Kinds)
+	}
+	if t.Vocabulary != nil {
+		t.prepare()
+		return t.wrong
 	}
 	for i, m := range t.Merges {
 		if m[0] < 0 || m[1] < 0 || int(max(m[0], m[1])) >= 256+i {
@@ -89,6 +106,9 @@ func (t *Tokenizer) Check() error {
 func (t *Tokenizer) Texts() int {
 	if t.Kind == Words || t.Kind == Characters {
 		return len(t.Names)
+	}
+	if t.Vocabulary != nil {
+		return len(t.Vocabulary)
 	}
 	return 256 + len(t.Merges)
 }
@@ -207,6 +227,9 @@ func (t *Tokenizer) pieces(text string) iter.Seq[string] {
 	case Bytes:
 		return func(yield func(string) bool) { yield(text) }
 	case Pairs:
+		if t.Vocabulary != nil {
+			return gptRuns(text)
+		}
 		return runs(text)
 	case Characters:
 		return func(yield func(string) bool) {
