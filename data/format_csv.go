@@ -687,7 +687,7 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	}
 	if len(scale) == 0 && most >= 0 && all[most].deviation > mostDeviations*all[least].deviation {
 		notes = append(notes, fmt.Sprintf("%s: the standard deviation of column %.60q is %.3g, that of %.60q is %.3g: the first one dominates all errors; "+
-			"scale = \"standardise\" in the dataset table gives all columns the same weight", inLine(path), t.columns[most], all[most].deviation, t.columns[least], all[least].deviation))
+			"scale = \"standardise\" in the dataset table gives all columns the same weight, or \"minmax\" if the model is one of non-negative parts", inLine(path), t.columns[most], all[most].deviation, t.columns[least], all[least].deviation))
 	}
 	return notes
 }

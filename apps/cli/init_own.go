@@ -51,6 +51,7 @@ type foundData struct {
 	Path, Name string // file or folder, and the name of its model
 	Kind       string // keys of the method for entries of a matrix
 	Dataset    string // table of TOML
+	Missing    bool   // cells of a table are empty
 	Units      int
 	Rate       float64
 	Samples    string // of a sparse dictionary
@@ -455,7 +456,8 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	}
 	if missing {
 		text += ", missing = \"nan\""
-		own.say("empty cells are missing entries (missing)")
+		own.Missing = true
+		own.say("empty cells are missing entries (missing), which masking_noise teaches to predict: tessera complete fills them")
 	}
 	if low < 0 || high > 2 { // parts that only add, and the rate of learning, suit values from 0 to 1
 		text += ", scale = \"minmax\""
