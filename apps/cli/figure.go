@@ -40,7 +40,7 @@ func figureKinds() []figureKind {
 		{"reconstructions", "images and their reconstructions", 1, many, drawReconstructions},
 		{"codes", "histograms of the codes of single images", 1, many, drawCodes},
 		{"max-approximations", "dilated images and their max-approximations", 1, many, drawMaxApproximations},
-		{"training", "loss, validation error, sparsity and dead units over epochs", 1, many, drawTraining},
+		{"training", "loss, validation error and accuracy, sparsity and dead units over epochs", 1, many, drawTraining},
 		{"curves", "metrics of a sweep over a swept key, or four metrics over the weight of the KL penalty", 0, many, drawCurves},
 		{"hoyer-scatter", "max-approximation error against sparsity of the codes", 0, many, drawCompared(figures.HoyerScatter)},
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawCompared(figures.MSEScatter)},

@@ -92,6 +92,13 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 		"training_short": func() (*Figure, error) {
 			return Training(TrainingRun{Label: "one epoch", Epochs: []train.Epoch{{Epoch: 1, Values: numbers("loss", 0.1, "code_hoyer", 0.5, "dead_units", 0)}}})
 		},
+		"training_classes": func() (*Figure, error) { // of a classifier, which has no reconstruction
+			run := TrainingRun{Label: "species", Noun: "sample"}
+			for e := 1.0; e <= 20; e++ {
+				run.Epochs = append(run.Epochs, train.Epoch{Epoch: e, Values: numbers("loss", 1/e, "val_accuracy", 1-0.6/e, "val_nll", 0.3+0.7/e, "code_hoyer", 0.5, "dead_units", 1)})
+			}
+			return Training(run)
+		},
 		"network": func() (*Figure, error) {
 			return Network(NetworkLayer{"input x", 5}, NetworkLayer{"code h", 3}, NetworkLayer{"output", 5})
 		},

@@ -3,6 +3,10 @@ package figures
 import (
 	"cmp"
 	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
 
 	"gonum.org/v1/plot/plotter"
 	"tessera/internal/train"
@@ -16,7 +20,20 @@ type TrainingRun struct {
 	Units  int    // of the code; 0 if unknown
 }
 
-// Training draws the loss, the error on the validation images, sparsity of codes and dead units over the epochs of runs.
+// courses are the panels of [Training], those of which a run has values.
+var courses = []struct {
+	name, title string
+	y           axis
+}{
+	{"loss", "loss", axis{label: "mean loss of the epoch", log: true}},
+	{"val_mse", "reconstruction", axis{label: "mse of validation samples", log: true}},
+	{"val_accuracy", "accuracy", axis{label: "accuracy of validation samples", max: 1}},
+	{"code_hoyer", "sparsity of codes", axis{label: "mean Hoyer sparsity", max: 1}},
+	{"dead_units", "dead units", axis{label: "units", whole: true}},
+}
+
+// Training draws what runs measured over their epochs: the loss, on the validation images the error and the accuracy,
+// sparsity of codes and dead units. What no run measured has no panel.
 func Training(runs ...TrainingRun) (*Figure, error) {
 	epochs := 0
 	for _, run := range runs {
@@ -29,12 +46,19 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	for _, run := range runs {
 		noun, units = cmp.Or(run.Noun, noun), max(units, run.Units)
 	}
-	one := func(title string, y axis, name string) panel {
-		p := panel{title: title, x: axis{label: "epoch", max: 1, whole: true}, y: y}
+	var all []panel
+	for _, c := range courses {
+		p := panel{title: fmt.Sprintf("(%c) %s", 'a'+len(all), c.title), x: axis{label: "epoch", max: 1, whole: true}, y: c.y}
+		p.y.label = strings.Replace(p.y.label, "sample", noun, 1)
+		if c.name == "dead_units" {
+			p.y.max = float64(units)
+		}
+		measured := false
 		for i, run := range runs {
 			points := make(plotter.XYs, len(run.Epochs))
 			for j, e := range run.Epochs {
-				points[j] = plotter.XY{X: e.Epoch, Y: e.Values.OrNaN(name)}
+				points[j] = plotter.XY{X: e.Epoch, Y: e.Values.OrNaN(c.name)}
+				measured = measured || !math.IsNaN(points[j].Y)
 			}
 			l := line{points: points, color: series(i), dashes: seriesDashes(i)}
 			if len(points) == 1 { // a line would not show
@@ -42,16 +66,14 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 			}
 			p.lines = append(p.lines, l)
 		}
-		return p
+		if measured {
+			all = append(all, p)
+		}
 	}
 	var names legend
 	for i, run := range runs {
 		names = append(names, line{name: run.Label, color: series(i), dashes: seriesDashes(i)})
 	}
-	return panels([][]panel{
-		{one("(a) loss", axis{label: "mean loss of the epoch", log: true}, "loss"),
-			one("(b) reconstruction", axis{label: "mse of validation " + noun + "s", log: true}, "val_mse")},
-		{one("(c) sparsity of codes", axis{label: "mean Hoyer sparsity", max: 1}, "code_hoyer"),
-			one("(d) dead units", axis{label: "units", max: float64(units), whole: true}, "dead_units")},
-	}, names, 390)
+	columns := 2 - len(all)%2 // all rows are equally long
+	return panels(slices.Collect(slices.Chunk(all, columns)), names, 210+90*columns)
 }
