@@ -149,7 +149,7 @@ func (f *Figure) html(p *page) {
 
 func (g *Gallery) html(p *page) {
 	if len(g.Names) > 0 {
-		p.WriteString(`<div class="columns" aria-hidden="true">`)
+		p.write(`<div class="columns%s" aria-hidden="true">`, map[bool]string{true: " many"}[len(g.Names) > 16]) // which overlap on a narrow page
 		for _, name := range g.Names {
 			p.write("<span>%s</span>", name)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/page"
 	"tessera/config"
 	"tessera/internal/fatal"
@@ -125,5 +126,14 @@ train = { epochs = 1 }
 func TestAReportOfNoRunIsAnError(t *testing.T) {
 	if err := (&page.Report{Runs: []*page.Run{nil}}).Write(io.Discard); err == nil {
 		t.Error("a nil run is written")
+	}
+}
+
+// Names of many columns overlap on a narrow page, which leaves them out.
+func TestManyNamesOfColumnsAreMarked(t *testing.T) {
+	for n, want := range map[int]string{16: `class="columns"`, 17: `class="columns many"`} {
+		if html := string(doc.HTML(&doc.Gallery{Names: strings.Split(strings.Repeat("a,", n-1)+"a", ",")})); !strings.Contains(html, want) {
+			t.Errorf("%d names: got %s, want %s", n, html, want)
+		}
 	}
 }

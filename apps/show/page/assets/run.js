@@ -93,7 +93,7 @@ class RunView {
     if (used) facts.append(element("h3", {}, `Histogram of the use, by the ${noun}s that use it`), histogram);
     const picture = this.pictures.get(unit);
     const vectors = this.data.vectors ? " vectors" : "";
-    const head = this.data.names ? element("div", { class: "columns" }, ...this.data.names.map(name => element("span", {}, name))) : "";
+    const head = this.data.names ? element("div", { class: this.data.names.length > 16 ? "columns many" : "columns" }, ...this.data.names.map(name => element("span", {}, name))) : "";
     const body = element("div", { class: "detail" + vectors }, element("div", {}, head, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` })), facts);
     const rest = element("div", {});
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));

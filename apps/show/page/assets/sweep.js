@@ -145,6 +145,7 @@ class SweepView {
     if (!t.atoms) { where.replaceChildren(); note.textContent = "no atoms to show"; return; }
     note.replaceChildren((t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atoms`) + " ",
       t.link ? element("a", { href: t.link }, "its report") : "");
+    where.classList.toggle("vectors", t.atoms.height === 1);
     where.replaceChildren(...Array.from({ length: t.atoms.shown }, (_, i) => this.atom(t.atoms, i)));
   }
 
@@ -155,7 +156,7 @@ class SweepView {
     picture.style.backgroundImage = `url(${source(sprite.picture)})`;
     picture.style.backgroundSize = `${100 * (columns * (width + 1) - 1) / width}% ${100 * (rows * (height + 1) - 1) / height}%`;
     picture.style.backgroundPosition = `${place(i % columns, columns, width)} ${place(Math.floor(i / columns), rows, height)}`;
-    picture.style.aspectRatio = `${width} / ${height}`;
+    if (height > 1) picture.style.aspectRatio = `${width} / ${height}`; // vectors are strips as wide as the page
     return element("span", { class: "atom" }, picture, element("span", {}, String(i)));
   }
 
