@@ -67,7 +67,9 @@ func (t *Table) html(p *page) {
 	heads, rows := t.texts()
 	explained := ""
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Wrap }) {
-		explained = " explained"
+		if explained = " explained"; len(t.Columns) > 5 { // its rows are one line high, and it is scrolled
+			explained = " wide"
+		}
 	}
 	class := "numbers" + explained
 	if len(t.Rows) > 0 && slices.ContainsFunc(t.Rows[0], func(cell any) bool { _, ok := cell.(Shaded); return ok }) {

@@ -137,3 +137,14 @@ func TestManyNamesOfColumnsAreMarked(t *testing.T) {
 		}
 	}
 }
+
+// A table of many runs is scrolled: texts that wrap beyond its edge would leave tall empty rows.
+func TestRowsOfWideTablesAreOneLine(t *testing.T) {
+	for n, want := range map[int]string{5: `class="numbers explained"`, 6: `class="numbers wide"`} {
+		table := &doc.Table{Columns: make([]doc.Column, n)}
+		table.Columns[n-1].Wrap = true
+		if html := string(doc.HTML(table)); !strings.Contains(html, want) {
+			t.Errorf("%d columns: got %s, want %s", n, html, want)
+		}
+	}
+}
