@@ -17,6 +17,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -160,6 +161,20 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	waitFor(t, func() bool { return refused() > before && asked.ended.Load() > 20 })
 	if version(t, url) != second {
 		t.Error("a damaged run replaced the one before it")
+	}
+	before = refused()
+	longer := filepath.Join(t.TempDir(), "run") // a training that goes on
+	fatal.If(t, os.CopyFS(longer, os.DirFS(other)))
+	declared, err := os.ReadFile(filepath.Join(longer, "config.toml"))
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(filepath.Join(longer, "config.toml"), regexp.MustCompile(`epochs( *)= 1`).ReplaceAll(declared, []byte("epochs = 9")), 0o600))
+	if !unfinished(longer) || unfinished(other) {
+		t.Fatalf("unfinished: %v and %v", unfinished(longer), unfinished(other))
+	}
+	replace(t, longer, folder)
+	waitFor(t, func() bool { return refused() > before })
+	if version(t, url) != second {
+		t.Error("a training that has not ended replaced the run before it")
 	}
 	close(over)
 	answers := <-done

@@ -22,6 +22,7 @@ import (
 	"tessera/data"
 	"tessera/internal/lists"
 	"tessera/internal/regular"
+	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -119,6 +120,9 @@ func (s *Server) reload(m *model) (news string, err error) {
 	if version, err := versionOf(m.folder); err == nil && version == m.current.version {
 		return "", nil
 	}
+	if !m.current.unfinished && unfinished(m.folder) { // whose checkpoints are worse models for a while
+		return "", fmt.Errorf("serve: %s: its training has not ended", m.folder)
+	}
 	l, err := s.options.open(m.folder, m.kind, m.stats, slices.Collect(maps.Keys(m.current.missing))...)
 	if err != nil {
 		m.stats.reloads.WithLabelValues("error").Inc()
@@ -132,6 +136,12 @@ func (s *Server) reload(m *model) (news string, err error) {
 		}
 	})
 	return fmt.Sprintf("version %s replaces %s", l.version, former.version), nil
+}
+
+// unfinished reports whether a run has further epochs to train.
+func unfinished(run string) bool {
+	state := train.StatusOf(run).State
+	return state == train.Training || state == train.Interrupted
 }
 
 // runFiles returns the files of a run that determine its model.
@@ -194,6 +204,7 @@ func (o *Options) open(path, kind string, stats *modelStats, left ...string) (*l
 	if err != nil {
 		return nil, err
 	}
+	l.unfinished = unfinished(path)
 	if signatureOf(runFiles(path)...) != before {
 		return nil, errors.Join(fmt.Errorf("serve: %s: its files changed while they were read", path), l.close())
 	}
@@ -202,21 +213,22 @@ func (o *Options) open(path, kind string, stats *modelStats, left ...string) (*l
 
 // loaded is a compiled run. Requests acquire it and release it.
 type loaded struct {
-	version  string // version of the model, see versionOf
-	shape    []int  // shape of an image
-	pixels   int
-	pictures bool     // the values of the training were in [0,1], like pixels divided by 255
-	names    []string // names of the values of a vector, as in the file of the training; nil if they have none or the file is gone
-	inputs   []*feature
-	widest   int               // number of values per sample of the largest input
-	outputs  []*output         // outputs of a request that names none
-	derived  []*output         // the outputs label and probability of each head of classes
-	run      *tessera.Run      // open run of a model that makes images or continues texts, which close closes; nil for others
-	language *continuation     // continues texts; nil for other models
-	text     textReader        // makes samples of texts; nil for other samples
-	shift    *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
-	missing  map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
-	users    sync.WaitGroup
+	version    string // version of the model, see versionOf
+	unfinished bool   // its training had not ended
+	shape      []int  // shape of an image
+	pixels     int
+	pictures   bool     // the values of the training were in [0,1], like pixels divided by 255
+	names      []string // names of the values of a vector, as in the file of the training; nil if they have none or the file is gone
+	inputs     []*feature
+	widest     int               // number of values per sample of the largest input
+	outputs    []*output         // outputs of a request that names none
+	derived    []*output         // the outputs label and probability of each head of classes
+	run        *tessera.Run      // open run of a model that makes images or continues texts, which close closes; nil for others
+	language   *continuation     // continues texts; nil for other models
+	text       textReader        // makes samples of texts; nil for other samples
+	shift      *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
+	missing    map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
+	users      sync.WaitGroup
 }
 
 // textReader returns the values of the sample of a text.
