@@ -13,8 +13,8 @@ import (
 	"tessera"
 	"tessera/config/part/table"
 	"tessera/data"
-	"tessera/internal/sae"
 	"tessera/internal/train/folder"
+	"tessera/internal/train/sae"
 )
 
 // firstModels is the file that init writes.

@@ -23,7 +23,7 @@ import (
 	"tessera/data"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
-	"tessera/internal/sae"
+	"tessera/internal/train/sae"
 )
 
 // ownModels is the template of the file that init writes for data of the user.

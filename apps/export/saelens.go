@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"tessera/internal/sae"
 	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/sae"
 )
 
 func init() {

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
-	"tessera/internal/torch"
 	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/torch"
 )
 
 func init() {

@@ -16,9 +16,9 @@ import (
 	"tessera/data"
 	"tessera/internal/machine"
 	"tessera/internal/regular"
-	"tessera/internal/sae"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
+	"tessera/internal/train/sae"
 )
 
 // absentAfter is the time without a hello message after which a worker is no longer counted.

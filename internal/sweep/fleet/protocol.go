@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"tessera/data"
-	"tessera/internal/sae"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
+	"tessera/internal/train/sae"
 	"tessera/losses"
 	"tessera/metrics"
 )

@@ -15,9 +15,9 @@ import (
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
-	"tessera/internal/sae"
 	"tessera/internal/sweep"
 	"tessera/internal/train/checkpoint"
+	"tessera/internal/train/sae"
 	"tessera/internal/volume"
 )
 
