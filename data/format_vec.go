@@ -38,7 +38,7 @@ func isVectors(start []byte) bool {
 	if !whole { // the last number is cut
 		cells = cells[:len(cells)-1]
 	}
-	return len(cells) > 2 && len(cells[0]) > 0 && areFloats(cells[1:])
+	return len(cells) > 2 && len(cells[0]) > 0 && !areFloats(cells[:1]) && areFloats(cells[1:]) // numbers alone are no words
 }
 
 func areFloats(cells []string) bool {

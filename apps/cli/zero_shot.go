@@ -2,10 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/csv"
 	"errors"
 	"io"
-	"os"
 	"slices"
 	"strings"
 
@@ -62,7 +62,7 @@ func (f *zeroShotCommand) Do(cmd *Call) error {
 	if r.Model.Pair() == nil {
 		return usagef("zero-shot: %s: %w", r.Path, tessera.ErrNoTexts)
 	}
-	prompts, err := readPrompts(f.Prompts)
+	prompts, err := readPrompts(cmd.Context(), f.Prompts)
 	if err != nil {
 		return err
 	}
@@ -131,22 +131,25 @@ func largest(row []float32) (best int) {
 }
 
 // readPrompts reads a file of texts; nil for no file.
-func readPrompts(path string) (list []coder.Prompt, err error) {
+func readPrompts(ctx context.Context, path string) (list []coder.Prompt, err error) {
 	if path == "" {
 		return nil, nil
 	}
-	b, err := os.ReadFile(path)
+	text, err := data.ReadText(ctx, path)
+	if err == nil {
+		err = data.FileError("", path, data.Sound(text))
+	}
 	if err != nil {
-		return nil, data.FileError("", path, err)
+		return nil, err
 	}
 	if !strings.HasSuffix(strings.ToLower(path), ".csv") {
-		for line := range strings.Lines(string(b)) {
+		for line := range strings.Lines(text) {
 			if line = strings.TrimSpace(line); line != "" {
 				list = append(list, coder.Prompt{Class: line, Text: line})
 			}
 		}
 	} else {
-		rows, err := csv.NewReader(strings.NewReader(strings.TrimPrefix(string(b), "\ufeff"))).ReadAll()
+		rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
 		if err != nil {
 			return nil, data.FileError("", path, err)
 		}
