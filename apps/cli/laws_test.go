@@ -98,7 +98,7 @@ func wrongTexts(f table.Field) (texts []string) {
 }
 
 func TestAWrongValueHasOneFormOfError(t *testing.T) {
-	form := regexp.MustCompile(`^tessera: (--[a-z-]+|[a-z ]+: [a-z]+): got [^ ].*, want [^ ].*\nsee "tessera [a-z ]+ --help" for the usage\n$`)
+	form := regexp.MustCompile(`^tessera: (--[a-z-]+|[a-z ]+: [a-z]+): got [^ ].*, want [^ ].*\nsee "tessera [a-z -]+ --help" for the usage\n$`)
 	eachField(t, func(t *testing.T, command string, f table.Field) {
 		for _, text := range wrongTexts(f) {
 			args := append(strings.Fields(command), "--"+flagName(f)+"="+text)

@@ -7,7 +7,6 @@ import (
 
 // A model of figures and captions names combinations by texts; texts that it cannot read, and runs without texts, are errors that say what to do.
 func TestZeroShotNamesWhatTextsSay(t *testing.T) {
-	t.Parallel()
 	b := newBench(t)
 	b.write("models.toml", `
 [model.pair]
