@@ -30,9 +30,12 @@ func AllowMissing(s Source) Source {
 // missing entries are used. All other cells, entries and arrays keep their bytes. completed is the number of replaced entries.
 // It returns an *Error for a file without missing entries, and if out has another format.
 func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (completed int, err error) {
-	if f := formatNamed(in); f == nil || f.fill == nil || formatNamed(out) != f {
-		return 0, &Error{Path: in, Problem: fmt.Sprintf("a file whose name ends in one of %s is completed as a file of the same kind, not as %s",
-			strings.Join(endings(func(f *Format) bool { return f.fill != nil }), ", "), inLine(out))}
+	of := formatNamed(in)
+	if of == nil || of.fill == nil {
+		return 0, &Error{Path: in, Problem: "files of its kind are not completed", Hint: "save it as a file whose name ends in one of " + strings.Join(endings(func(f *Format) bool { return f.fill != nil }), ", ")}
+	}
+	if formatNamed(out) != of {
+		return 0, &Error{Path: in, Problem: fmt.Sprintf("is completed as a file of the same kind, not as %s", inLine(out))}
 	}
 	l, _ := likeOf(AllowMissing(like))
 	if l.r.is(EntryFiles) {
