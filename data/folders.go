@@ -505,8 +505,8 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 	return notes
 }
 
-// Deep reports whether a source reads pixels of 16 bits: of image files, of which it looks at the first one, or of arrays with the scale
-// `uint16`. It is false if the files are missing.
+// Deep reports whether a source has 16-bit pixels: those of the first image file, or of arrays with the scale `uint16`. It is false if the files
+// are missing.
 func Deep(s Source) bool {
 	f, ok := s.(*Files)
 	if !ok || !f.is(FolderFiles) {

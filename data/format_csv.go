@@ -506,7 +506,11 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 	t.values.spans = newSpans(len(c.values))
 	exact := r.Scale.subtracts()
 	s := spill{r: r}
-	defer s.discard()
+	defer func() {
+		if err != nil && s.file != nil {
+			_ = s.file.Close() // which has no name
+		}
+	}()
 	sum, err := f.eachRow(func(rows RowReader, cells []string) error {
 		line, _ := rows.FieldPos(0)
 		t.lines.add(line)

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,8 +11,8 @@ import (
 	"tessera/internal/numeral"
 )
 
-// spill takes the rows of a table whose values exceed a budget: they are written to a file without a name, which the system removes with the
-// process, and read from there as the rows of an array are. A table of cells cannot be read in parts itself, because its rows have no places.
+// spill takes the rows of a table whose values exceed a budget: they are written to a file without a name, which the system removes when the
+// process ends, however it ends, and read from there as the rows of an array are. A table of cells cannot be read in parts itself, because its rows have no places.
 type spill struct {
 	r      reading
 	file   *os.File // nil until the budget is exceeded
@@ -63,6 +62,7 @@ func (s *spill) create() (err error) {
 	}
 	for _, place := range places {
 		if s.file, err = os.CreateTemp(place, ".tessera-rows-*"); err == nil {
+			_ = os.Remove(s.file.Name()) // a system that refuses it keeps the file until it is deleted by hand
 			s.to = bufio.NewWriterSize(s.file, 1<<18)
 			return nil
 		}
@@ -87,7 +87,7 @@ func (s *spill) finish(ctx context.Context, t *table) error {
 		return err
 	}
 	s.header.dims = t.values.dims
-	one := tablePart{dims: t.values.dims, kind: s.header.kind, extents: []extent{{path: s.file.Name(), last: true, arrayHeader: s.header}}}
+	one := tablePart{dims: t.values.dims, kind: s.header.kind, extents: []extent{{path: s.r.File, last: true, file: s.file, arrayHeader: s.header}}}
 	_, length, err := arrayBytes(s.header.dims, 4)
 	if err != nil {
 		return err
@@ -97,11 +97,4 @@ func (s *spill) finish(ctx context.Context, t *table) error {
 	t.values.spans = spans
 	t.kept = append(t.kept, fmt.Sprintf("%s of values in a temporary file, because they do not fit into memory = %q", numeral.Bytes(length), s.r.Memory))
 	return err
-}
-
-// discard removes the name of the file. A system that refuses it while the file is open keeps the file until it is deleted by hand.
-func (s *spill) discard() {
-	if s.file != nil {
-		_ = errors.Join(os.Remove(s.file.Name()), s.file.Close())
-	}
 }

@@ -4,6 +4,7 @@ import (
 	"compress/gzip"
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -25,6 +26,9 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 		cells := []string{fmt.Sprintf("s%d", i), fmt.Sprintf("c%d", i%3), fmt.Sprint(float32(r.NormFloat64()))}
 		for k := range names {
 			cells = append(cells, fmt.Sprint(map[bool]float64{true: 1e6, false: 0}[k%2 == 0]+r.NormFloat64()))
+		}
+		if i == 0 { // a number that begins with the bytes of a gzip file
+			cells[3] = fmt.Sprint(math.Float32frombits(0x3f808b1f))
 		}
 		all = append(all, strings.Join(cells, ","))
 	}

@@ -39,7 +39,7 @@ func (f *zeroShotCommand) Help() Help {
 	return Help{
 		Long: "Classify samples by texts, without a classifier: a model with the loss contrastive between a value of the samples and one of a column of tokens gives every " +
 			"sample the class whose text has the most similar value, by the cosine. Several texts of a class in a .csv file (class, prompt) are averaged. " +
-			"Without --in, the labelled samples of the run's data set that eval would measure are classified, and the accuracy is told; with it, the class of each sample is written as CSV.",
+			"Without --in it classifies the labelled samples that eval measures, and prints the accuracy; with it, it writes the class of each sample as CSV.",
 		Examples: []string{"tessera zero-shot runs/clip-swimmer", "tessera zero-shot runs/clip-swimmer --prompts prompts.csv --in new.png"},
 	}
 }
@@ -170,7 +170,7 @@ func readPrompts(ctx context.Context, path string) (list []coder.Prompt, err err
 	return list, nil
 }
 
-// measure tells the share of the labelled samples of the run's data set that get their class.
+// measure reports the share of the labelled samples of the run's data set that get their class.
 func (f *zeroShotCommand) measure(cmd *Call, sample *evaluation.Sample, z *coder.ZeroShot) error {
 	images := sample.Images.Scaled(nil)
 	similar, err := z.Similarities(cmd.Context(), images)

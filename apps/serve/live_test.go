@@ -163,7 +163,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 		t.Error("a damaged run replaced the one before it")
 	}
 	before = refused()
-	longer := filepath.Join(t.TempDir(), "run") // a training that goes on
+	longer := filepath.Join(t.TempDir(), "run") // a run with further epochs
 	fatal.If(t, os.CopyFS(longer, os.DirFS(other)))
 	declared, err := os.ReadFile(filepath.Join(longer, "config.toml"))
 	fatal.If(t, err)

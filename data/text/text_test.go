@@ -192,7 +192,7 @@ func TestATokenizerIsRead(t *testing.T) {
 	s.Tokenizer = "../../internal/tokens/testdata/tokenizer.json"
 	fatal.If(t, s.Check())
 	set := load(t, s)
-	if got := set.Tokens.Decode([]int32{int32(set.Train.Float32()[0])}); set.Tokens.Texts() != 299 || !strings.HasPrefix("the heron", got) || got != "the" && got != "th" && got != "t" {
+	if got := set.Tokens.Decode([]int32{int32(set.Train.Float32()[0])}); set.Tokens.Texts() != 299 || got == "" || !strings.HasPrefix("the heron", got) {
 		t.Errorf("got %d tokens, the first is %q", set.Tokens.Texts(), got)
 	}
 	s.Vocabulary = 512
