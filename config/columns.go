@@ -717,6 +717,20 @@ func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) er
 	return nil
 }
 
+// Named returns an error for labels that are names of classes if a term compares them with numbers.
+func (m *Model) Named(dataset string, classes []string) error {
+	if len(classes) == 0 || data.AreNumbers(classes) {
+		return nil
+	}
+	for _, l := range m.Losses {
+		if isRegression(l.Loss) && l.Reads().Against == losses.Labels {
+			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its labels are names of classes (%.60q, %.60q, ...), but %s compares with numbers", classes[0], classes[len(classes)-1], l.Kind),
+				Hint: `name the column of numbers in columns, such as columns = { target = "NAME" }, and write against = "target"`}
+		}
+	}
+	return nil
+}
+
 // Unusable returns an error for the first value that violates a requirement of the model. It checks the samples in the
 // given order and skips nil ones.
 func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) error {

@@ -22,6 +22,9 @@ decoder = []
 head.y.layers = [{ kind = "dense" }]
 loss = [{ kind = "mse", on = "y", against = "target", mask = "seen" }]
 `
+	named := strings.NewReplacer(`columns = {`, `labels = "dose", columns = {`, `against = "target"`, `against = "labels"`, `{ kind = "dense" }]`, `{ kind = "dense", units = 1 }]`).Replace(model)
+	b.write("models.toml", named)
+	b.contains("labels with a text", b.must(exitData, "check").stderr, `its labels are names of classes ("1.5", "n.d.", ...), but mse compares with numbers`, "columns")
 	b.write("models.toml", model)
 	b.must(0, "check")
 	reads := `head.y.from = ["code", "labels"]` + "\nhead.y.layers"

@@ -212,6 +212,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 			return &data.Error{Dataset: set.Name, Problem: place + ": all of the sample's values are missing", Hint: "remove it"}
 		}
 	}
+	if err := spec.Named(set.Name, set.Classes); err != nil {
+		return err
+	}
 	if err := spec.Unlabelled(set.Name, set.Shape, splits.Fit); err != nil {
 		return err
 	}
