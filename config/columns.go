@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera/config/part/table"
@@ -717,15 +718,18 @@ func (m *Model) Unlabelled(dataset string, shape []int, samples *data.Images) er
 	return nil
 }
 
-// Named returns an error for labels that are names of classes if a term compares them with numbers.
+// Named returns an error for labels that are numbers, but are read as names of classes, if a term compares them with numbers: it would compare
+// the number of the class.
 func (m *Model) Named(dataset string, classes []string) error {
-	if len(classes) == 0 || data.AreNumbers(classes) {
-		return nil
-	}
 	for _, l := range m.Losses {
-		if isRegression(l.Loss) && l.Reads().Against == losses.Labels {
-			return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its labels are names of classes (%.60q, %.60q, ...), but %s compares with numbers", classes[0], classes[len(classes)-1], l.Kind),
-				Hint: `name the column of numbers in columns, such as columns = { target = "NAME" }, and write against = "target"`}
+		if !isRegression(l.Loss) || l.Reads().Against != losses.Labels {
+			continue
+		}
+		for i, name := range classes {
+			if v, err := strconv.ParseFloat(strings.Replace(name, ",", ".", 1), 64); err == nil && v != float64(i) {
+				return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("its labels are read as names of %d classes, so that %s would compare %.60q as %d", len(classes), l.Kind, name, i),
+					Hint: `name the column of numbers in columns, such as columns = { target = "NAME" }, and write against = "target"`}
+			}
 		}
 	}
 	return nil

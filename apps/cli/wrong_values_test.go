@@ -24,7 +24,7 @@ loss = [{ kind = "mse", on = "y", against = "target", mask = "seen" }]
 `
 	named := strings.NewReplacer(`columns = {`, `labels = "dose", columns = {`, `against = "target"`, `against = "labels"`, `{ kind = "dense" }]`, `{ kind = "dense", units = 1 }]`).Replace(model)
 	b.write("models.toml", named)
-	b.contains("labels with a text", b.must(exitData, "check").stderr, `its labels are names of classes ("1.5", "n.d.", ...), but mse compares with numbers`, "columns")
+	b.contains("labels with a text", b.must(exitData, "check").stderr, `its labels are read as names of 3 classes, so that mse would compare "1.5" as 0`, "columns")
 	b.write("models.toml", model)
 	b.must(0, "check")
 	reads := `head.y.from = ["code", "labels"]` + "\nhead.y.layers"
