@@ -44,6 +44,7 @@ func TestAStackWithoutLayersIsAnError(t *testing.T) {
 		"encoder = [{ kind = \"dense\", units = 6 }, { kind = \"condition\", by = \"time\" }]\nhead.time = { layrs = [] }":                                        "unknown key \"layrs\"",
 		"encoder = [{ kind = \"dense\", units = 6, from = [\"images\", \"a\"] }]\nhead.a = { from = \"b\", layers = [] }\nhead.b = { from = \"a\", layers = [] }": "head.a: layers: got none",
 		"encoder = []": "the encoder is empty",
+		"encoder = [{ kind = \"flatten\" }]\ndecoder = []\nhead.a = { layers = [{ kind = \"dense\", units = 3 }] }\nloss = [{ kind = \"cross_entropy\", on = \"a\" }]": "", // as the error of an empty one advises
 		"encoder = []\ndecoder = [{ kind = \"dense\", from = [\"code\", \"encoder.0\"] }]":                                                                        "the encoder is empty",
 		"encoder = []\nhead.a = { layers = [{ kind = \"dense\", units = 2, share = \"encoder.0\" }] }":                                                            "the encoder is empty",
 		"encoder = [{ kind = \"residual\", layers = [] }]":                                                                                                        "layers",

@@ -70,7 +70,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
 		if w.unsized != "" { // reports the cause, not its consequence
-			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s", part, sizeKey(s)))
+			w.report("dataset", "", "", w.unsized, fmt.Sprintf("%s.%s is not known without it", part, sizeKey(s)))
 		} else {
 			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "give the number of outputs")
 		}
@@ -320,7 +320,7 @@ func (m network) check(f *File) []table.Diagnostic {
 	m.layout = w.layout
 	w.listed()
 	if len(m.Encoder) == 0 && !m.inDoubt("encoder") {
-		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder"))
+		w.report("", "", "encoder", "the encoder is empty", "give at least one "+m.header("encoder")+"; [{ kind = \"flatten\" }] for a model that is linear in the data, such as a logistic regression")
 	}
 	w.unprepared()
 	w.misplaced()

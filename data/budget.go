@@ -2,19 +2,13 @@ package data
 
 import (
 	"fmt"
-	"math"
-	"strconv"
-	"strings"
+
+	"tessera/internal/numeral"
 )
 
 // Budget is the key memory: a number of bytes as text, such as "2GB", in units of 1000 (KB, MB, GB, TB) or 1024 (KiB, MiB, GiB, TiB).
 // 0 is no budget.
 type Budget int64
-
-var budgetUnits = []struct {
-	name string
-	size float64
-}{{"KIB", 1 << 10}, {"MIB", 1 << 20}, {"GIB", 1 << 30}, {"TIB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
 
 const leastBudget = 1 << 16
 
@@ -28,18 +22,11 @@ func (b *Budget) FromTOML(value any) error {
 	if !ok {
 		return wrong
 	}
-	number, unit := strings.ToUpper(strings.ReplaceAll(text, " ", "")), 0.0
-	for _, u := range budgetUnits {
-		if rest, ok := strings.CutSuffix(number, u.name); ok {
-			number, unit = rest, u.size
-			break
-		}
-	}
-	n, ok := parseNumber(number, ".")
-	if size := n * unit; !ok || !(size >= 1 && size < math.MaxInt64/2) {
+	size, ok := numeral.ParseBytes(text)
+	if !ok || size < 1 {
 		return wrong
 	}
-	*b = Budget(math.Round(n * unit))
+	*b = Budget(size)
 	return nil
 }
 
@@ -52,12 +39,5 @@ func (b Budget) TOML() any {
 
 // String returns the largest unit that gives a number without loss.
 func (b Budget) String() string {
-	text := ""
-	for _, u := range budgetUnits {
-		n := float64(b) / u.size
-		if short := strconv.FormatFloat(n, 'f', -1, 64) + strings.Replace(u.name, "I", "i", 1); n >= 1 && Budget(math.Round(n*u.size)) == b && (text == "" || len(short) < len(text)) {
-			text = short
-		}
-	}
-	return text
+	return numeral.ExactBytes(int64(b))
 }

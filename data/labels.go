@@ -66,7 +66,7 @@ func Classes(s Source, dirs Dirs) (n int, ok bool) {
 // WhyNoClasses explains why the number of classes of a source is unknown, for example because files are missing; "" if it is
 // known.
 func WhyNoClasses(s Source, dirs Dirs) string {
-	return why(s, dirs, "the number of classes is not known", Need{Train: true, Test: HasTest(s)}, func(set *Set) error {
+	return why(s, dirs, Need{Train: true, Test: HasTest(s)}, func(set *Set) error {
 		if _, ok := set.ClassCount(); ok {
 			return nil
 		}
@@ -78,11 +78,11 @@ func WhyNoClasses(s Source, dirs Dirs) string {
 // readable.
 func WhyNoColumn(s Source, dirs Dirs, column string) string {
 	need := Need{Train: true, Columns: []string{column}}
-	return why(s, dirs, fmt.Sprintf("the size of the column %q is not known", column), need, func(*Set) error { return nil })
+	return why(s, dirs, need, func(*Set) error { return nil })
 }
 
 // why returns the error of the files of the user, or of what they hold.
-func why(s Source, dirs Dirs, what string, need Need, check func(*Set) error) string {
+func why(s Source, dirs Dirs, need Need, check func(*Set) error) string {
 	if !IsOwn(s) {
 		return ""
 	}
@@ -93,7 +93,7 @@ func why(s Source, dirs Dirs, what string, need Need, check func(*Set) error) st
 	if err == nil {
 		return ""
 	}
-	return what + ": " + err.Error()
+	return err.Error()
 }
 
 // ClassCount returns the number of classes of a loaded set: the number of class names if they are known, otherwise the

@@ -214,6 +214,9 @@ func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error 
 	if set := cmd.Flag("set"); set != nil && set.Changed && !strings.Contains(set.Value.String(), "=") {
 		hint = "; a setting is one word, as in --set train.epochs=3"
 	}
+	if i := slices.IndexFunc(all, func(text string) bool { return strings.HasSuffix(text, ".toml") }); i >= 0 && cmd.Flag("file") != nil {
+		hint = fmt.Sprintf("; --file names a file of models: --file %s", all[i])
+	}
 	return fmt.Errorf("%s: got %s, want one %s%s", pathOf(cmd), table.Quoted(all), noun(args[len(args)-1]), hint)
 }
 

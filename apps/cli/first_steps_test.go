@@ -14,6 +14,9 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 	b := newBench(t)
 	refused := b.must(exitUsage, "init")
 	b.contains("standard error", refused.stderr, "models.toml exists already and is not replaced", "tessera init DIR")
+	b.write("my houses.csv", "area,price\n"+strings.Repeat("1,2\n2,3\n3,5\n", 7))
+	refused = b.must(exitUsage, "init", "my houses.csv") // as it says
+	b.contains("standard error", refused.stderr, "not replaced; in a new folder: mkdir my-houses-models && cd my-houses-models && tessera init '../my houses.csv'")
 	if b.read("models.toml") != smallModels {
 		t.Error("init changed a file")
 	}

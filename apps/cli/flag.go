@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"net"
 	"reflect"
 	"slices"
 	"strconv"
@@ -14,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/internal/lists"
+	"tessera/internal/numeral"
 	"tessera/metrics"
 )
 
@@ -34,6 +36,11 @@ func (v *flagValue) Set(text string) error {
 	if err := setText(v.Field, text, !v.given); err != nil {
 		return unwanted(err.Error())
 	}
+	if form := meanings[v.Tag.Get("is")].form; form != nil && text != "" {
+		if err := form(text); err != nil {
+			return unwanted(err.Error())
+		}
+	}
 	v.given = true
 	return nil
 }
@@ -46,6 +53,9 @@ func (e unwanted) Error() string { return string(e) }
 func (v *flagValue) String() string {
 	if v.Field.Value.Kind() == reflect.Invalid { // of a zero flagValue
 		return ""
+	}
+	if n := v.Field.Value; v.Tag.Get("unit") == "bytes" {
+		return numeral.ExactBytes(n.Int())
 	}
 	return strings.Join(texts(v.Field), ",")
 }
@@ -123,6 +133,8 @@ func kindOf(f table.Field) string {
 		return is + several
 	case f.Choices() != nil:
 		return "name" + several
+	case f.Tag.Get("unit") != "":
+		return f.Tag.Get("unit")
 	case t == reflect.TypeFor[time.Duration]():
 		return "duration" + several
 	case t.Kind() == reflect.Bool:
@@ -204,7 +216,8 @@ func completeFlags(cmd *cobra.Command) {
 
 // meaning is what a text names.
 type meaning struct {
-	check     func(text string) error                                // nil for none
+	form      func(text string) error                                // checks the form of a text when the flag is read; nil for none
+	check     func(text string) error                                // checks what it names before the command; nil for none
 	complete  func(command any, args []string, text string) []string // nil for none
 	directive cobra.ShellCompDirective
 }
@@ -215,11 +228,28 @@ var meanings = map[string]meaning{
 	"place":   {directive: cobra.ShellCompDirectiveFilterDirs},
 	"file":    {},
 	"output":  {}, // a file that is written
+	"address": {form: checkAddress, directive: cobra.ShellCompDirectiveNoFileComp},
 	"model":   {complete: declaredNames((*config.File).Names), directive: cobra.ShellCompDirectiveNoFileComp},
 	"sweep":   {complete: declaredNames((*config.File).SweepNames), directive: cobra.ShellCompDirectiveNoFileComp},
 	"kind":    {complete: func(any, []string, string) []string { return listTitles() }, directive: cobra.ShellCompDirectiveNoFileComp},
 	"metric":  {complete: func(any, []string, string) []string { return metrics.Names() }, directive: cobra.ShellCompDirectiveNoFileComp},
 	"setting": {complete: settingNames, directive: cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace},
+}
+
+// checkAddress returns an error for what is no address to listen on.
+func checkAddress(text string) error {
+	_, port, err := net.SplitHostPort(text)
+	if err == nil {
+		_, err = net.LookupPort("tcp", port)
+	}
+	if err == nil {
+		return nil
+	}
+	port = "8080"
+	if n, err := strconv.ParseUint(text, 10, 16); err == nil {
+		port = strconv.FormatUint(n, 10)
+	}
+	return fmt.Errorf("got %q, want HOST:PORT: 127.0.0.1:%s for this machine alone, :%s for all that reach it", text, port, port)
 }
 
 // declaredNames completes the names of a file of models.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	_ "embed"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -48,7 +49,7 @@ func (f *initCommand) Do(cmd *Call) error {
 		if err != nil {
 			return err
 		}
-		if err := writeNew(tessera.ModelsFile, text); err != nil {
+		if err := writeNew(tessera.ModelsFile, text, elsewhere(f.Dir, f.Samples)); err != nil {
 			return err
 		}
 		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, said, []string{"\nnext: tessera check && tessera train " + modelName(f.Dir)})...)
@@ -59,10 +60,26 @@ func (f *initCommand) Do(cmd *Call) error {
 		}
 	}
 	path := filepath.Join(f.Dir, tessera.ModelsFile)
-	if err := writeNew(path, firstModels); err != nil {
+	if err := writeNew(path, firstModels, "`tessera check` reads what it declares; `tessera init DIR` writes one into a new folder"); err != nil {
 		return err
 	}
 	return cmd.tell(path, "\nnext: "+enter(f.Dir)+"tessera train my-bars")
+}
+
+// elsewhere says how models of data are written beside a models.toml: in a new folder, from which the paths lead to the data.
+func elsewhere(paths ...string) string {
+	line := "tessera init"
+	for _, path := range paths {
+		if path != "" && !filepath.IsAbs(path) {
+			path = filepath.Join("..", path)
+		}
+		if strings.ContainsAny(path, "*?[ ") {
+			path = "'" + path + "'"
+		}
+		line = strings.TrimSpace(line + " " + path)
+	}
+	folder := modelName(paths[0]) + "-models"
+	return fmt.Sprintf("in a new folder: mkdir %s && cd %s && %s", folder, folder, line)
 }
 
 // isData reports whether a path is a file, or a folder that has texts or pictures, itself or in the folders of its classes.
@@ -103,14 +120,15 @@ func enter(dir string) string {
 	return "cd " + dir + " && "
 }
 
-// writeNew creates a file, and its folder if necessary. If the file cannot be written completely, it is removed.
-func writeNew(path string, text []byte) error {
+// writeNew creates a file, and its folder if necessary. If the file cannot be written completely, it is removed. otherwise says what to do
+// instead if there is such a file.
+func writeNew(path string, text []byte, otherwise string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return &folder.WriteError{Path: path, Err: err}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return usagef("init: %s exists already and is not replaced; give another folder: tessera init DIR", path)
+		return usagef("init: %s exists already and is not replaced; %s", path, otherwise)
 	}
 	if err != nil {
 		return &folder.WriteError{Path: path, Err: err}

@@ -80,14 +80,19 @@ func wrongTexts(f table.Field) (texts []string) {
 		return []string{"no-such-name"}
 	case t == reflect.TypeFor[time.Duration]():
 		texts = []string{"soon", "5"}
+	case f.Tag.Get("is") == "address":
+		return []string{"8080", "localhost", "localhost:99999", "[::1"}
 	case t.Kind() == reflect.String:
 		return nil
 	case t.Kind() == reflect.Bool:
 		return []string{"perhaps"}
 	case t.Kind() == reflect.Float64:
 		texts = []string{"many", "NaN", ""}
+	case f.Tag.Get("unit") == "bytes":
+		texts = []string{"1gbit", "GB", "1e30TB", "-1MB"}
+		fallthrough
 	default:
-		texts = []string{"many", "1.5", "", "99999999999999999999"}
+		texts = append(texts, "many", "1.5", "", "99999999999999999999")
 	}
 	if f.Want == "> 0" {
 		texts = append(texts, "0", "-1")
@@ -189,6 +194,9 @@ func TestRequiredAndRelatedFlags(t *testing.T) {
 		"figure":                              "figure: missing kind, want one of atoms, reconstructions",
 		"data get":                            "data get: missing name, want one of fashion-mnist, mnist",
 		"eval a b":                            `eval: got "a", "b", want one run`,
+		"train a b.toml":                      `train: got "a", "b.toml", want one model; --file names a file of models: --file b.toml`,
+		"serve . --listen 8080":               `--listen: got "8080", want HOST:PORT: 127.0.0.1:8080 for this machine alone, :8080 for all that reach it`,
+		"serve . --max-body 1gbit":            `--max-body: got "1gbit", want bytes, such as 500MiB or 2GB`,
 		"version x":                           `version: got "x", want no argument`,
 		"train a --shard-optimizer":           "--shard-optimizer: needs --distributed",
 		"sweep a --lease 3s":                  "--lease: needs --listen or --nats",

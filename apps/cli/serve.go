@@ -25,7 +25,7 @@ func init() {
 
 type serveCommand struct {
 	Runs        []string    `arg:"RUN" is:"place" doc:"folders of runs, or NAME=RUN"`
-	Listen      string      `flag:"listen" doc:"address and port; port 0 takes a free one"`
+	Listen      string      `flag:"listen" is:"address" doc:"address and port; port 0 takes a free one"`
 	TokenFile   string      `flag:"tokens" is:"file" doc:"file with the bearer tokens that are accepted, one per line"`
 	Certificate string      `flag:"tls-cert" is:"file" together:"tls" doc:"file with the TLS certificate (PEM)"`
 	Key         string      `flag:"tls-key" is:"file" together:"tls" doc:"file with the key of the certificate (PEM)"`

@@ -387,7 +387,7 @@ func (f *accessFlags) access() (a fleet.Access, err error) {
 // fleetFlags are the flags of a sweep on several machines.
 type fleetFlags struct {
 	accessFlags
-	Listen string        `flag:"listen" without:"nats" doc:"address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone"`
+	Listen string        `flag:"listen" without:"nats" is:"address" doc:"address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone"`
 	URL    string        `flag:"nats" doc:"URL of an existing NATS server with JetStream, instead of --listen"`
 	Lease  time.Duration `flag:"lease" want:"in [1s,24h]" needs:"listen nats" doc:"with workers: how long a worker may be silent before its trials are given to others"`
 	Same   bool          `flag:"same-kernels" needs:"listen nats" doc:"with workers: refuse a worker whose CPU selects other kernels than that of the first one"`

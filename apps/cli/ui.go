@@ -28,7 +28,7 @@ func init() {
 type uiCommand struct {
 	Dir string `arg:"DIR" optional:"true" is:"folder" doc:"the folder"`
 	runFlags
-	Address string `flag:"listen" doc:"address and port to listen on; port 0 takes a free one"`
+	Address string `flag:"listen" is:"address" doc:"address and port to listen on; port 0 takes a free one"`
 	Token   string `flag:"token" doc:"token that requests need" default:"$TESSERA_TOKEN"`
 }
 

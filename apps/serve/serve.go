@@ -45,9 +45,9 @@ type Options struct {
 	Workers  int           `flag:"threads" want:"> 0" doc:"batches that are computed at the same time, for each output of a model" default:"one for each CPU"`
 
 	MaxImages int   // images of one request; by default, and at most, Queue
-	MaxBody   int64 `flag:"max-body" want:"> 0" doc:"bytes of the body of a request"`
-	MaxMemory int64 `flag:"max-memory" want:"> 0" doc:"bytes that all requests hold at once: bodies, images, results, responses; further requests are answered 429"`
-	MaxHeader int   `flag:"max-header" want:"> 0" doc:"bytes of the header of a request"`
+	MaxBody   int64 `flag:"max-body" unit:"bytes" want:"> 0" doc:"largest body of a request"`
+	MaxMemory int64 `flag:"max-memory" unit:"bytes" want:"> 0" doc:"memory that all requests hold at once: bodies, images, results, responses; further requests are answered 429"`
+	MaxHeader int   `flag:"max-header" unit:"bytes" want:"> 0" doc:"largest header of a request"`
 	MaxConns  int   `flag:"max-connections" want:"> 0" doc:"connections at once; others wait"`
 
 	ReadTimeout  time.Duration `flag:"read-timeout" want:"> 0s" doc:"time limit for reading a request"`

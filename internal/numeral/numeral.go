@@ -123,6 +123,38 @@ func Duration(d time.Duration) string { return Seconds(d.Seconds()) }
 // Bytes writes a size in decimal units with three digits: "512 B", "3.2 MB".
 func Bytes(n int64) string { return scaled(float64(n), "B") }
 
+var byteUnits = []struct {
+	name string
+	size float64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"TiB", 1 << 40}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12}, {"B", 1}}
+
+// ParseBytes reads a number of bytes with its unit, such as "2GB", "500 MiB" or "1gb": units of 1000 (KB, MB, GB, TB) or 1024 (KiB, MiB, GiB, TiB).
+func ParseBytes(text string) (n int64, ok bool) {
+	text = strings.ToUpper(strings.ReplaceAll(text, " ", ""))
+	for _, u := range byteUnits {
+		number, is := strings.CutSuffix(text, strings.ToUpper(u.name))
+		if !is {
+			continue
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		size := math.Round(v * u.size)
+		return int64(size), err == nil && size >= 0 && size < math.MaxInt64/2 && !strings.ContainsAny(number, "XP_")
+	}
+	return 0, false
+}
+
+// ExactBytes writes a number of bytes in the unit that gives the shortest text without loss, as [ParseBytes] reads it; "" for 0.
+func ExactBytes(size int64) string {
+	text := ""
+	for _, u := range byteUnits {
+		n := float64(size) / u.size
+		if short := strconv.FormatFloat(n, 'f', -1, 64) + u.name; n >= 1 && int64(math.Round(n*u.size)) == size && (text == "" || len(short) < len(text)) {
+			text = short
+		}
+	}
+	return text
+}
+
 // Floats writes the size of n float32 values like [Bytes].
 func Floats(n int) string { return scaled(4*float64(n), "B") }
 

@@ -24,3 +24,18 @@ func TestTexts(t *testing.T) {
 		}
 	}
 }
+
+// What is written is read again, in any case and with a space before the unit; what has no unit or no number is refused.
+func TestBytesAreReadAsTheyAreWritten(t *testing.T) {
+	for text, want := range map[string]int64{"1gb": 1e9, "500 MiB": 500 << 20, "1.5KB": 1500, "64KiB": 1 << 16, "7B": 7, "32MIB": 32 << 20} {
+		got, ok := ParseBytes(text)
+		if again, _ := ParseBytes(ExactBytes(got)); !ok || got != want || again != want {
+			t.Errorf("%q: got %d, %v, written %s and read as %d; want %d", text, got, ok, ExactBytes(got), again, want)
+		}
+	}
+	for _, text := range []string{"", "1", "GB", "1gbit", "-1MB", "0x1MB", "1_0MB", "1e30TB", "NaNMB", "InfGB"} {
+		if n, ok := ParseBytes(text); ok {
+			t.Errorf("%q: got %d, want an error", text, n)
+		}
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"tessera/internal/numeral"
 )
 
 // SetText sets a field from a text, as a flag or a setting KEY=VALUE gives it: `0.5`, `true`, `10m` or `1,2,3` for a list. The error is of the
@@ -69,9 +71,16 @@ func (f Field) setText(text string) bool {
 	if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 		return f.SetNumber(n)
 	}
+	if f.isBytes() {
+		n, ok := numeral.ParseBytes(text)
+		return ok && f.SetNumber(n)
+	}
 	n, err := strconv.ParseFloat(text, 64)
 	return err == nil && f.SetNumber(n)
 }
+
+// isBytes reports whether the field, tagged unit:"bytes", is a number of bytes, whose text may have a unit.
+func (f Field) isBytes() bool { return f.Tag.Get("unit") == "bytes" }
 
 // Wanted describes the valid values of a field, or of the elements of a list: "an integer > 0", "one of linf, l2".
 func (f Field) Wanted() string {
@@ -88,6 +97,9 @@ func (f Field) Wanted() string {
 	text := typeText(t)
 	if f.Want != "" {
 		text = strings.TrimSuffix(text, " >= 0") + " " + f.Want
+	}
+	if f.isBytes() {
+		text = "bytes, such as 500MiB or 2GB"
 	}
 	return text
 }
