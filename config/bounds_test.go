@@ -45,11 +45,11 @@ func TestAStackWithoutLayersIsAnError(t *testing.T) {
 		"encoder = [{ kind = \"dense\", units = 6, from = [\"images\", \"a\"] }]\nhead.a = { from = \"b\", layers = [] }\nhead.b = { from = \"a\", layers = [] }": "head.a: layers: got none",
 		"encoder = []": "the encoder is empty",
 		"encoder = [{ kind = \"flatten\" }]\ndecoder = []\nhead.a = { layers = [{ kind = \"dense\", units = 3 }] }\nloss = [{ kind = \"cross_entropy\", on = \"a\" }]": "", // as the error of an empty one advises
-		"encoder = []\ndecoder = [{ kind = \"dense\", from = [\"code\", \"encoder.0\"] }]":                                                                        "the encoder is empty",
-		"encoder = []\nhead.a = { layers = [{ kind = \"dense\", units = 2, share = \"encoder.0\" }] }":                                                            "the encoder is empty",
-		"encoder = [{ kind = \"residual\", layers = [] }]":                                                                                                        "layers",
-		"encoder = [{ kind = \"concat\", layers = [] }, { kind = \"relative\", layers = [] }]\nhead.a = { from = \"encoder.0\", layers = [{ kind = \"relu\" }] }": "layers",
-		"encoder = [{ kind = \"dense\", units = 2 }]\nhook.gradient_average = {}\ndecoder = []":                                                                   "",
+		"encoder = []\ndecoder = [{ kind = \"dense\", from = [\"code\", \"encoder.0\"] }]":                                                                             "the encoder is empty",
+		"encoder = []\nhead.a = { layers = [{ kind = \"dense\", units = 2, share = \"encoder.0\" }] }":                                                                 "the encoder is empty",
+		"encoder = [{ kind = \"residual\", layers = [] }]":                                                                                                             "layers",
+		"encoder = [{ kind = \"concat\", layers = [] }, { kind = \"relative\", layers = [] }]\nhead.a = { from = \"encoder.0\", layers = [{ kind = \"relu\" }] }":      "layers",
+		"encoder = [{ kind = \"dense\", units = 2 }]\nhook.gradient_average = {}\ndecoder = []":                                                                        "",
 	} {
 		if got := checked(t, text); !strings.Contains(got, want) {
 			t.Errorf("%s gives %q, want %q", text, got, want)

@@ -150,3 +150,15 @@ func TestWhatIsKeptIsChecked(t *testing.T) {
 		}
 	}
 }
+
+// Samples without a class and samples without a prediction are in no cell of the matrix.
+func TestTheConfusionCountsClassesAndPredictions(t *testing.T) {
+	nan := float32(math.NaN())
+	logits := []float32{2, 1, 0, 0, 3, 1, 5, 5, 0, 9, 0, 0, nan, 0, 0, 1, 1, 2}
+	got := Confusion(logits, []int{0, 0, 1, -1, 2, 2}, 3)
+	for c, want := range [][]int{{1, 1, 0}, {1, 0, 0}, {0, 0, 1}} {
+		if !slices.Equal(got[c], want) {
+			t.Errorf("class %d: got %v, want %v", c, got[c], want)
+		}
+	}
+}

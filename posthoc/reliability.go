@@ -49,3 +49,21 @@ func Reliability(logits []float32, labels []int, bins int) (list []Bin, ece floa
 	}
 	return list, ece
 }
+
+// Confusion counts the samples whose class is known by their class, then by the class that their logits predict. Samples whose logits are
+// not finite have no predicted class and are left out.
+func Confusion(logits []float32, labels []int, classes int) [][]int {
+	counts := make([][]int, classes)
+	for c := range counts {
+		counts[c] = make([]int, classes)
+	}
+	for i, label := range labels {
+		if label < 0 || label >= classes {
+			continue
+		}
+		if best, err := vectors.Class(logits[i*classes : (i+1)*classes]); err == nil {
+			counts[label][best]++
+		}
+	}
+	return counts
+}

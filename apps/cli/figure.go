@@ -46,6 +46,7 @@ func figureKinds() []figureKind {
 		{"mse-scatter", "max-approximation error against reconstruction error", 0, many, drawCompared(figures.MSEScatter)},
 		{"pareto", "max-approximation error against reconstruction error, or any two metrics, with names and Pareto fronts", 0, many, drawPareto},
 		{"reliability", "accuracy of classifiers over their confidence, before and after a calibration", 1, many, drawReliability},
+		{"confusion", "true and predicted classes of classifiers: how many samples of each class get which class", 1, many, drawConfusion},
 		{"mixture", "samples and components of a mixture with ellipses, its log-likelihood over iterations, responsibilities and weights", 1, 1, drawMixture},
 		{"gradients", "images and the gradients of a classifier's cross entropy with respect to them: red raises it, blue lowers it", 1, many, drawGradients},
 		{"robustness", "accuracy of classifiers under attack (pgd) over the radius of the ball, with 95 % intervals over images", 1, many, drawRobustness},

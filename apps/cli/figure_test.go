@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"image/png"
 	"os"
 	"slices"
@@ -18,7 +19,7 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "2", "--set", "loss.1.weight=0.01")
 	for _, k := range figureKinds() {
 		switch k.name { // of classifiers and mixtures: TestSampleDrawsNewImages, TestCalibrateSaysWhatItDoes, TestAttacksOnAHeadMeasureRobustAccuracy; of attention: below
-		case "reliability", "gradients", "robustness", "mixture", "attention":
+		case "reliability", "confusion", "gradients", "robustness", "mixture", "attention":
 			continue
 		}
 		args := []string{"figure", k.name}
@@ -135,6 +136,8 @@ func TestFiguresMeasureTheSamplesOfEval(t *testing.T) {
 	if strings.Contains(got.stderr, "fitted") {
 		t.Errorf("got %q", got.stderr)
 	}
+	b.must(0, "figure", "confusion", "runs/noisy", "-o", "c.svg")
+	b.contains("the figure", b.read("c.svg"), fmt.Sprintf("noisy, validation: %s of %s", numeral.Percent(measured.Accuracy), numeral.Of(measured.Images, "sample")), "predicted class")
 	var attacked struct {
 		Split    string
 		Images   int

@@ -99,6 +99,10 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 			}
 			return Training(run)
 		},
+		"confusion": func() (*Figure, error) {
+			return Confusion(Confused{"clothes, test", []string{"T-shirt/top", "trouser", "coat"}, [][]int{{880, 4, 116}, {2, 990, 8}, {0, 0, 0}}},
+				Confused{"two heads, other", []string{"0", "1"}, [][]int{{3, 1}, {0, 1200}}})
+		},
 		"network": func() (*Figure, error) {
 			return Network(NetworkLayer{"input x", 5}, NetworkLayer{"code h", 3}, NetworkLayer{"output", 5})
 		},

@@ -32,8 +32,9 @@ var courses = []struct {
 	{"dead_units", "dead units", axis{label: "units", whole: true}},
 }
 
-// Training draws what runs measured over their epochs: the loss, on the validation images the error and the accuracy,
-// sparsity of codes and dead units. What no run measured has no panel.
+// Training draws what runs measured over their epochs: the loss, on the validation images the objective, the error and the accuracy,
+// sparsity of codes and dead units. What no run measured has no panel. A model whose loss falls while its dashed line, the same on the
+// validation images, rises is overfitted.
 func Training(runs ...TrainingRun) (*Figure, error) {
 	epochs := 0
 	for _, run := range runs {
@@ -65,6 +66,10 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 				l.glyph = disc
 			}
 			p.lines = append(p.lines, l)
+			if points := heldOut(run); c.name == "loss" && points != nil {
+				p.lines = append(p.lines, line{points: points, color: l.color, dashes: dashed, glyph: l.glyph})
+				p.y.label = "mean loss; dashed: validation"
+			}
 		}
 		if measured {
 			all = append(all, p)
@@ -76,4 +81,25 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	}
 	columns := 2 - len(all)%2 // all rows are equally long
 	return panels(slices.Collect(slices.Chunk(all, columns)), names, 210+90*columns)
+}
+
+// heldOut returns the objective of a run on the validation images over its epochs: val_loss, and of a classifier the negative
+// log-likelihood; nil if neither was measured. Where images are reconstructed, too, the latter is not the objective.
+func heldOut(run TrainingRun) plotter.XYs {
+	for _, name := range []string{"val_loss", "val_nll"} {
+		var points plotter.XYs
+		for _, e := range run.Epochs {
+			v := e.Values.OrNaN(name)
+			if name == "val_nll" && !math.IsNaN(e.Values.OrNaN("val_mse")) {
+				v = math.NaN()
+			}
+			if !math.IsNaN(v) {
+				points = append(points, plotter.XY{X: e.Epoch, Y: v})
+			}
+		}
+		if points != nil {
+			return points
+		}
+	}
+	return nil
 }

@@ -239,30 +239,18 @@ func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 	if classes > mostClasses {
 		return nil
 	}
-	counts, known := make([][]int, classes), slices.Repeat([]int{-1}, len(labels))
-	for c := range counts {
-		counts[c] = make([]int, classes)
-	}
-	right, n := 0, 0
+	known := slices.Clone(labels)
 	for i, label := range labels {
-		if label < 0 || label >= classes {
-			continue
-		}
-		best, err := vectors.Class(logits[i*classes : (i+1)*classes])
-		if err != nil {
-			continue
-		}
-		known[i] = label
-		counts[label][best]++
-		n++
-		if best == label {
-			right++
+		if _, err := vectors.Class(logits[i*classes : (i+1)*classes]); label >= classes || err != nil {
+			known[i] = data.UnknownLabel
 		}
 	}
+	counts, right, n := posthoc.Confusion(logits, known, classes), 0, 0
 	confusion := &doc.Table{Columns: append([]doc.Column{{}}, doc.Columns(names...)...), Notes: []string{"Confusion: rows are the true classes, columns the predicted ones."}}
 	most, worst := 0, ""
 	for c, row := range counts {
 		total := lists.Sum(row)
+		n, right = n+total, right+row[c]
 		cells := []any{names[c]}
 		for other, n := range row {
 			cells = append(cells, doc.Shaded{Count: n, Share: float64(n) / float64(max(1, total)), Good: other == c})
