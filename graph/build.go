@@ -756,11 +756,11 @@ func (s *scope) Frozen(names ...string) bool {
 
 func (s *scope) Place() *gorgonia.Node { return s.place }
 
-func (s *scope) Past(x *gorgonia.Node) *gorgonia.Node {
-	s.kept = append(s.kept, x)
-	shape := slices.Clone(x.Shape())
-	shape[1] = s.model.Shape[0] - 1
-	return s.input(fmt.Sprintf("past.%d", len(s.kept)-1), nil, shape...)
+func (s *scope) Past(features int) (past *gorgonia.Node, keep func(*gorgonia.Node)) {
+	i := len(s.kept)
+	s.kept = append(s.kept, nil)
+	past = s.input(fmt.Sprintf("past.%d", i), nil, s.request.Batch, s.model.Shape[0]-1, features)
+	return past, func(x *gorgonia.Node) { s.kept[i] = x }
 }
 
 // owned returns the path of a parameter in the layer to which it belongs. This is another layer if the parameter is

@@ -21,12 +21,14 @@ encoder = [
   { kind = "position", values = "sinusoidal" },
   { kind = "transformer", heads = 3, causal = true, dropout = 0.1 },
   { kind = "transformer", heads = 1, causal = true, position = "rotary" },
+  { kind = "recurrent", units = 5 },
+  { kind = "recurrent", units = 6, cell = "lstm" },
   { kind = "gelu" },
   { kind = "dropout" },
   { kind = "token_dense", units = 4, activation = "softmax", from = ["encoder.1", "previous"] },
 ]
 decoder   = []
-head.next = { from = "encoder.8", layers = [{ kind = "token_dense", units = 7 }, { kind = "softmax" }] }
+head.next = { from = "encoder.10", layers = [{ kind = "token_dense", units = 7 }, { kind = "softmax" }] }
 head.flat = { layers = [{ kind = "dense", units = 7 }] }
 head.all  = { from = "encoder.4", layers = [{ kind = "attention", heads = 2 }] }
 head.both = { from = ["encoder.4", "images"], layers = [{ kind = "dense", units = 2 }] }

@@ -66,6 +66,7 @@ var settings = map[string][]map[string]any{
 	"replace":      {{"mask": "mask of six", "by": 3}, {"mask": "mask of six", "by": 2, "random": 0.0, "keep": 0.0}},
 	"unpatch":      {{"size": 1, "height": 2}, {"size": 1, "height": 1}},
 	"position":     {{}, {"values": "sinusoidal"}},
+	"recurrent":    {{"units": 4}, {"units": 3, "cell": "lstm"}, {"units": 2, "mask": "mask", "reverse": true}, {"units": 3, "cell": "lstm", "mask": "mask"}},
 
 	"sinusoidal": {{"units": 6, "scale": 3.0}},
 	"condition":  {{"by": "vector"}},

@@ -225,9 +225,9 @@ type Scope interface {
 	Frozen(names ...string) bool
 	// Place returns the numbers from 0, (batch, 1), of the tokens that the graph computes alone; nil in a graph of whole sequences. See [Stepping].
 	Place() *gorgonia.Node
-	// Past returns what x (batch, 1, features), a value of such a token, was for the tokens before it: (batch, tokens - 1, features), with any finite
-	// values where there is no such token.
-	Past(x *gorgonia.Node) *gorgonia.Node
+	// Past returns what a value (batch, 1, features) of such a token was for the tokens before it: (batch, tokens - 1, features), with any finite
+	// values where there is no such token. The layer then calls keep once, with this value of the token itself.
+	Past(features int) (past *gorgonia.Node, keep func(x *gorgonia.Node))
 }
 
 // Shifting is implemented by layers that may add a learned bias to every unit or channel of their outputs.

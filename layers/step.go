@@ -43,8 +43,12 @@ func (r *Residual) Steps(in []int) bool {
 
 // step is the attention of one token to itself and to those before it, whose keys and values the graph keeps. Their weights are published in this order.
 func (a *Attention) step(s Scope, c *ops.Chain, query, key, value *gorgonia.Node) (weights, mixed *gorgonia.Node) {
-	keys, values := s.Past(key), s.Past(value)
-	batch, features, past := key.Shape()[0], key.Shape()[2], keys.Shape()[1]
+	batch, features := key.Shape()[0], key.Shape()[2]
+	keys, keepKey := s.Past(features)
+	values, keepValue := s.Past(features)
+	keepKey(key)
+	keepValue(value)
+	past := keys.Shape()[1]
 	own := ops.Attention{Tokens: 1, Features: features, Heads: a.Heads}
 	before := own
 	before.Others = past

@@ -35,6 +35,7 @@ var settings = map[string][]string{
 	"avg_pool":           {`kernel = 2`, `kernel = 3, stride = 2, padding = "same"`, `kernel = 3, stride = 2, padding = "valid"`},
 	"attention":          {`heads = 2`, `heads = 2, causal = true`, `heads = 2, position = "rotary"`, `heads = 4, bias = true`, `heads = 2, keys = "images"`},
 	"transformer":        {`heads = 2, dropout = 0.5`, `heads = 2, causal = true`, `heads = 4, ratio = 0.5, keys = "images"`},
+	"recurrent":          {`units = 3`, `units = 3, cell = "lstm"`, `units = 5, reverse = true`, `units = 2, cell = "lstm", reverse = true`},
 	"mask_tokens":        {`mask = "encoder.1.mask"`},
 	"add":                {`value = "images"`},
 	"slice":              {`first = 1, count = 3`},

@@ -19,7 +19,7 @@ import (
 // pytorchLayers lists layers that exist as PyTorch modules, with their settings.
 var pytorchLayers = [][2]string{
 	{"dense", `units = 5`}, {"token_dense", `units = 3`}, {"batch_norm", ""}, {"instance_norm", ""}, {"layer_norm", ""},
-	{"attention", `heads = 2`}, {"attention", `heads = 2, bias = true`},
+	{"recurrent", `units = 3`}, {"recurrent", `units = 3, cell = "lstm"`}, {"attention", `heads = 2`}, {"attention", `heads = 2, bias = true`},
 	{"conv2d", `filters = 6, kernel = 4, stride = 2`}, {"conv2d", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},
 	{"conv2d_transpose", `filters = 6, kernel = 4, stride = 2`},
 	{"conv2d_transpose", `filters = 4, kernel = 2, dilation = 2, groups = 2, padding = "valid"`},

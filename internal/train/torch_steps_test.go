@@ -296,6 +296,10 @@ encoder = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 8 }, {
 loss    = [{ kind = "next_token", on = "next", against = "tokens" }]
 head.next = { from = "encoder.1", layers = [{ kind = "token_dense", units = 7 }] }
 
+[model.recurrent]
+extends = "language"
+encoder = [{ kind = "embedding", from = "tokens", vocabulary = 7, units = 6 }, { kind = "recurrent", units = 5, cell = "lstm" }, { kind = "recurrent", units = 6 }]
+
 [model.blanks]
 extends = "language"
 encoder = [

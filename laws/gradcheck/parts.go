@@ -86,7 +86,7 @@ func (s *scope[T]) Frozen(...string) bool { return false }
 // Place implements [layers.Scope]: the sequences are whole.
 func (s *scope[T]) Place() *gorgonia.Node { return nil }
 
-func (s *scope[T]) Past(*gorgonia.Node) *gorgonia.Node { return nil }
+func (s *scope[T]) Past(int) (*gorgonia.Node, func(*gorgonia.Node)) { return nil, nil }
 
 // Input is the name of the leaf with the inputs of a layer. The name of a parameter has no space.
 const Input = "the input"

@@ -335,6 +335,25 @@ def masked_mean(shape):
     return made
 
 
+def recurrent(cell, shape, units, reverse=False, masked=False):
+    """Of a masked sequence the tokens behind its end are left out; there the output stays that of the last token, which is 0 for a reversed one."""
+    x, (tokens, features) = sequence(*shape), shape
+    layer = randomised((nn.LSTM if cell == "lstm" else nn.GRU)(features, units, batch_first=True))
+    n = lengths(tokens)[0].tolist() if masked else [tokens] * BATCH
+    rows = []
+    for one, count in zip(x, n):
+        out = layer((one[:count].flip(0) if reverse else one[:count])[None])[0][0]
+        behind = torch.zeros(tokens - count, units) if reverse else out[-1:].expand(tokens - count, units)
+        rows.append(torch.cat([out.flip(0) if reverse else out, behind]))
+    parameters = {"weight": (layer.weight_ih_l0, lambda p: p.T), "bias": (layer.bias_ih_l0, as_it_is),
+                  "recurrent_weight": (layer.weight_hh_l0, lambda p: p.T), "recurrent_bias": (layer.bias_hh_l0, as_it_is)}
+    settings = {"cell": cell, "units": units} | ({"reverse": True} if reverse else {}) | ({"mask": "mask of five"} if masked else {})
+    made = token_case("recurrent", settings, shape, x, torch.stack(rows), parameters)
+    if masked:
+        made["parameters"]["value.mask of five"] = numbers(lengths(tokens)[1].double())
+    return made
+
+
 def token_dense(shape, units):
     x, layer = sequence(*shape), nn.Linear(shape[-1], units)
     y = torch.sigmoid(layer(x))
@@ -422,6 +441,11 @@ if DOUBLE:
         layer_scale((4, 5)),
         layer_scale((7,)),
         causal_attention((5, 6), 3),
+        recurrent("gru", (5, 4), 3),
+        recurrent("lstm", (5, 4), 3),
+        recurrent("gru", (5, 2), 4, reverse=True, masked=True),
+        recurrent("lstm", (5, 3), 2, reverse=True),
+        recurrent("lstm", (5, 3), 4, masked=True),
     ]
 
 if __name__ == "__main__":

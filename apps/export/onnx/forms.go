@@ -97,6 +97,7 @@ func init() {
 	define(maskedSoftmax)
 	define(firstPlaces)
 	define(causalSoftmax)
+	define(recurrent)
 	define(func(w *writer, v *ir.Value, _ ops.LogSoftmaxOp) string {
 		return w.node(v, "LogSoftmax", w.first(v), IntOf("axis", -1))
 	})
@@ -186,6 +187,39 @@ func causalSoftmax(w *writer, v *ir.Value, o ops.CausalSoftmaxOp) string {
 	}
 	mask := w.constant(floats(fmt.Sprintf("causal%d", o.Length), []int{o.Length, o.Length}, behind))
 	return w.node(v, "Softmax", []string{w.node(v, "Add", []string{w.full(v.Args[0]), mask})}, IntOf("axis", -1))
+}
+
+// recurrent is the operator GRU or LSTM, for one direction of sequences (tokens, batch, features). Rows of its weights are ordered by
+// gate: z, r, n of a GRU and i, o, f, g of an LSTM.
+func recurrent(w *writer, v *ir.Value, o ops.RecurrentOp) string {
+	if o.Masked {
+		w.fail(v, "a mask of a recurrent layer has no ONNX form: leave out `mask`, if padding is behind the last token")
+		return ""
+	}
+	op, order, gates := "GRU", []int{1, 0, 2}, 3
+	if o.LSTM {
+		op, order, gates = "LSTM", []int{0, 3, 1, 2}, 4
+	}
+	var rows []int64
+	for _, gate := range order {
+		rows = append(rows, lists.Of(o.Units, func(i int) int64 { return int64(gate*o.Units + i) })...)
+	}
+	ordered := func(x string) string { return w.node(v, "Gather", []string{x, w.ints(rows...)}, IntOf("axis", 0)) }
+	matrix := func(i int) string {
+		return w.shaped(v, ordered(w.permuted(v, w.full(v.Args[i]), 1, 0)), 1, int64(gates*o.Units), int64(v.Args[i].Shape[0]))
+	}
+	weights, recurrent := matrix(1), matrix(3)
+	biases := w.node(v, "Concat", []string{ordered(w.full(v.Args[2])), ordered(w.full(v.Args[4]))}, IntOf("axis", 0))
+	x := w.permuted(v, w.full(v.Args[0]), 1, 0, 2)
+	attributes := []Attribute{IntOf("hidden_size", o.Units)}
+	if !o.LSTM {
+		attributes = append(attributes, IntOf("linear_before_reset", 1))
+	}
+	if o.Reverse {
+		attributes = append(attributes, StringOf("direction", "reverse"))
+	}
+	y := w.node(v, op, []string{x, weights, recurrent, w.shaped(v, biases, 1, int64(2*gates*o.Units))}, attributes...) // (tokens, 1, batch, units)
+	return w.reshape(v, w.permuted(v, y, 2, 1, 0, 3), w.dims(v))
 }
 
 // firstPlaces compares each length with the places 0, 1, 2, ...
@@ -342,6 +376,11 @@ func IntOf(name string, n int) Attribute {
 // IntsOf returns an attribute whose value is a list of whole numbers.
 func IntsOf(name string, list ...int64) Attribute {
 	return Attribute{Name: name, Ints: list, Type: intsAttribute}
+}
+
+// StringOf returns an attribute that is a text.
+func StringOf(name, text string) Attribute {
+	return Attribute{Name: name, Text: []byte(text), Type: stringAttribute}
 }
 
 // FloatOf returns an attribute whose value is a number, rounded to float32.

@@ -457,6 +457,7 @@ type (
 		Name  string   `pb:"1"`
 		Float *float32 `pb:"2"`
 		Int   *int64   `pb:"3"`
+		Text  []byte   `pb:"4"`
 		Graph *Graph   `pb:"6"`
 		Ints  []int64  `pb:"8"`
 		Type  int64    `pb:"20"`
@@ -499,10 +500,11 @@ const (
 	int64Element   = 7
 	boolElement    = 9
 
-	floatAttribute = 1
-	intAttribute   = 2
-	graphAttribute = 5
-	intsAttribute  = 7
+	floatAttribute  = 1
+	intAttribute    = 2
+	stringAttribute = 3
+	graphAttribute  = 5
+	intsAttribute   = 7
 )
 
 // mostBytes is the size of the largest message that readers of Protocol Buffers accept.

@@ -59,6 +59,9 @@ def apply(layer, w, x):
         module.load_state_dict(w, strict=True)
         tokens = x.reshape(n, -1, channels)
         return module(tokens, tokens, tokens)[0]
+    elif kind == "recurrent":
+        module = (nn.LSTM if layer["cell"] == "lstm" else nn.GRU)(channels, layer["units"], batch_first=True)
+        before, after = lambda v: v.reshape(n, -1, channels), lambda y: y[0]
     module.load_state_dict(w, strict=True)
     return after(module.eval()(before(x)))
 

@@ -39,6 +39,7 @@ var synonyms = map[string]string{
 	"residual":          "resblock residualblock shortcut add",
 	"concat":            "skip skipconnection concatenate unet densenet",
 	"attention":         "selfattention multiheadattention mha transformer",
+	"recurrent":         "rnn gru lstm simplernn bidirectional",
 	"top_k":             "ksparse winnertakeall wta topk",
 	"batch_top_k":       "batchtopk btopk",
 	"group_max":         "groupmax maxout",

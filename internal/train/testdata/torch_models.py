@@ -975,6 +975,31 @@ def turned():
     return train("turned", {"tokens": 5200}, p, terms)
 
 
+def recurrent():
+    """An LSTM and a GRU above it: the token behind each of those that are there."""
+    p = Parameters()
+    p.add("encoder.0.weight", (VOCABULARY, 6), 0.5)
+    for path, features, units, gates in [("encoder.1", 6, 5, 4), ("encoder.2", 5, 6, 3)]:
+        p.add(path + ".weight", (features, gates * units), 0.5)
+        p.add(path + ".bias", (gates * units,), 0.1)
+        p.add(path + ".recurrent_weight", (units, gates * units), 0.5)
+        p.add(path + ".recurrent_bias", (gates * units,), 0.1)
+    p.dense("head.next.0", 6, VOCABULARY)
+
+    def weights(path):
+        return [p[path + ".weight"].T, p[path + ".recurrent_weight"].T, p[path + ".bias"], p[path + ".recurrent_bias"]]
+
+    def terms(streams, _):
+        words, n = tokens(streams["tokens"]), lengths(streams["length"])
+        zeros = lambda units: torch.zeros(1, IMAGES, units, dtype=torch.float64)
+        x = torch.lstm(F.embedding(words, p["encoder.0.weight"]), (zeros(5), zeros(5)), weights("encoder.1"), True, 1, 0.0, True, False, True)[0]
+        x = torch.gru(x, zeros(6), weights("encoder.2"), True, 1, 0.0, True, False, True)[0]
+        counted = torch.arange(1, TOKENS) < n[:, None]
+        return {"next_token": F.cross_entropy(p.apply("head.next.0", x)[:, :-1][counted], words[:, 1:][counted])}
+
+    return train("recurrent", {"tokens": 5400, "length": 5500}, p, terms)
+
+
 def language():
     """A model of language: the token behind each of those that are there, from it and those before it."""
     p = Parameters()
@@ -1088,7 +1113,7 @@ print(json.dumps({
     "models": [classifier("classifier", False), classifier("classifier-on-parts", True), semi_supervised(), simclr(), unrolled(), players(), vae(), skip(), jump(), jump("jump-tanh", True), batch_topk(), gated(), matryoshka(),
                two_encoders(), regression(), multi_label(), embedding(), two_columns(), sharpness(), surgery(),
                vit(), masked(), cross(),
-               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), turned(), blanks(), words("skip-gram"), words("cbow"), words("glove"), bag_of_words(), gan(), vq(), free_bits(), rectified(), unet(),
+               vicreg(), barlow_twins(), byol(), lengths_of_text(), language(), turned(), recurrent(), blanks(), words("skip-gram"), words("cbow"), words("glove"), bag_of_words(), gan(), vq(), free_bits(), rectified(), unet(),
                boltzmann("rbm", steps=2, target=0.1), boltzmann("rbm-persistent", chains=7), boltzmann("rbm-gaussian", deviation=0.8),
                dino(), phased()],
 }).replace('{"path"', '\n{"path"').replace('{"name"', '\n{"name"'))

@@ -107,6 +107,7 @@ func init() {
 		"instance_norm":    normalisationModule,
 		"attention":        attentionModule,
 		"transformer":      transformerModule,
+		"recurrent":        recurrentModule,
 	}
 }
 
@@ -146,6 +147,20 @@ func normalisationModule(_ config.Placed, own map[string]checkpoint.Tensor) []ch
 			t.Name = names[1]
 			list = append(list, t)
 		}
+	}
+	return list
+}
+
+// recurrentModule converts the tensors of a recurrent layer to those of nn.GRU or nn.LSTM.
+func recurrentModule(_ config.Placed, own map[string]checkpoint.Tensor) []checkpoint.Tensor {
+	var list []checkpoint.Tensor
+	for _, names := range [][2]string{{"weight", "weight_ih_l0"}, {"recurrent_weight", "weight_hh_l0"}, {"bias", "bias_ih_l0"}, {"recurrent_bias", "bias_hh_l0"}} {
+		t := own[names[0]]
+		if len(t.Shape) == 2 {
+			t = permuted(t, 1, 0)
+		}
+		t.Name = names[1]
+		list = append(list, t)
 	}
 	return list
 }
