@@ -65,6 +65,14 @@ func TestALossSaysHowItsHeadIsDeclared(t *testing.T) {
 	}
 }
 
+// A head whose loss has a mistake is not reported, too: its number of units follows from the loss.
+func TestAWrongLossIsOneError(t *testing.T) {
+	got := checked(t, "dataset = \"fashion-mnist\"\nencoder = [{ kind = \"flatten\" }]\ndecoder = []\nhead.class.layers = [{ kind = \"dense\" }]\nloss = [{ kind = \"crossentropy\", on = \"class\" }]\n")
+	if !strings.Contains(got, `did you mean "cross_entropy"?`) || strings.Contains(got, "units") {
+		t.Error(got)
+	}
+}
+
 // No column is drawn from a drawn column, and the message does not list one as present.
 func TestADrawnColumnIsDrawnFromTheData(t *testing.T) {
 	got := checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ncolumn.a = { kind = \"other\", of = \"b\" }\ncolumn.b = { kind = \"normal\" }\nloss = [{ kind = \"mse\", mask = \"a\", sample_weight = \"b\" }]")

@@ -404,7 +404,9 @@ func (w *walk) named(part, kind, key, name string) bool {
 		return false
 	}
 	hint := "there are " + w.existing()
-	if near, ok := table.Nearest(name, w.reachable(name)); ok {
+	if slices.ContainsFunc(w.own, func(path string) bool { return MatchPath(name, path) }) {
+		hint = "it names parameters, which these losses read: " + table.Quoted(kindsThat("losses", func(l losses.Loss) bool { return strings.HasSuffix(l.On(), ".weight") }))
+	} else if near, ok := table.Nearest(name, w.reachable(name)); ok {
 		hint = table.Suggest(near, []string{near})
 	} else if text := m.undeclaredHead(name); text != "" {
 		hint = text

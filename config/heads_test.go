@@ -53,6 +53,7 @@ func TestWrongHeadsAreReportedWhereTheyAre(t *testing.T) {
 		"a name that is taken":       {"head.hidden", "head.output", `head.output: invalid name "output" of a head`},
 		"read by nothing":            {`{ kind = "cross_entropy", on = "class" }, `, "", `head.class: no loss reads the head "class"`},
 		"no such value of a loss":    {`on = "class"`, `on = "clas"`, `loss[0] (cross_entropy): on: there is no column or value "clas"`},
+		"parameters of a loss":       {`{ kind = "kl", on = "hidden", target = 0.2 }`, `{ kind = "l2", on = "encoder.*.weight" }`, `it names parameters, which these losses read: "asymmetric_decay", "atom_spread", `},
 		"labels that there are not":  {`"fashion-mnist"`, `"swimmer"`, `loss[0] (cross_entropy): cross_entropy needs labels, but swimmer has none`},
 		"too few classes":            {`layers = [{ kind = "dense" }]`, `layers = [{ kind = "dense", units = 9 }]`, `on: "class" has 9 values, but fashion-mnist has 10 classes`},
 		"a range that does not suit": {`units = 7, activation = "sigmoid"`, `units = 7`, `loss[1] (kl): kl needs values in [0,1]`},

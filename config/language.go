@@ -294,11 +294,11 @@ var lacks = map[string]string{
 	"vqvae":     "a VQ-VAE is an auto-encoder with the layer vq: `tessera check --fill vq-vae` prints one",
 	"diffusion": "a diffusion model has the layer diffuse: `tessera check --fill diffusion` prints one",
 	"dbn":       rbmNote, "deepbeliefnet": rbmNote, "boltzmannmachine": rbmNote, "som": "", "ica": "", "fastica": "", "lda": "", "tsne": "", "umap": "", "mds": "", "isomap": "",
-	"regression": "",
-	"classifier": "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one",
-	"svm":        "a linear SVM on the codes is a metric: `tessera eval RUN --metrics svm`",
-	"sae":        "a sparse auto-encoder is an auto-encoder with the layer top_k, or with a loss on the code (kl, hoyer, l1)",
-	"denoising":  "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
+	"regression": linearNote, "logisticregression": linearNote, "linearregression": linearNote, "softmaxregression": linearNote,
+	"classifier": classifierNote, "mlp": classifierNote, "cnn": classifierNote, "resnet": classifierNote,
+	"svm":       "a linear SVM on the codes is a metric: `tessera eval RUN --metrics svm`",
+	"sae":       "a sparse auto-encoder is an auto-encoder with the layer top_k, or with a loss on the code (kl, hoyer, l1)",
+	"denoising": "a denoising auto-encoder begins with a layer of noise: masking_noise or gaussian_noise",
 	// layers
 	"causal": causalNote, "causalattention": causalNote, "gpt": causalNote, "nextword": causalNote, "causalselfattention": causalNote, "decoderonly": causalNote,
 	"bert":     "a masked auto-encoder of tokens has the layers mask_patches and mask_tokens: `tessera check --fill masked-autoencoder` prints one of images",
@@ -320,6 +320,13 @@ var lacks = map[string]string{
 	"dtype":     "numbers are float32",
 	"precision": "numbers are float32",
 }
+
+// classifierNote and linearNote are the advice for models without a decoder.
+const (
+	classifierNote = "a classifier is an auto-encoder with a head: `tessera check --fill classifier` prints one"
+	linearNote     = "a regression has no decoder, and a head that a loss compares with classes (cross_entropy) or a column of numbers (mse); " +
+		"it is linear with encoder = [{ kind = \"flatten\" }]"
+)
 
 // causalNote is the advice for models that predict the next token.
 const causalNote = "a model of language has a transformer with causal = true, the loss next_token and the data set tokens"

@@ -120,6 +120,33 @@ func (w *watcher) belowZero() (variance float64, why string) {
 		`(scale = "minmax" in the dataset table), or allow atoms or codes below 0`, 100*below/all)
 }
 
+// badTargets returns a warning if a head predicts numbers worse than their mean does, R² < 0, and the numbers are far from 0, where its
+// outputs begin: a step of the optimizer is about as long as its learning rate, whatever the unit of the numbers.
+func (t *trainee) badTargets(m Metrics) string {
+	for _, h := range t.watcher.heads {
+		r2, ok := m.Measured.Number("val_r2")
+		if !ok {
+			r2, ok = m.Measured.Number("val_" + h.Name + ".r2")
+		}
+		if h.Target == nil || !ok || r2 >= 0 {
+			continue
+		}
+		mean, squares, n := 0.0, 0.0, 0.0
+		for _, v := range t.watcher.columns(0, min(t.watcher.size, t.watcher.images.Len()))[h.Target.Column] {
+			if y := float64(v); y-y == 0 {
+				mean, squares, n = mean+y, squares+y*y, n+1
+			}
+		}
+		mean /= n
+		if spread := math.Sqrt(max(0, squares/n-mean*mean)); math.Abs(mean) > max(1, spread) {
+			return fmt.Sprintf("%s predicts %s worse than its mean does (R² %s): outputs begin near 0, far from numbers of mean %s and standard deviation %s. "+
+				"Train longer, with a larger optimizer.learning_rate, or write the column in a unit in which its numbers are about 1",
+				h.Name, h.Target.Column, numeral.Float(r2), numeral.Float(mean), numeral.Float(spread))
+		}
+	}
+	return ""
+}
+
 // The thresholds of [job.watchCodes]. The codes of images that differ have a spread of 0.05 and more even if all are positive.
 const (
 	leastSpread = 1e-3

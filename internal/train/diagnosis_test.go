@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/engine"
 	"tessera/internal/fatal"
 )
 
@@ -190,6 +191,43 @@ train = { epochs = 60, batch = 20 }
 		}
 		if said && len(warnings) > 1 {
 			t.Errorf("%s: a resumed run warns again: %q", term, warnings)
+		}
+	}
+}
+
+// A head that predicts numbers far from 0 worse than their mean does says so at the end, with a remedy that works; the progress of its run is
+// judged by its error and the objective, and not by the terms of the objective.
+func TestTargetsFarFromZeroThatAreNotReachedAreReported(t *testing.T) {
+	rows := "a,b,price\n"
+	for i := range 80 {
+		a, b := float64(i%9)/9, float64(i%7)/7
+		rows += fmt.Sprintf("%.3f,%.3f,%.1f\n", a, b, 200+60*a-30*b)
+	}
+	path := filepath.Join(t.TempDir(), "houses.csv")
+	fatal.If(t, os.WriteFile(path, []byte(rows), 0o600))
+	text := `
+[model.price]
+dataset = { name = "csv", file = "` + path + `", validation = 0.25, columns = { target = "price" } }
+encoder = [{ kind = "dense", units = 8, activation = "relu" }]
+decoder = []
+head.cost.layers = [{ kind = "dense" }]
+loss = [{ kind = "mse", on = "cost", against = "target" }]
+train = { epochs = 20, batch = 32 }
+`
+	for set, want := range map[string]bool{"": true, "optimizer.learning_rate=0.1 train.epochs=300": false} {
+		var warnings []string
+		r, err := Run(t.Context(), model(t, text, strings.Fields(set)...), Options{Backend: engine.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }})
+		fatal.If(t, err)
+		got := slices.ContainsFunc(warnings, func(w string) bool {
+			return strings.HasPrefix(w, "cost predicts target worse than its mean does (R² -") && strings.Contains(w, "far from numbers of mean 21")
+		})
+		if got != want {
+			t.Errorf("%q: got the warnings %q, want one of the target: %v", set, warnings, want)
+		}
+		history, err := ReadHistory(r.Run)
+		fatal.If(t, err)
+		if keys := Judging(history[0].Values); !slices.Equal(keys, []string{"val_rmse", "val_loss"}) {
+			t.Errorf("judged by %q", keys)
 		}
 	}
 }

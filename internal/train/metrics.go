@@ -232,7 +232,7 @@ func Judging(values metrics.Values) (keys []string) {
 	for _, measure := range []string{"accuracy", "rmse", "mse", "loss"} {
 		for _, v := range values {
 			head, ok := strings.CutSuffix(v.Name, measure)
-			if ok && v.Missing == "" && strings.HasPrefix(head, "val_") && (head == "val_" || strings.HasSuffix(head, ".")) {
+			if ok && v.Missing == "" && strings.HasPrefix(head, "val_") && !strings.HasPrefix(head, ObjectiveKey+".") && (head == "val_" || strings.HasSuffix(head, ".")) {
 				keys = append(keys, v.Name)
 			}
 		}

@@ -348,7 +348,7 @@ type job struct {
 	progress   progress
 	dead       float64 // fraction of the units that are dead at the end of the last epoch; 0 if that is not measured
 
-	unreachable string // warning of images that the model cannot reach, found at the end; "" for none
+	unreachable string // warning of images or targets that the model does not reach, found at the end; "" for none
 
 	epochFrom time.Time // time at which this process started the current epoch
 }

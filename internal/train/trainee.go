@@ -169,7 +169,7 @@ func (t *trainee) finish() (m Metrics, err error) {
 	e := &hooks.Epoch{Epoch: m.Epoch, Step: m.Step, Metrics: m.values()}
 	err = t.hooks.each(func(a *attached) error { return a.EndEpoch(e) })
 	if err == nil && t.finished() {
-		t.unreachable = t.badBelowZero(m)
+		t.unreachable = cmp.Or(t.badBelowZero(m), t.badTargets(m))
 	}
 	return m, err
 }
