@@ -10,7 +10,8 @@ import (
 // 0 is no budget.
 type Budget int64
 
-const leastBudget = 1 << 16
+// LeastBudget is the smallest budget.
+const LeastBudget = 1 << 16
 
 func (b *Budget) FromTOML(value any) error {
 	wrong := fmt.Errorf(`got %s, want bytes as a text, such as "2GB" or "500MiB", at least 64KiB`, valueText(value))

@@ -65,12 +65,35 @@ func ColumnsOf(s Source, dirs Dirs) []Column {
 	return nil
 }
 
-// Values is a column with the values of all rows, row by row. Exactly one of bytes, floats and whole is not nil.
+// Values is a column with the values of all rows, row by row. Exactly one of bytes, floats, whole and read is not nil.
 type Values struct {
 	Column
 	bytes  []byte
 	floats []float32
 	whole  []int32
+	read   func(dst []float32, row int) // returns the values of a row that are not stored as such
+	n      int                          // number of rows of read
+}
+
+// ReadColumn returns a column of n rows whose values a function writes. Any number of goroutines call it.
+func ReadColumn(c Column, n int, read func(dst []float32, row int)) *Values {
+	return &Values{Column: c, n: n, read: read}
+}
+
+// stored returns the column with its values in memory.
+func (v *Values) stored() *Values {
+	if v.read == nil {
+		return v
+	}
+	size := v.Size()
+	all := &Values{Column: v.Column, floats: make([]float32, v.n*size)}
+	for i := range v.n {
+		v.read(all.floats[i*size:(i+1)*size], i)
+	}
+	if v.Type == Whole {
+		all.whole, all.floats = lists.Map(all.floats, func(x float32) int32 { return int32(x) }), nil
+	}
+	return all
 }
 
 // FloatColumn returns a column of floats. values contains the values of the samples, each of the given shape, one after the
@@ -90,7 +113,7 @@ func WholeColumn(name string, shape []int, values []int32) *Values {
 }
 
 // length returns the number of values of all rows.
-func (v *Values) length() int { return max(len(v.bytes), len(v.floats), len(v.whole)) }
+func (v *Values) length() int { return max(len(v.bytes), len(v.floats), len(v.whole), v.n*v.Size()) }
 
 func (v *Values) rows() (int, error) {
 	size, err := product(v.Shape)
@@ -105,16 +128,24 @@ func (v *Values) rows() (int, error) {
 
 // at returns value i, counted over all rows, as a number.
 func (v *Values) at(i int) float32 {
-	switch v.Type {
-	case Bytes:
+	switch {
+	case v.read != nil:
+		values := make([]float32, v.Size())
+		v.read(values, i/len(values))
+		return values[i%len(values)]
+	case v.Type == Bytes:
 		return float32(v.bytes[i]) / 255
-	case Whole:
+	case v.Type == Whole:
 		return float32(v.whole[i])
 	}
 	return v.floats[i]
 }
 
 func (v *Values) copyRow(dst []float32, row int) {
+	if v.read != nil {
+		v.read(dst, row)
+		return
+	}
 	from, to := row*len(dst), (row+1)*len(dst)
 	switch v.Type {
 	case Bytes:
@@ -137,7 +168,7 @@ func (v *Values) copyRow(dst []float32, row int) {
 
 // appendRows appends the values of the samples m in another column of the same type.
 func (v *Values) appendRows(of *Values, m *Images) {
-	size := v.Size()
+	size, of := v.Size(), of.stored()
 	for i := range m.n {
 		from, to := m.row(i)*size, (m.row(i)+1)*size
 		switch v.Type {
@@ -310,7 +341,7 @@ func (m *Images) Class(column string, i int) int {
 		return m.labels[m.row(i)]
 	}
 	if v := m.column(column); v != nil {
-		return int(v.whole[m.row(i)])
+		return int(v.at(m.row(i)))
 	}
 	var class [1]float32 // value of a drawn column
 	m.Gather(class[:], column, []int{i})
@@ -353,7 +384,7 @@ func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place s
 	for i := range m.n {
 		read(values, i)
 		for k, x := range values {
-			if v != nil {
+			if v != nil && v.read == nil {
 				x = v.at(m.row(i)*len(values) + k) // NaN for a missing entry
 			}
 			if x == x && !wanted(x) {

@@ -14,6 +14,7 @@ import (
 	"sync"
 
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/vectors"
 )
@@ -97,8 +98,11 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	for _, e := range extents {
 		d.n += e.dims[0]
 	}
-	order := 3 * 8 * int64(d.n) // the order of the samples and the list of those that are fitted
-	least := 2 * (order + (blockSpare+1)*int64(d.size))
+	order, row := 3*8*int64(d.n), int64(d.size) // the order of the samples and the list of those that are fitted
+	if r.recorded {
+		order, row = 0, row+8 // the order of those in memory
+	}
+	least := 2 * (order + (blockSpare+1)*row)
 	switch {
 	case budget >= least:
 	case r.loose: // no key can be changed for it
@@ -107,8 +111,8 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want at least " + numeral.Bytes(least)}
 	}
 	room := budget/2 - order // the other half is the garbage collector's
-	d.rows = int(max(int64(d.size), min(mostBlock, room/leastHeld))) / d.size
-	d.held = &heldBlocks{most: int(room / int64(d.rows*d.size)), all: map[int]*heldBlock{}}
+	d.rows = int(max(row, min(mostBlock, room/leastHeld)) / row)
+	d.held = &heldBlocks{most: int(room / (int64(d.rows) * row)), all: map[int]*heldBlock{}}
 	first := 0
 	for k, e := range extents {
 		f := e.file
@@ -188,9 +192,15 @@ func Unread(err *error) {
 	panic(cause)
 }
 
-// acquire returns the bytes of a row, which the caller releases, and their type. A file that cannot be read any more panics with an
-// [*Error]: see [Unread].
+// acquire returns the bytes of a row, which the caller releases, and their type.
 func (d *disk) acquire(row int) (held *heldBlock, b []byte, header arrayHeader) {
+	held, b, header = d.acquireRest(row)
+	return held, b[:d.size], header
+}
+
+// acquireRest is acquire for all rows of a block from this one on. A file that cannot be read any more panics with an
+// [*Error]: see [Unread].
+func (d *disk) acquireRest(row int) (held *heldBlock, b []byte, header arrayHeader) {
 	h, number := d.held, d.block(row)
 	of := d.blocks[number]
 	e := d.extents[of.extent]
@@ -212,8 +222,7 @@ func (d *disk) acquire(row int) (held *heldBlock, b []byte, header arrayHeader) 
 	if held.err != nil {
 		panic(FileError("", e.path, held.err))
 	}
-	at := (row - of.first) * d.size
-	return held, held.bytes[at : at+d.size], e.arrayHeader
+	return held, held.bytes[(row-of.first)*d.size:], e.arrayHeader
 }
 
 func (d *disk) release(held *heldBlock) {
@@ -419,50 +428,83 @@ func (m *Images) diskRange() (low, high float32) {
 	return slices.Min(ends), slices.Max(ends)
 }
 
-// Shuffle draws an order of the samples: any order of samples in memory. Samples on disk are read in blocks in a random order. A
-// buffer holds as many blocks as the budget allows; each next sample is a random one of a random block in the buffer, and a block
-// without further samples is replaced by the next. Every sample occurs once.
+// Shuffle draws an order of the samples, see [Images.Order].
 func (m *Images) Shuffle(order []int, r *rand.Rand) {
+	o := m.Order(r)
 	for i := range order {
-		order[i] = i
+		order[i] = o.Next()
 	}
+}
+
+// Order is a random order of samples, of which every one occurs once. It takes memory for each sample only if they are in memory.
+type Order struct {
+	all    []int // those of samples in memory that follow
+	r      *rand.Rand
+	starts []int   // of the samples that lie in one block, and their number
+	blocks []int   // blocks to be read
+	buffer [][]int // samples of the blocks that are read
+}
+
+// Order draws an order of the samples: any order of samples in memory. Samples on disk are read in blocks in a random order. A
+// buffer holds as many blocks as the budget allows; each next sample is a random one of a random block in the buffer, and a block
+// without further samples is replaced by the next.
+func (m *Images) Order(r *rand.Rand) *Order {
+	o := &Order{r: r}
 	if m.disk == nil {
-		r.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		return
+		o.all = lists.Range(0, m.n)
+		r.Shuffle(m.n, func(i, j int) { o.all[i], o.all[j] = o.all[j], o.all[i] })
+		return o
 	}
-	var starts []int // of the samples that lie in one block
-	for i, last := 0, -1; i < m.n; i++ {
-		if block := m.disk.block(m.row(i)); block != last {
-			starts, last = append(starts, i), block
-		}
-	}
-	blocks := r.Perm(len(starts))
-	starts = append(starts, m.n)
-	next := func(list []int) []int {
-		list = list[:0]
-		if len(blocks) > 0 {
-			for i := starts[blocks[0]]; i < starts[blocks[0]+1]; i++ {
-				list = append(list, i)
+	if m.rows == nil {
+		for _, b := range m.disk.blocks {
+			if b.first < m.n {
+				o.starts = append(o.starts, b.first)
 			}
-			blocks = blocks[1:]
-		}
-		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
-		return list
-	}
-	buffer := make([][]int, min(len(blocks), max(1, m.disk.held.most*blockSpare/(blockSpare+1))))
-	for k := range buffer {
-		buffer[k] = next(nil)
-	}
-	for i := range order {
-		k := r.IntN(len(buffer))
-		last := len(buffer[k]) - 1
-		order[i], buffer[k] = buffer[k][last], buffer[k][:last]
-		if last > 0 {
-			continue
-		}
-		if buffer[k] = next(buffer[k]); len(buffer[k]) == 0 {
-			buffer[k] = buffer[len(buffer)-1]
-			buffer = buffer[:len(buffer)-1]
 		}
 	}
+	for i, last := 0, -1; m.rows != nil && i < m.n; i++ {
+		if block := m.disk.block(m.row(i)); block != last {
+			o.starts, last = append(o.starts, i), block
+		}
+	}
+	o.blocks = r.Perm(len(o.starts))
+	o.starts = append(o.starts, m.n)
+	o.buffer = make([][]int, min(len(o.blocks), max(1, m.disk.held.most*blockSpare/(blockSpare+1))))
+	for k := range o.buffer {
+		o.buffer[k] = o.block(nil)
+	}
+	return o
+}
+
+// block returns the samples of the next block in random order, in the place of a list that is used up.
+func (o *Order) block(list []int) []int {
+	list = list[:0]
+	if len(o.blocks) > 0 {
+		for i := o.starts[o.blocks[0]]; i < o.starts[o.blocks[0]+1]; i++ {
+			list = append(list, i)
+		}
+		o.blocks = o.blocks[1:]
+	}
+	o.r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+	return list
+}
+
+// Next returns the next sample. It panics, like indexing, after the last one.
+func (o *Order) Next() int {
+	if o.all != nil {
+		next := o.all[0]
+		o.all = o.all[1:]
+		return next
+	}
+	k := o.r.IntN(len(o.buffer))
+	last := len(o.buffer[k]) - 1
+	next := o.buffer[k][last]
+	if o.buffer[k] = o.buffer[k][:last]; last > 0 {
+		return next
+	}
+	if o.buffer[k] = o.block(o.buffer[k]); len(o.buffer[k]) == 0 {
+		o.buffer[k] = o.buffer[len(o.buffer)-1]
+		o.buffer = o.buffer[:len(o.buffer)-1]
+	}
+	return next
 }

@@ -100,7 +100,7 @@ func TestOnDiskEqualsMemory(t *testing.T) {
 							f.Axes = channelsFirst
 						}
 						want := loaded(t, f)
-						f.Memory = leastBudget
+						f.Memory = LeastBudget
 						got := loaded(t, f)
 						if want.Fit.OnDisk() || !got.Fit.OnDisk() {
 							t.Fatalf("on disk: %v and %v", want.Fit.OnDisk(), got.Fit.OnDisk())
@@ -188,7 +188,7 @@ func TestShuffleOnDisk(t *testing.T) {
 // A file that is cut while it is read is an error of the file.
 func TestOnDiskCut(t *testing.T) {
 	f := writeShards(t, "npy", "f4", 64)
-	f.Memory = leastBudget
+	f.Memory = LeastBudget
 	m := loaded(t, f).Fit
 	fatal.If(t, os.Truncate(strings.Replace(f.File, "*", "0", 1), 1000))
 	defer func() {

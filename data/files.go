@@ -132,7 +132,7 @@ func (f *Files) Check() error {
 	wrong(f.Height > 0 && f.Width == 0, "height", "is given without width")
 	wrong(f.Width > 0 && f.Height == 0, "width", "is given without height")
 	wrong(!slices.Contains([]string{"", channelsLast, channelsFirst}, f.Axes), "axes", "got %q, want %q or %q", f.Axes, channelsLast, channelsFirst)
-	wrong(f.Memory != 0 && f.Memory < leastBudget, "memory", "got %s, want at least %s", f.Memory, Budget(leastBudget))
+	wrong(f.Memory != 0 && f.Memory < LeastBudget, "memory", "got %s, want at least %s", f.Memory, Budget(LeastBudget))
 	wrong(f.TestLabels != "" && !f.HasTest(), "test_labels", "is given without test samples")
 	wrong(len(f.TestColumns) > 0 && !f.HasTest(), "test_columns", "is given without test samples")
 	wrong(f.Labels != "" && f.Columns[LabelsColumn] != nil, "columns", "labels are named twice: leave out the key labels or the column")

@@ -84,7 +84,10 @@ func decoded(r io.Reader) *bufio.Reader {
 }
 
 // Sound returns an error with the place of the first byte of a text that is zero or not UTF-8; nil for none.
-func Sound(text string) error {
+func Sound(text string) error { return sound(text, 1, 0) }
+
+// sound is Sound for a text that begins in this line, after these bytes of it.
+func sound(text string, line, column int) error {
 	at, what := strings.IndexByte(text, 0), "a zero byte: it is no text, or one in UTF-16 or UTF-32 without a byte order mark; save it as UTF-8"
 	if bad := notUTF8At(text); bad >= 0 && (at < 0 || bad < at) {
 		at, what = bad, notUTF8(text)
@@ -92,7 +95,10 @@ func Sound(text string) error {
 	if at < 0 {
 		return nil
 	}
-	return fmt.Errorf("line %d, byte %d: got %s", strings.Count(text[:at], "\n")+1, at-strings.LastIndexByte(text[:at], '\n'), what)
+	if lines := strings.Count(text[:at], "\n"); lines > 0 {
+		line, column = line+lines, -strings.LastIndexByte(text[:at], '\n')-1
+	}
+	return fmt.Errorf("line %d, byte %d: got %s", line, column+at+1, what)
 }
 
 // notUTF8 describes the first byte of a text that is not UTF-8, and what to do.
@@ -102,6 +108,9 @@ func notUTF8(text string) string {
 
 // notUTF8At returns the place of the first byte that is not UTF-8, -1 for none.
 func notUTF8At(text string) int {
+	if utf8.ValidString(text) {
+		return -1
+	}
 	for i, r := range text {
 		if _, size := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && size == 1 {
 			return i

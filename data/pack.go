@@ -130,7 +130,7 @@ func (m *Images) own() *Values {
 
 // pack writes the values of the samples.
 func (v *Values) pack(w *bufio.Writer, of *Images) {
-	size := v.Size()
+	size, v := v.Size(), v.stored()
 	for i := range of.n {
 		from, to := of.row(i)*size, (of.row(i)+1)*size
 		switch v.Type {

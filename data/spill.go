@@ -78,6 +78,12 @@ func (s *spill) wrong(err error) error {
 		Hint: "give a larger budget with the key memory, or make room"}
 }
 
+// extent returns the place of the values in the file.
+func (s *spill) extent(dims []int) extent {
+	s.header.dims = dims
+	return extent{path: s.r.File, last: true, file: s.file, arrayHeader: s.header}
+}
+
 // finish replaces the values of t by those in the file.
 func (s *spill) finish(ctx context.Context, t *table) error {
 	if s.file == nil {
@@ -86,8 +92,7 @@ func (s *spill) finish(ctx context.Context, t *table) error {
 	if err := s.take(t, true); err != nil {
 		return err
 	}
-	s.header.dims = t.values.dims
-	one := tablePart{dims: t.values.dims, kind: s.header.kind, extents: []extent{{path: s.r.File, last: true, file: s.file, arrayHeader: s.header}}}
+	one := tablePart{dims: t.values.dims, kind: s.header.kind, extents: []extent{s.extent(t.values.dims)}}
 	_, length, err := arrayBytes(s.header.dims, 4)
 	if err != nil {
 		return err

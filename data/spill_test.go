@@ -52,7 +52,7 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 				t.Run(fmt.Sprint(file, i, len(where)), func(t *testing.T) {
 					f := &Files{Kind: "csv", File: filepath.Join(dir, file), Test: filepath.Join(dir, "part-2.csv"), Scale: scale, Where: where, Columns: ColumnNames{"weight": {"weight"}}}
 					want, wanted := loaded(t, f), described(t, f)
-					f.Memory = 5 * leastBudget
+					f.Memory = 5 * LeastBudget
 					got, gotten := loaded(t, f), described(t, f)
 					if want.Fit.OnDisk() || !got.Fit.OnDisk() {
 						t.Fatalf("on disk: %v and %v", want.Fit.OnDisk(), got.Fit.OnDisk())
@@ -106,7 +106,7 @@ func described(t *testing.T, f *Files) string {
 func TestATableWithMissingEntriesIsInMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	writeFile(t, path, []byte("a,b\n"+strings.Repeat("1,2\n3,\n", 20000)))
-	f := &Files{Kind: "csv", File: path, Missing: "nan", Memory: leastBudget}
+	f := &Files{Kind: "csv", File: path, Missing: "nan", Memory: LeastBudget}
 	_, err := Load(context.Background(), f, Dirs{}, f.need())
 	if err == nil || !strings.Contains(err.Error(), "do not fit into memory") {
 		t.Errorf("got %v", err)

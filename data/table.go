@@ -60,6 +60,7 @@ type reading struct {
 	filters  bool     // the key where applies to it nevertheless
 	optional bool     // columns to read that the file lacks are left out
 	apart    bool     // arrays with usual names belong to other samples in the file
+	recorded bool     // the rows are those of a [Recording]
 	order    []string // names of the columns of values in the required order; nil for the order of the file
 	shape    []int    // required shape of one sample; nil for any
 }

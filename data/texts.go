@@ -1,11 +1,14 @@
 package data
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
 	"slices"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"tessera/internal/tokens"
 )
@@ -53,32 +56,89 @@ func NewCounts(starts []int, columns []int32, values []float32, rowNames, column
 
 // EachLine calls do with the cells of every line of a table after the first one, which has the names of its columns; place is the number of the
 // line. Cells are valid only during the call.
-func EachLine(ctx context.Context, path string, do func(names, cells []string, place int) error) (File, error) {
-	o, err := reading{Files: Files{File: path}}.openTable(ctx)
+// Rows that where does not keep are left out.
+func EachLine(ctx context.Context, path string, where Where, do func(names, cells []string, place int) error) (file File, kept string, err error) {
+	o, err := reading{Files: Files{File: path, Where: where, Decimal: "."}}.openTable(ctx)
 	defer o.close()
 	if err != nil {
-		return File{}, err
+		return file, "", err
 	}
 	sum, err := o.csv.eachRow(func(rows RowReader, cells []string) error {
 		line, _ := rows.FieldPos(0)
 		return do(o.csv.header, cells, line)
 	})
-	if err != nil || sum != "" {
-		return File{Path: path, SHA256: sum}, FileError("", path, err)
+	if len(where) > 0 && err == nil {
+		kept = o.csv.keptRows(where)
 	}
-	file, err := o.checksum(ctx)
-	return file, FileError("", path, err)
+	if err != nil || sum != "" {
+		return File{Path: path, SHA256: sum}, kept, FileError("", path, err)
+	}
+	file, err = o.checksum(ctx)
+	return file, kept, FileError("", path, err)
 }
 
-// ReadText reads a file of text, gzipped or not, as UTF-8; UTF-16 is recognised by its byte order mark.
+// ReadText reads a file of text: see [EachPiece].
 func ReadText(ctx context.Context, path string) (string, error) {
+	var all strings.Builder
+	err := EachPiece(ctx, path, func(piece string) { all.WriteString(piece) })
+	return all.String(), err
+}
+
+// EachPiece reads a file of text, gzipped or not, as UTF-8 (UTF-16 is recognised by its byte order mark). It calls do for pieces, which joined are the
+// text. A piece begins with a space, or the end of a line, after another sign: no tokens join the two. Bytes that are zero or not UTF-8 are an
+// error with their place.
+func EachPiece(ctx context.Context, path string, do func(piece string)) error {
 	f, err := openText(ctx, path)
 	if err != nil {
-		return "", FileError("", path, err)
+		return FileError("", path, err)
 	}
 	defer f.Close()
-	b, err := io.ReadAll(decoded(f))
-	return string(b), FileError("", path, err)
+	r, b, n := decoded(f), make([]byte, 1<<17), 0
+	line, column := 1, 0
+	for err == nil {
+		if n == len(b) {
+			b = slices.Grow(b, n)[:2*n]
+		}
+		var k int
+		k, err = io.ReadFull(r, b[n:])
+		n += k
+		end := n
+		if err == nil {
+			if end = pieceEnd(b[:n]); end == 0 {
+				continue
+			}
+		} else if err != io.EOF && err != io.ErrUnexpectedEOF {
+			return FileError("", path, err)
+		}
+		piece := string(b[:end])
+		if err := sound(piece, line, column); err != nil {
+			return FileError("", path, err)
+		}
+		if lines := strings.Count(piece, "\n"); lines > 0 {
+			line, column = line+lines, -strings.LastIndexByte(piece, '\n')-1
+		}
+		if column += end; end > 0 {
+			do(piece)
+		}
+		n = copy(b, b[end:n])
+	}
+	return nil
+}
+
+// pieceEnd returns the last place of a space or an end of a line after another sign, 0 for none. Zero bytes, which no text has, end it.
+func pieceEnd(b []byte) int {
+	for i := len(b) - 1; i > 0; i-- {
+		if b[i] != ' ' && b[i] != '\n' {
+			continue
+		}
+		if before, _ := utf8.DecodeLastRune(b[:i]); !unicode.IsSpace(before) {
+			return i
+		}
+	}
+	if bytes.IndexByte(b, 0) >= 0 {
+		return len(b)
+	}
+	return 0
 }
 
 // kinds lists what other packages say about paths; see [RegisterKind].

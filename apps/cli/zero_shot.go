@@ -136,9 +136,6 @@ func readPrompts(ctx context.Context, path string) (list []coder.Prompt, err err
 		return nil, nil
 	}
 	text, err := data.ReadText(ctx, path)
-	if err == nil {
-		err = data.FileError("", path, data.Sound(text))
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -108,16 +108,18 @@ func (b *Bag) vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, er
 		size += 3 // counts have no <pad>, <end> and <unknown>
 	}
 	t := &tokens.Tokenizer{Kind: tokens.Words, Lower: b.Lower, Plain: true}
-	return t.Fit(tokens.Limits{Size: size, Texts: min(b.Least, len(c.texts)), Share: b.Most}, c.each(ctx))
+	return t.Fit(tokens.Limits{Size: size, Texts: b.Least, Share: b.Most}, c.each(ctx))
 }
 
-func (b *Bag) samples(ctx context.Context, c *content, t *tokens.Tokenizer, labels []int) (*data.Images, error) {
+func (b *Bag) samples(ctx context.Context, c *content, t *tokens.Tokenizer) (*data.Images, error) {
 	starts, columns, values := []int{0}, []int32{}, []float32{}
 	empty := 0
 	counts := map[int32]float32{}
-	err := c.each(ctx)(func(text string) {
-		clear(counts)
-		t.Known(text, func(token int32) { counts[token]++ })
+	err := c.each(ctx)(func(piece string, last bool) {
+		t.Known(piece, func(token int32) { counts[token]++ })
+		if !last {
+			return
+		}
 		from := len(columns)
 		for token := range counts {
 			columns = append(columns, token)
@@ -129,12 +131,17 @@ func (b *Bag) samples(ctx context.Context, c *content, t *tokens.Tokenizer, labe
 		if starts = append(starts, len(columns)); from == len(columns) {
 			empty++
 		}
+		clear(counts)
 	})
 	if err != nil {
 		return nil, err
 	}
-	if empty > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("%s: %s of %d have no word of the vocabulary", c.file.Path, numeral.Of(empty, "text"), len(c.texts)))
+	labels, err := c.labels()
+	if err != nil {
+		return nil, err
 	}
-	return data.NewCounts(starts, columns, values, c.names(), t.Names, labels)
+	if empty > 0 {
+		c.notes = append(c.notes, fmt.Sprintf("%s: %s of %d have no word of the vocabulary", c.path, numeral.Of(empty, "text"), c.n))
+	}
+	return data.NewCounts(starts, columns, values, c.names, t.Names, labels)
 }

@@ -1,9 +1,13 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
+	"slices"
+	"sync"
 
 	"tessera/data"
 	"tessera/internal/random"
@@ -85,60 +89,96 @@ func (c *Contexts) vocabulary(ctx context.Context, of *content) (*tokens.Tokeniz
 	return t.Fit(tokens.Limits{Size: c.Vocabulary + 3, Least: c.Least}, of.each(ctx))
 }
 
-func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer, _ []int) (*data.Images, error) {
+// samples records the words of all texts, and then those that are kept. Beside a word is the number of texts that begin with it: more than one if those before
+// it have no word. The columns follow from the words around it.
+func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer) (*data.Images, error) {
 	counts := make([]float64, t.Texts())
-	var all []int32 // words of all texts
-	ends := []int{0}
-	err := of.each(ctx)(func(text string) {
-		t.Known(text, func(token int32) {
+	all, kept := c.record(of.path, 2), c.record(of.path, 2)
+	var wrong error
+	begins := float32(1)
+	err := of.each(ctx)(func(piece string, last bool) {
+		t.Known(piece, func(token int32) {
 			counts[token]++
-			all = append(all, token)
+			wrong = cmp.Or(wrong, all.Add(float32(token), begins))
+			begins = 0
 		})
-		ends = append(ends, len(all))
+		if last {
+			begins++
+		}
 	})
+	if err = cmp.Or(err, wrong); err == nil {
+		err = all.Finish()
+	}
 	if err != nil {
 		return nil, err
 	}
-	var words []float32
-	var around []int32
-	var near []float32
-	for i := range ends[1:] {
-		r := random.Stream(1, "subsample", uint64(i))
-		var list []int32
-		for _, token := range all[ends[i]:ends[i+1]] {
-			share := counts[token] / float64(len(all)) / c.Subsample
-			if c.fitted != nil || c.Subsample == 0 || r.Float64() < math.Sqrt(1/share)+1/share {
-				list = append(list, token)
-			}
+	number, r := -1, (*rand.Rand)(nil)
+	first, several := float32(-1), false // the first word of a text, which is kept if there is a second one
+	err = all.Each(ctx, func(row []float32) (err error) {
+		if row[1] > 0 {
+			number += int(row[1])
+			r, first, several = random.Stream(1, "subsample", uint64(number)), -1, false
 		}
-		if len(list) < 2 && c.fitted == nil {
-			continue // no pair
+		share := counts[int(row[0])] / float64(all.Len()) / c.Subsample
+		switch keep := c.fitted != nil || c.Subsample == 0 || r.Float64() < math.Sqrt(1/share)+1/share; {
+		case !keep:
+			return nil
+		case first < 0 && c.fitted == nil:
+			first = row[0]
+			return nil
+		case c.fitted == nil && !several:
+			several, err = true, kept.Add(first, 1)
 		}
-		for k, token := range list {
-			words = append(words, float32(token))
-			for d := 1; d <= c.Context; d++ {
-				for _, at := range []int{k + d, k - d} {
-					other, weight := int32(0), float32(0)
-					if at >= 0 && at < len(list) {
-						other, weight = list[at], 1-float32(d-1)/float32(c.Context)
-					}
-					around, near = append(around, other), append(near, weight)
-				}
-			}
-		}
+		return cmp.Or(err, kept.Add(row[0], map[bool]float32{true: row[1], false: 0}[c.fitted != nil]))
+	})
+	if err == nil {
+		err = kept.Finish()
 	}
-	switch {
-	case len(words) == 0 && c.fitted != nil:
-		return nil, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("has no word of the vocabulary (%d)", t.Texts())}
-	case len(words) == 0:
-		return nil, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("no text has two words of the vocabulary (%d)", t.Texts()), Hint: "lower the key least, or raise subsample"}
+	switch n := kept.Len(); {
+	case err != nil:
+		return nil, err
+	case n == 0 && c.fitted != nil:
+		return nil, &data.Error{Path: of.path, Problem: fmt.Sprintf("has no word of the vocabulary (%d)", t.Texts())}
+	case n == 0:
+		return nil, &data.Error{Path: of.path, Problem: fmt.Sprintf("no text has two words of the vocabulary (%d)", t.Texts()), Hint: "lower the key least, or raise subsample"}
 	}
-	images, err := data.NewFloats([]int{1}, words, nil)
+	images, err := kept.Images([]int{1}, nil)
 	if err != nil {
 		return nil, err
 	}
-	shape := []int{2 * c.Context}
-	return images.WithColumns(data.WholeColumn("context", shape, around), data.FloatColumn("near", shape, near), data.WholeColumn("noise", nil, noise(counts, c.Power, len(words))))
+	columns := c.DescribeColumns(nil)
+	table := noise(counts, c.Power, min(kept.Len(), mostNoise))
+	return images.WithColumns(
+		data.ReadColumn(columns[0], kept.Len(), func(dst []float32, row int) {
+			c.around(kept, row, func(i, _ int, other float32) { dst[i] = other }, dst)
+		}),
+		data.ReadColumn(columns[1], kept.Len(), func(dst []float32, row int) {
+			c.around(kept, row, func(i, d int, _ float32) { dst[i] = 1 - float32(d-1)/float32(c.Context) }, dst)
+		}),
+		data.ReadColumn(columns[2], kept.Len(), func(dst []float32, row int) { dst[0] = float32(table[row%len(table)]) }))
+}
+
+// mostNoise is the largest number of places of the column noise, which are repeated if there are more words.
+const mostNoise = 1 << 24
+
+// spare has buffers for words around a word.
+var spare = sync.Pool{New: func() any { return new([]float32) }}
+
+// around clears dst, and calls do for the words at the distances 1, -1, 2, -2, ... of a word in the same text.
+func (c *Contexts) around(words *data.Recording, row int, do func(i, distance int, other float32), dst []float32) {
+	clear(dst)
+	low, high := max(0, row-c.Context), min(words.Len(), row+c.Context+1)
+	near := spare.Get().(*[]float32)
+	defer spare.Put(near)
+	*near = slices.Grow(*near, 2*(high-low))
+	around := (*near)[:2*(high-low)]
+	words.Read(around, low)
+	for d := 1; row+d < high && around[2*(row+d-low)+1] == 0; d++ {
+		do(2*d-2, d, around[2*(row+d-low)])
+	}
+	for d := 1; row-d >= low && around[2*(row-d+1-low)+1] == 0; d++ {
+		do(2*d-1, d, around[2*(row-d-low)])
+	}
 }
 
 // noise returns n words in random order, each with a number of places in proportion to a power of its count.

@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -101,64 +102,115 @@ func (c *Cooccurrence) vocabulary(ctx context.Context, of *content) (*tokens.Tok
 	return t.Fit(tokens.Limits{Size: c.Vocabulary + 3, Least: c.Least}, of.each(ctx))
 }
 
-func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Tokenizer, _ []int) (*data.Images, error) {
-	near := lists.Of(t.Texts(), func(int) map[int32]float64 { return map[int32]float64{} })
-	err := of.each(ctx)(func(text string) {
-		list := t.Encode(text)
-		for i, a := range list {
-			if int(a) >= t.Texts() {
+// samples counts the pairs of all words at once, or, if they do not fit into the budget, of fewer words in several passes over the texts, which give equal sums.
+func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Tokenizer) (*data.Images, error) {
+	words := t.Texts()
+	starts, columns, values := []int{0}, []int32{}, []float32{}
+	rows := c.record(of.path, 3)
+	alone := 0
+	for from := 0; from < words; {
+		near, err := c.count(ctx, of, t, from)
+		if err != nil {
+			return nil, err
+		}
+		for i, row := range near {
+			if len(row) == 0 {
+				alone++
+			}
+			others := slices.Sorted(maps.Keys(row))
+			for j := int32(0); c.Smooth > 0 && int(j) < words; j++ {
+				others = append(others[:j], j) // all words
+			}
+			for _, j := range others {
+				if count := float32(row[j] + c.Smooth); c.Entries {
+					err = cmp.Or(err, rows.Add(float32(from+i), float32(j), count))
+				} else {
+					columns, values = append(columns, j), append(values, count)
+				}
+			}
+			starts = append(starts, len(columns))
+		}
+		if err != nil {
+			return nil, err
+		}
+		from += len(near)
+	}
+	if alone == words {
+		return nil, &data.Error{Path: of.path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", words, c.Window)}
+	}
+	if alone > 0 {
+		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.path, alone, words))
+	}
+	if !c.Entries {
+		return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
+	}
+	if err := rows.Finish(); err != nil {
+		return nil, err
+	}
+	images, err := rows.Images([]int{1}, nil)
+	if err != nil {
+		return nil, err
+	}
+	list := c.DescribeColumns(nil)
+	return images.WithColumns(rows.Column(list[0], 1), rows.Column(list[1], 2))
+}
+
+const (
+	pairSize    = 40      // bytes that a pair takes, about
+	leastUnseen = 1 << 14 // words between two looks at the pairs
+)
+
+// count counts the words near a word, from the given word on: all, or as many as fit into half of the budget.
+func (c *Cooccurrence) count(ctx context.Context, of *content, t *tokens.Tokenizer, from int) (near []map[int32]float64, err error) {
+	words := t.Texts()
+	near = lists.Of(words-from, func(int) map[int32]float64 { return map[int32]float64{} })
+	add := func(a, b int32, weight float64) {
+		if i := int(a) - from; i >= 0 && i < len(near) {
+			near[i][b] += weight
+		}
+	}
+	var list []int32 // the last words of the text, and those of the piece
+	unseen := 0      // words since the pairs were numbered
+	err = of.each(ctx)(func(piece string, last bool) {
+		old := len(list)
+		list = append(list, t.Encode(piece)...)
+		for i := old; i < len(list); i++ {
+			a := list[i]
+			if int(a) >= words {
 				continue
 			}
 			for d := 1; d <= c.Window && d <= i; d++ {
 				b := list[i-d]
-				if int(b) >= t.Texts() {
+				if int(b) >= words {
 					continue
 				}
 				weight := 1.0
 				if c.Weights == "harmonic" {
 					weight = 1 / float64(d)
 				}
-				near[a][b] += weight
-				near[b][a] += weight
+				add(a, b, weight)
+				add(b, a, weight)
 			}
 		}
+		unseen += len(list) - old
+		if list = append(list[:0], list[max(0, len(list)-c.Window):]...); last {
+			list = list[:0]
+		}
+		if c.Memory == 0 || unseen < leastUnseen {
+			return
+		}
+		for unseen = 0; len(near) > 1 && pairSize*pairs(near) > int(c.Memory)/2; {
+			clear(near[(len(near)+1)/2:])
+			near = near[:(len(near)+1)/2]
+		}
 	})
-	if err != nil {
-		return nil, err
-	}
-	starts, columns, values := []int{0}, []int32{}, []float32{}
-	alone := 0
+	return near, err
+}
+
+// pairs returns the number of pairs that are counted.
+func pairs(near []map[int32]float64) (n int) {
 	for _, row := range near {
-		if len(row) == 0 {
-			alone++
-		}
-		others := slices.Sorted(maps.Keys(row))
-		for j := int32(0); c.Smooth > 0 && int(j) < len(near); j++ {
-			others = append(others[:j], j) // all words
-		}
-		for _, j := range others {
-			columns, values = append(columns, j), append(values, float32(row[j]+c.Smooth))
-		}
-		starts = append(starts, len(columns))
+		n += len(row)
 	}
-	if alone == len(near) {
-		return nil, &data.Error{Path: of.file.Path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", t.Texts(), c.Window)}
-	}
-	if alone > 0 {
-		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.file.Path, alone, t.Texts()))
-	}
-	if !c.Entries {
-		return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
-	}
-	words := make([]float32, 0, len(columns))
-	for i := range near {
-		for range columns[starts[i]:starts[i+1]] {
-			words = append(words, float32(i))
-		}
-	}
-	images, err := data.NewFloats([]int{1}, words, nil)
-	if err != nil {
-		return nil, err
-	}
-	return images.WithColumns(data.WholeColumn("context", []int{1}, columns), data.FloatColumn("count", nil, values))
+	return n
 }

@@ -126,15 +126,16 @@ func sentenceOf(r *rand.Rand) (string, int) {
 	return strings.Join(list, " ") + ".", meaning
 }
 
-// readGrammar generates texts, each from another random stream: a larger set begins with the texts of a smaller one.
-func readGrammar(ctx context.Context, stream string, count int) (c content, err error) {
-	c.classed = true
-	for i := range count {
-		if err := ctx.Err(); err != nil {
-			return c, err
+// grammar generates texts, each from another random stream: a larger set begins with the texts of a smaller one.
+func grammar(stream string, count int) *content {
+	return &content{classed: true, read: func(ctx context.Context, _ *content, d *divider) error {
+		for i := range count {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			s, meaning := sentenceOf(random.Stream(1, stream, uint64(i)))
+			d.text(one{fmt.Sprint(i), meanings[meaning].name}, s)
 		}
-		s, meaning := sentenceOf(random.Stream(1, stream, uint64(i)))
-		c.texts = append(c.texts, one{fmt.Sprint(i), meanings[meaning].name, s})
-	}
-	return c, nil
+		return nil
+	}}
 }

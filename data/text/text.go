@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,9 @@ type Texts struct {
 	Unit    string `toml:"unit" oneof:"file paragraph sentence line" optional:"true" doc:"what one text is: a file or a cell (the default), or a paragraph (between empty lines), a sentence or a line of it"`
 	Lower   bool   `toml:"lower" doc:"convert texts to lower case"`
 
+	Where  data.Where  `toml:"where" optional:"true" doc:"condition on a column of a table, such as \"language = en\", or a list of conditions: rows that do not meet all of them are left out, also of the test texts, as of tables (csv)"`
+	Memory data.Budget `toml:"memory" optional:"true" doc:"budget for the samples and counts, such as \"500MB\": sequences of tokens, words in their places and pairs of words that do not fit are written to a temporary file beside the texts, and read from there while a model is trained. By default all samples are in memory"`
+
 	fitted *tokens.Tokenizer // of a model that reads further files; nil for a training
 }
 
@@ -56,6 +60,12 @@ func (t *Texts) Origin() data.Origin {
 func (t *Texts) HasTest() bool { return t.Test != "" || t.Grammar > 0 }
 
 func (t *Texts) Check() error {
+	if t.Memory != 0 && t.Memory < data.LeastBudget {
+		return part.KeyErrorf("memory", "got %s, want at least %s", t.Memory, data.Budget(data.LeastBudget))
+	}
+	if t.Grammar > 0 && len(t.Where) > 0 {
+		return part.KeyErrorf("where", "chooses rows of a table: leave it out, or write grammar = 0")
+	}
 	if t.Grammar > 0 && (t.File != "" || t.Test != "" || t.Text != "" || t.Labels != "" || t.Unit != "") {
 		return part.KeyErrorf("grammar", "generates texts and their classes: leave out file, test, text, labels and unit, or write grammar = 0")
 	}
@@ -88,7 +98,7 @@ func NameFor(keys []string) string {
 }
 
 // FileKeys are the keys of texts in files, which `grammar` replaces.
-var FileKeys = []string{"file", "test", "text", "labels", "unit"}
+var FileKeys = []string{"file", "test", "text", "labels", "unit", "where"}
 
 // Reads reports whether a data set of this name reads texts.
 func Reads(name string) bool {
@@ -151,77 +161,244 @@ func filesIn(folder string) (paths []string) {
 }
 
 // one is a text with its name and class, "" if it is unknown.
-type one struct{ name, class, text string }
+type one struct{ name, class string }
 
+// content reads the texts of a file or folder, as often as needed. What it knows of all texts it learns when it reads them first.
 type content struct {
-	texts   []one
+	path  string
+	unit  string
+	read  func(ctx context.Context, c *content, d *divider) error
+	named bool   // names of the texts are wanted
+	state string // of the files when they were read first
+
+	n       int // number of texts
+	names   []string
 	classed bool // they have classes
+	classes map[string]class
+	class   []int32  // number of the class of each text
+	known   []string // names of the classes of the training texts
 	file    data.File
 	notes   []string
-	parts   []int // number of samples of each text; nil for one
+	kept    string // which rows of a table are texts
+	parts   []int  // number of samples of each text; nil for one
 }
 
-func (t *Texts) read(ctx context.Context, path string) (c content, err error) {
+// class is a class by the order in which they occur, and the first text of it.
+type class struct {
+	number int32
+	text   string
+}
+
+// each calls do for the pieces of every text, of which no token is divided; last says that a text ends.
+func (c *content) each(ctx context.Context) func(do func(piece string, last bool)) error {
+	return func(do func(piece string, last bool)) error {
+		first := c.n == 0
+		d := &divider{unit: c.unit, do: func(of one, piece string, last bool) {
+			if first && last {
+				c.add(of)
+			}
+			do(piece, last)
+		}}
+		if first {
+			c.state = state(c.path)
+		}
+		err := c.read(ctx, c, d)
+		switch {
+		case err == nil && c.n == 0:
+			err = &data.Error{Path: c.path, Problem: "has no text: every file or cell is empty"}
+		case err == nil && state(c.path) != c.state:
+			err = &data.Error{Path: c.path, Problem: "changed while it was read"}
+		}
+		return err
+	}
+}
+
+func (c *content) add(of one) {
+	c.n++
+	if c.named {
+		c.names = append(c.names, of.name)
+	}
+	if !c.classed {
+		return
+	}
+	if c.classes == nil {
+		c.classes = map[string]class{}
+	}
+	its, found := c.classes[of.class]
+	if !found {
+		its = class{int32(len(c.classes)), of.name}
+		c.classes[of.class] = its
+	}
+	c.class = append(c.class, its.number)
+}
+
+// divider divides texts into units, and passes these on in pieces.
+type divider struct {
+	unit  string
+	do    func(of one, piece string, last bool)
+	of    one
+	n     int      // number of units of the text so far
+	held  []string // pieces of the text, or of its last line, that are not passed on
+	lines []string // of the paragraph
+}
+
+// text divides a text that is in memory.
+func (d *divider) text(of one, text string) {
+	d.of, d.n = of, 0
+	d.piece(text)
+	d.end()
+}
+
+// piece adds a piece to the text.
+func (d *divider) piece(text string) {
+	switch d.unit {
+	case line, paragraph, sentence:
+		for text := range strings.Lines(text) {
+			if d.held = append(d.held, text); strings.HasSuffix(text, "\n") {
+				d.line()
+			}
+		}
+	default:
+		if len(d.held) > 0 {
+			d.do(d.of, d.held[0], false)
+			d.n, d.held = d.n+1, d.held[:0]
+		}
+		d.held = append(d.held, text)
+	}
+}
+
+// line divides the line that is held. Sentences end with lines.
+func (d *divider) line() {
+	text := strings.Join(d.held, "")
+	d.held = d.held[:0]
+	switch blank := strings.TrimSpace(text) == ""; {
+	case d.unit == line:
+		d.one(strings.TrimRight(text, "\r\n"))
+	case d.unit == sentence:
+		for text := range tokens.Sentences(text) {
+			d.one(text)
+		}
+	case !blank:
+		d.lines = append(d.lines, text)
+	case d.lines != nil:
+		d.one(strings.Join(d.lines, ""))
+		d.lines = nil
+	}
+}
+
+// one passes a unit on, if it is not of white space.
+func (d *divider) one(text string) {
+	d.n++
+	if strings.TrimSpace(text) != "" {
+		d.do(one{fmt.Sprintf("%s:%d", d.of.name, d.n), d.of.class}, text, true)
+	}
+}
+
+// end ends the text. It reports whether there is something in it.
+func (d *divider) end() {
+	switch {
+	case d.unit == paragraph:
+		d.piece("\n\n")
+	case len(d.held) == 0:
+	case d.unit == line, d.unit == sentence:
+		d.line()
+	case d.n > 0 || strings.TrimSpace(d.held[0]) != "":
+		d.do(d.of, d.held[0], true)
+	}
+	d.held = d.held[:0]
+}
+
+func (t *Texts) open(path string) (*content, error) {
+	c := &content{path: path, unit: t.Unit}
+	files := func(root string, paths []string) (*content, error) {
+		if len(t.Where) > 0 && t.fitted == nil {
+			return nil, &data.Error{Path: path, Problem: "is read as text, but where chooses rows of a table by its columns", Hint: "leave where out, or name a .csv or Parquet file with a column of texts"}
+		}
+		if len(paths) == 0 {
+			return nil, &data.Error{Path: path, Problem: "has no texts: no file ends in .txt"}
+		}
+		c.classed = path == root
+		for _, p := range paths {
+			_, _, below := strings.Cut(nameIn(root, p), "/")
+			c.classed = c.classed && below
+		}
+		c.read = func(ctx context.Context, c *content, d *divider) error { return c.readFiles(ctx, root, paths, d) }
+		return c, nil
+	}
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return t.readFiles(ctx, path, path, filesIn(path))
+		return files(path, filesIn(path))
 	case err != nil && strings.ContainsAny(path, "*?[") && isText(path):
 		paths, wrong := filepath.Glob(path)
 		if wrong != nil {
-			return c, &data.Error{Path: path, Problem: "is not a valid pattern of names", Err: wrong}
+			return nil, &data.Error{Path: path, Problem: "is not a valid pattern of names", Err: wrong}
 		}
-		return t.readFiles(ctx, path, filepath.Dir(path), paths)
+		return files(filepath.Dir(path), paths)
 	case err != nil && !strings.ContainsAny(path, "*?["):
-		return c, &data.Error{Path: path, Problem: data.NotFound, Hint: "paths are relative to the folder in which the command is run"}
+		return nil, &data.Error{Path: path, Problem: data.NotFound, Hint: "paths are relative to the folder in which the command is run"}
 	case isText(path) && (t.Text == "" || t.fitted != nil && !isTable(path)):
-		return t.readFiles(ctx, path, filepath.Dir(path), []string{path})
+		return files(filepath.Dir(path), []string{path})
 	}
-	return t.readTable(ctx, path)
+	c.read = t.readTable
+	return c, nil
+}
+
+// nameIn returns the name of a file in a folder.
+func nameIn(root, path string) string {
+	name, _ := filepath.Rel(root, path) // both are relative, or both absolute
+	return filepath.ToSlash(name)
 }
 
 // readFiles reads files of text. Their classes are the folders of the first level, if no file is outside of them.
-func (t *Texts) readFiles(ctx context.Context, path, root string, paths []string) (c content, err error) {
-	if len(paths) == 0 {
-		return c, &data.Error{Path: path, Problem: "has no texts: no file ends in .txt"}
-	}
-	digest, empty, first := sha256.New(), 0, ""
-	c.classed = path == root
+func (c *content) readFiles(ctx context.Context, root string, paths []string, d *divider) error {
+	digest, first := sha256.New(), c.file.Path == ""
+	empty, without := 0, ""
+	write := func(piece string) { _, _ = io.WriteString(digest, piece) } // a digest fails never
 	for _, p := range paths {
-		name, _ := filepath.Rel(root, p) // both are relative, or both absolute
-		name = filepath.ToSlash(name)
-		class, _, below := strings.Cut(name, "/")
-		c.classed = c.classed && below
-		all, err := data.ReadText(ctx, p)
-		if err == nil {
-			err = data.Sound(all)
+		name := nameIn(root, p)
+		if size := 0; first && len(paths) > 1 {
+			if err := data.EachPiece(ctx, p, func(piece string) { size += len(piece) }); err != nil {
+				return err
+			}
+			write(fmt.Sprintf("%s %d\n", name, size))
 		}
+		class, _, _ := strings.Cut(name, "/")
+		d.of, d.n = one{strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".txt"), class}, 0
+		n := c.n
+		err := data.EachPiece(ctx, p, func(piece string) {
+			if first {
+				write(piece)
+			}
+			d.piece(piece)
+		})
 		if err != nil {
-			return c, data.FileError("", p, err)
+			return err
 		}
-		if len(paths) > 1 {
-			fmt.Fprintf(digest, "%s %d\n", name, len(all))
-		}
-		_, _ = io.WriteString(digest, all) // a digest fails never
-		n := len(c.texts)
-		c.add(one{strings.TrimSuffix(strings.TrimSuffix(name, ".gz"), ".txt"), class, all}, t.Unit)
-		if len(c.texts) == n {
-			if empty++; first == "" {
-				first = name
+		if d.end(); c.n == n {
+			if empty++; without == "" {
+				without = name
 			}
 		}
 	}
-	c.file = data.File{Path: path, SHA256: hex.EncodeToString(digest.Sum(nil))}
-	if empty > 0 && len(c.texts) > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("%s: %s without text, such as %s, left out", path, numeral.Of(empty, "file"), first))
+	if !first {
+		return nil
 	}
-	return c, c.some(path)
+	c.file = data.File{Path: c.path, SHA256: hex.EncodeToString(digest.Sum(nil))}
+	if empty > 0 && c.n > 0 {
+		c.notes = append(c.notes, fmt.Sprintf("%s: %s without text, such as %s, left out", c.path, numeral.Of(empty, "file"), without))
+	}
+	return nil
 }
 
-func (t *Texts) readTable(ctx context.Context, path string) (c content, err error) {
+func (t *Texts) readTable(ctx context.Context, c *content, d *divider) (err error) {
 	column := cmp.Or(t.Text, "text")
 	at, label, name := -1, -1, -1
-	c.file, err = data.EachLine(ctx, path, func(names, cells []string, place int) error {
+	where := t.Where
+	if t.fitted != nil {
+		where = nil
+	}
+	c.file, c.kept, err = data.EachLine(ctx, c.path, where, func(names, cells []string, place int) error {
 		if at < 0 {
 			if at = slices.Index(names, column); at < 0 {
 				return fmt.Errorf("has no column %q, only %.300q: name that of the texts in the key text", column, names)
@@ -231,23 +408,23 @@ func (t *Texts) readTable(ctx context.Context, path string) (c content, err erro
 			}
 			name, c.classed = firstOf(names, "", "names", "name", "id"), label >= 0
 		}
-		text := one{name: fmt.Sprint(place), text: strings.Clone(cells[at])}
-		if err := data.Sound(text.text); err != nil {
+		of, text := one{name: fmt.Sprint(place)}, strings.Clone(cells[at])
+		if err := data.Sound(text); err != nil {
 			return fmt.Errorf("line %d, column %q: %w", place, column, err)
 		}
 		if name >= 0 && cells[name] != "" {
-			text.name = strings.Clone(cells[name])
+			of.name = strings.Clone(cells[name])
 		}
 		if label >= 0 && !data.IsUnknownLabel(cells[label]) {
-			text.class = strings.TrimSpace(strings.Clone(cells[label]))
+			of.class = strings.TrimSpace(strings.Clone(cells[label]))
 		}
-		c.add(text, t.Unit)
+		d.text(of, text)
 		return nil
 	})
-	if err != nil {
-		return c, data.FileError("", path, err)
+	if err == nil && at < 0 && len(where) > 0 {
+		err = fmt.Errorf("has no row that meets the conditions of where (%s)", strings.Join(where, ", "))
 	}
-	return c, c.some(path)
+	return data.FileError("", c.path, err)
 }
 
 // firstOf returns the place of a column that is named, or else of the first of the usual names; -1 if there is none.
@@ -263,119 +440,56 @@ func firstOf(names []string, named string, usual ...string) int {
 	return -1
 }
 
-func (c *content) some(path string) error {
-	if len(c.texts) == 0 {
-		return &data.Error{Path: path, Problem: "has no text: every file or cell is empty"}
-	}
-	return nil
-}
-
-// add adds the units of a text; those of white space are left out.
-func (c *content) add(of one, unit string) {
-	n := 0
-	part := func(text string) {
-		n++
-		if strings.TrimSpace(text) == "" {
-			return
-		}
-		p := one{of.name, of.class, text}
-		if unit != "" && unit != wholeFile {
-			p.name = fmt.Sprintf("%s:%d", of.name, n)
-		}
-		c.texts = append(c.texts, p)
-	}
-	switch unit {
-	case line:
-		for text := range strings.Lines(of.text) {
-			part(strings.TrimRight(text, "\r\n"))
-		}
-	case paragraph:
-		var lines []string
-		for text := range strings.Lines(of.text + "\n\n") {
-			if strings.TrimSpace(text) != "" {
-				lines = append(lines, text)
-			} else if lines != nil {
-				part(strings.Join(lines, ""))
-				lines = nil
-			}
-		}
-	case sentence:
-		for text := range tokens.Sentences(of.text) {
-			part(text)
-		}
-	default:
-		part(of.text)
-	}
-}
-
-// classes returns the names of the classes, sorted, and the label of every text.
-func (c *content) classes(known []string) (names []string, labels []int, err error) {
+// labels returns the label of every text that was read, nil without classes, whose names are then known.
+func (c *content) labels() (labels []int, err error) {
 	if !c.classed {
-		return nil, nil, nil
+		return nil, nil
 	}
-	if names = known; names == nil {
-		for _, t := range c.texts {
-			if t.class != "" {
-				names = append(names, t.class)
-			}
-		}
-		slices.Sort(names)
-		names = slices.Compact(names)
+	if c.known == nil {
+		c.known = slices.DeleteFunc(slices.Sorted(maps.Keys(c.classes)), func(name string) bool { return name == "" })
 	}
-	for _, t := range c.texts {
-		label, found := slices.BinarySearch(names, t.class)
+	of := make([]int, len(c.classes))
+	for name, its := range c.classes {
+		label, found := slices.BinarySearch(c.known, name)
 		if !found {
-			if label = data.UnknownLabel; t.class != "" {
-				return nil, nil, &data.Error{Path: c.file.Path, Problem: fmt.Sprintf("text %.60q has the class %.60q, which no training text has (%.200q)", t.name, t.class, names)}
+			if label = data.UnknownLabel; name != "" {
+				return nil, &data.Error{Path: c.path, Problem: fmt.Sprintf("text %.60q has the class %.60q, which no training text has (%.200q)", its.text, name, c.known)}
 			}
 		}
-		labels = append(labels, label)
+		of[its.number] = label
 	}
-	return names, labels, nil
+	return lists.Map(c.class, func(number int32) int { return of[number] }), nil
 }
 
 // sampleNames returns the names of samples: those of the texts, with a number where a text has several.
 func (c *content) sampleNames() []string {
 	if c.parts == nil {
-		return c.names()
+		return c.names
 	}
 	var names []string
-	for i, t := range c.texts {
+	for i, name := range c.names {
 		for k := range c.parts[i] {
-			name := t.name
 			if c.parts[i] > 1 {
-				name = fmt.Sprintf("%s:%d", t.name, k+1)
+				names = append(names, fmt.Sprintf("%s:%d", name, k+1))
+			} else {
+				names = append(names, name)
 			}
-			names = append(names, name)
 		}
 	}
 	return names
 }
 
-func (c *content) names() []string {
-	names := lists.Map(c.texts, func(t one) string { return t.name })
-	return names
-}
-
-// each returns a function that passes all texts to do.
-func (c *content) each(ctx context.Context) func(do func(text string)) error {
-	return func(do func(text string)) error {
-		for _, t := range c.texts {
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-			do(t.text)
-		}
-		return nil
-	}
+// record returns an empty recording of rows of width numbers, made from the texts at path.
+func (t *Texts) record(path string, width int) *data.Recording {
+	return data.NewRecording(path, t.Memory, t.HasTest() && t.fitted == nil, width)
 }
 
 // maker is a data set of texts.
 type maker interface {
 	// vocabulary fits the tokenizer to the training texts.
 	vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error)
-	// samples makes samples of texts with these labels. It may add notes.
-	samples(ctx context.Context, c *content, t *tokens.Tokenizer, labels []int) (*data.Images, error)
+	// samples makes samples of texts. It may add notes.
+	samples(ctx context.Context, c *content, t *tokens.Tokenizer) (*data.Images, error)
 }
 
 // last is the set that was loaded last. Shape, classes and samples of a declaration are asked for one after the other, and files are the same if their
@@ -399,19 +513,20 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 	}
 	set := &data.Set{Name: name, HasTest: t.HasTest(), Tokens: t.fitted, Scale: scale}
 	make := func(path, stream string, generated int) (*data.Images, error) {
-		var c content
-		var err error
-		if generated > 0 {
-			c, err = readGrammar(ctx, stream, generated)
-		} else {
-			c, err = t.read(ctx, path)
+		c, err := grammar(stream, generated), error(nil)
+		if generated == 0 {
+			c, err = t.open(path)
 		}
-		if err == nil && set.Tokens == nil {
-			set.Tokens, err = m.vocabulary(ctx, &c)
+		if err != nil {
+			return nil, err
+		}
+		c.named, c.known = name == bagName, set.Classes
+		if set.Tokens == nil {
+			set.Tokens, err = m.vocabulary(ctx, c)
 		}
 		if errors.Is(err, tokens.ErrEmpty) {
-			wrong := &data.Error{Path: path, Problem: fmt.Sprintf("no word of %s is in the vocabulary", numeral.Of(len(c.texts), "text")), Hint: "lower the key least, or raise most"}
-			if len(c.texts) == 1 && cmp.Or(t.Unit, wholeFile) == wholeFile {
+			wrong := &data.Error{Path: path, Problem: fmt.Sprintf("no word of %s is in the vocabulary", numeral.Of(c.n, "text")), Hint: "lower the key least, or raise most"}
+			if c.n == 1 && cmp.Or(t.Unit, wholeFile) == wholeFile {
 				wrong.Hint = `it is one text: divide it by unit = "paragraph", "sentence" or "line"`
 			}
 			err = wrong
@@ -419,13 +534,18 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		if err != nil {
 			return nil, err
 		}
-		var labels []int
-		if set.Classes, labels, err = c.classes(set.Classes); err != nil {
-			return nil, err
+		images, err := m.samples(ctx, c, set.Tokens)
+		if err == nil {
+			_, err = c.labels()
 		}
-		images, err := m.samples(ctx, &c, set.Tokens, labels)
-		if set.Notes = append(set.Notes, c.notes...); generated == 0 {
+		if set.Classes, set.Notes = c.known, append(set.Notes, c.notes...); generated == 0 {
 			set.Files = append(set.Files, c.file)
+		}
+		if c.kept != "" {
+			set.Kept = append(set.Kept, path+": "+c.kept)
+		}
+		if images.OnDisk() {
+			set.Kept = append(set.Kept, fmt.Sprintf("%s: %s in a temporary file, because they do not fit into memory = %q", cmp.Or(path, stream), numeral.Of(images.Len(), "sample"), t.Memory))
 		}
 		return images, err
 	}
@@ -463,19 +583,19 @@ func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, err
 	if t.fitted == nil {
 		return nil, &data.Error{Path: path, Problem: "is a text, but the run has no vocabulary"}
 	}
-	c, err := t.read(ctx, path)
+	c, err := t.open(path)
 	if err != nil {
 		return nil, err
 	}
-	names, labels, err := c.classes(nil)
+	c.named = true
+	images, err := m.samples(ctx, c, t.fitted)
+	if err == nil {
+		_, err = c.labels()
+	}
 	if err != nil {
 		return nil, err
 	}
-	images, err := m.samples(ctx, &c, t.fitted, labels)
-	if err != nil {
-		return nil, err
-	}
-	rows := &data.Rows{Images: images, Names: c.sampleNames(), Classes: names, Notes: c.notes}
+	rows := &data.Rows{Images: images, Names: c.sampleNames(), Classes: c.known, Notes: c.notes}
 	if images.Len() != len(rows.Names) {
 		rows.Names = images.RowNames()
 	}
@@ -487,14 +607,18 @@ func (t *Texts) memory(ctx context.Context, m maker, texts []string) (*data.Imag
 	if t.fitted == nil {
 		return nil, errors.New("text: there is no vocabulary")
 	}
-	c := content{texts: make([]one, len(texts))}
-	for i, text := range texts {
+	for _, text := range texts {
 		if err := data.Sound(text); err != nil {
 			return nil, err
 		}
-		c.texts[i].text = text
 	}
-	return m.samples(ctx, &c, t.fitted, nil)
+	c := &content{read: func(_ context.Context, c *content, d *divider) error {
+		for _, text := range texts {
+			d.do(one{}, text, true)
+		}
+		return nil
+	}}
+	return m.samples(ctx, c, t.fitted)
 }
 
 // ReadsFile reports whether a file is one of texts.

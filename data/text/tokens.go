@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"tessera/config/part"
 	"tessera/data"
@@ -127,49 +128,73 @@ func (s *Sequences) vocabulary(ctx context.Context, c *content) (*tokens.Tokeniz
 	return t.Fit(tokens.Limits{Size: size, Least: s.Least}, c.each(ctx))
 }
 
-func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer, labels []int) (*data.Images, error) {
-	var values []float32
+func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer) (*data.Images, error) {
+	rows := s.record(c.path, s.width())
 	var lengths []int32
-	var classes []int
-	add := func(list []int32, i int) {
-		list, from := list[:min(len(list), s.Length)], len(values)
+	row := make([]float32, 0, s.width())
+	add := func(list []int32) error {
+		row, list = row[:0], list[:min(len(list), s.Length)]
 		for _, token := range list {
-			values = append(values, float32(token))
+			row = append(row, float32(token))
 		}
 		for n := 2; n <= s.Ngrams; n++ {
 			for k := range max(0, len(list)-n+1) {
-				values = append(values, float32(t.Size()+s.ngram(list[k:k+n])))
+				row = append(row, float32(t.Size()+s.ngram(list[k:k+n])))
 			}
 		}
-		lengths = append(lengths, int32(len(values)-from))
-		for len(values) < from+s.width() {
-			values = append(values, float32(t.Pad()))
+		lengths = append(lengths, int32(len(row)))
+		for len(row) < s.width() {
+			row = append(row, float32(t.Pad()))
 		}
-		if labels != nil {
-			classes = append(classes, labels[i])
-		}
+		return rows.Add(row...)
 	}
 	step := cmp.Or(s.Step, s.Length)
 	encode := t.Encode
 	if s.fitted != nil && s.Ngrams <= 1 { // texts for a model
 		encode = t.EncodeBlanks
 	}
-	i := 0
 	c.parts = nil
-	err := c.each(ctx)(func(text string) {
-		before := len(lengths)
-		list := append(encode(text), t.End())
-		add(list, i)
-		for from := step; s.Unit == "" && from-step+s.Length < len(list); from += step {
-			add(list[min(from, len(list)-s.Length):], i)
+	var wrong error
+	var list []int32 // tokens of the text that are still to be taken
+	begin, from, before := 0, 0, 0
+	err := c.each(ctx)(func(piece string, last bool) {
+		list = append(list, encode(piece)...)
+		if last {
+			list = append(list, t.End())
 		}
-		c.parts = append(c.parts, len(lengths)-before)
-		i++
+		n := begin + len(list)
+		for ; (s.Unit == "" || from == 0) && from+s.Length <= n; from += step {
+			wrong = cmp.Or(wrong, add(list[from-begin:]))
+		}
+		if !last {
+			if drop := min(from, n-s.Length) - begin; drop > 0 {
+				list, begin = append(list[:0], list[drop:]...), begin+drop
+			}
+			return
+		}
+		if from == 0 || s.Unit == "" && from-step+s.Length < n { // what is left
+			wrong = cmp.Or(wrong, add(list[max(0, len(list)-s.Length):]))
+		}
+		if c.named || c.classed {
+			c.parts = append(c.parts, len(lengths)-before)
+		}
+		list, begin, from, before = list[:0], 0, 0, len(lengths)
 	})
+	if err = cmp.Or(err, wrong); err == nil {
+		err = rows.Finish()
+	}
 	if err != nil {
 		return nil, err
 	}
-	images, err := data.NewFloats([]int{s.width()}, values, classes)
+	labels, err := c.labels()
+	if err != nil {
+		return nil, err
+	}
+	var classes []int // of the samples
+	for i, label := range labels {
+		classes = append(classes, slices.Repeat([]int{label}, c.parts[i])...)
+	}
+	images, err := rows.Images([]int{s.width()}, classes)
 	if err != nil {
 		return nil, err
 	}

@@ -275,24 +275,24 @@ func Sentences(text string) iter.Seq[string] {
 type Limits struct {
 	Size  int     // largest number of tokens, <pad>, <end> and <unknown> included; 0 for any
 	Least int     // smallest number of occurrences of a word or character
-	Texts int     // smallest number of texts that contain it
+	Texts int     // smallest number of texts that contain it, at most all
 	Share float64 // largest share of the texts that contain it; 0 for any
 }
 
 // ErrEmpty is the error for texts without a token that the limits allow.
 var ErrEmpty = errors.New("no word is in the vocabulary")
 
-// Fit returns the vocabulary of texts for the kind and the settings of t. each calls a function for every text; it may be called once only.
+// Fit returns the vocabulary of texts for the kind and the settings of t. each calls a function for the pieces of every text, the last of which ends it; it
+// may be called once only.
 // Words and characters are sorted by their number of occurrences, those of equal number by their text.
-func (t *Tokenizer) Fit(limits Limits, each func(do func(text string)) error) (*Tokenizer, error) {
+func (t *Tokenizer) Fit(limits Limits, each func(do func(piece string, last bool)) error) (*Tokenizer, error) {
 	fitted := &Tokenizer{Kind: t.Kind, Lower: t.Lower, Plain: t.Plain}
 	if t.Kind == Bytes {
 		return fitted, nil
 	}
 	type counted struct{ occurrences, texts, last int }
-	counts, n := map[string]*counted{}, 0
-	err := each(func(text string) {
-		n++
+	counts, n := map[string]*counted{}, 1
+	err := each(func(text string, last bool) {
 		for piece := range fitted.pieces(text) {
 			c := counts[piece]
 			if c == nil {
@@ -304,7 +304,11 @@ func (t *Tokenizer) Fit(limits Limits, each func(do func(text string)) error) (*
 				c.texts, c.last = c.texts+1, n
 			}
 		}
+		if last {
+			n++
+		}
 	})
+	n--
 	if err != nil {
 		return nil, err
 	}
@@ -322,7 +326,7 @@ func (t *Tokenizer) Fit(limits Limits, each func(do func(text string)) error) (*
 	}
 	for _, piece := range slices.Sorted(maps.Keys(counts)) {
 		c := counts[piece]
-		if c.occurrences >= limits.Least && c.texts >= limits.Texts && (limits.Share == 0 || float64(c.texts) <= limits.Share*float64(n)) {
+		if c.occurrences >= limits.Least && c.texts >= min(limits.Texts, n) && (limits.Share == 0 || float64(c.texts) <= limits.Share*float64(n)) {
 			fitted.Names = append(fitted.Names, piece)
 		}
 	}

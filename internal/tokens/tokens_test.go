@@ -13,9 +13,9 @@ import (
 // fit fits a tokenizer to texts.
 func fit(t *testing.T, kind *Tokenizer, limits Limits, texts ...string) *Tokenizer {
 	t.Helper()
-	fitted, err := kind.Fit(limits, func(do func(string)) error {
+	fitted, err := kind.Fit(limits, func(do func(string, bool)) error {
 		for _, text := range texts {
-			do(text)
+			do(text, true)
 		}
 		return nil
 	})
@@ -128,7 +128,7 @@ func TestWordsAndCharacters(t *testing.T) {
 	if list := words.Encode("stop"); len(list) != 1 || words.Name(list[0]) != "stop" || words.Decode([]int32{list[0], words.Pad(), words.End(), list[0]}) != "stop" {
 		t.Errorf("got %v", list)
 	}
-	_, err := (&Tokenizer{Kind: Words}).Fit(Limits{Texts: 2}, func(do func(string)) error { do("one"); do("two"); return nil })
+	_, err := (&Tokenizer{Kind: Words}).Fit(Limits{Texts: 2}, func(do func(string, bool)) error { do("one", true); do("two", true); return nil })
 	if err != ErrEmpty {
 		t.Errorf("got %v, want %v", err, ErrEmpty)
 	}

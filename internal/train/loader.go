@@ -36,7 +36,8 @@ type loader struct {
 
 	rank, processes int // rank of this process and number of processes; 0 processes means 1
 
-	order  []int       // order of the images in the pass of the next batch
+	n      int         // number of images
+	order  *data.Order // of the images in the pass of the next batch, from its first one on
 	plain  [][]float32 // images before augmentation, per thread
 	drawn  [][]float32 // block of noise of which this process needs only some rows, per thread
 	failed []error     // error in the batch being prepared, per thread
@@ -60,7 +61,7 @@ type batch struct {
 // before Take.
 func (l *loader) Start(epoch, position, step int) {
 	l.passes = max(l.passes, 1)
-	l.order = make([]int, l.images.Len())
+	l.n = l.images.Len()
 	l.drawn, l.failed = make([][]float32, l.threads), make([]error, l.threads)
 	if l.views != nil {
 		for range l.threads {
@@ -82,6 +83,9 @@ func (l *loader) Start(epoch, position, step int) {
 	l.epoch, l.position, l.step = epoch, position, step
 	if epoch < l.epochs {
 		l.shuffle()
+		for range position % l.n {
+			l.order.Next()
+		}
 	}
 	l.choose()
 }
@@ -96,10 +100,10 @@ func (l *loader) Take() (*batch, error) {
 	b := l.batches[l.next]
 	l.next = 1 - l.next
 	l.step++
-	if l.position += b.size; l.position == l.passes*len(l.order) {
+	if l.position += b.size; l.position == l.passes*l.n {
 		l.epoch, l.position = l.epoch+1, 0
 	}
-	if l.position%len(l.order) == 0 && l.epoch < l.epochs {
+	if l.position%l.n == 0 && l.epoch < l.epochs {
 		l.shuffle()
 	}
 	l.choose()
@@ -108,7 +112,7 @@ func (l *loader) Take() (*batch, error) {
 
 // shuffle sets the order of the images for the pass.
 func (l *loader) shuffle() {
-	l.images.Shuffle(l.order, random.Stream(l.seed, "shuffle", uint64(l.epoch*l.passes+l.position/len(l.order))))
+	l.order = l.images.Order(random.Stream(l.seed, "shuffle", uint64(l.epoch*l.passes+l.position/l.n)))
 }
 
 // choose selects the images of the next batch; after the last epoch there are none.
@@ -117,8 +121,10 @@ func (l *loader) choose() {
 	if b.size = 0; l.epoch >= l.epochs {
 		return
 	}
-	from := l.position % len(l.order)
-	b.indices = append(b.indices[:0], l.order[from:min(from+l.size, len(l.order))]...)
+	b.indices = b.indices[:0]
+	for range min(l.size, l.n-l.position%l.n) {
+		b.indices = append(b.indices, l.order.Next())
+	}
 	b.size = len(b.indices)
 	b.from, b.to = shard.Rows(b.size, l.rank, max(l.processes, 1))
 	for i, in := range l.inputs[b.size] {
@@ -165,7 +171,7 @@ func (l *loader) weight(in graph.Input) float32 {
 
 // done returns the number of epochs before the next batch, including fractions.
 func (l *loader) done() float64 {
-	return float64(l.epoch) + float64(l.position)/float64(l.passes*len(l.order))
+	return float64(l.epoch) + float64(l.position)/float64(l.passes*l.n)
 }
 
 // gather writes the rows of an input that contains data.

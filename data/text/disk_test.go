@@ -1,0 +1,159 @@
+package text_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"tessera/data"
+	"tessera/data/text"
+	"tessera/internal/fatal"
+	"tessera/internal/lists"
+	"tessera/internal/tokens"
+	"tessera/laws"
+)
+
+// randomText returns n words, with all kinds of white space, marks and signs between and in them.
+func randomText(r *rand.Rand, n int) string {
+	var b strings.Builder
+	between := []string{" ", " ", " ", "\n", "\n\n", " \n ", "\r\n", "\t", ". ", "  ", "'s ", "! 1 ", "\u00a0 ", " \u0301", "\u2028", "\n \n\t"}
+	for range n {
+		b.WriteString([]string{"the", "a", "heron", "Été", "e\u0301", "x1", "2.5", "don't", "日本", "İ"}[r.IntN(10)])
+		if r.IntN(4) == 0 {
+			fmt.Fprint(&b, r.IntN(40))
+		}
+		b.WriteString(between[r.IntN(len(between))])
+	}
+	return b.String()
+}
+
+// The pieces of a long file are the file, and their tokens its tokens.
+func TestPiecesDivideNoToken(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	path := filepath.Join(t.TempDir(), "a.txt")
+	read, err := tokens.Read("../../internal/tokens/testdata/tokenizer.json")
+	fatal.If(t, err)
+	for round := range 6 {
+		whole := randomText(r, 100000)
+		if round == 5 { // one line
+			whole = strings.NewReplacer("\n", " ", "\r", " ", "\u2028", " ").Replace(whole)
+		}
+		fatal.If(t, os.WriteFile(path, []byte(whole), 0o600))
+		var pieces []string
+		fatal.If(t, data.EachPiece(background, path, func(piece string) { pieces = append(pieces, piece) }))
+		if strings.Join(pieces, "") != whole || len(pieces) < 4 {
+			t.Fatalf("%d pieces are not the file", len(pieces))
+		}
+		each := func(do func(string, bool)) error { do(whole, true); return nil }
+		kinds := []*tokens.Tokenizer{read}
+		for _, kind := range tokens.Kinds {
+			fitted, err := (&tokens.Tokenizer{Kind: kind, Lower: round%2 == 0}).Fit(tokens.Limits{Size: 500}, each)
+			fatal.If(t, err)
+			kinds = append(kinds, fitted)
+		}
+		for _, kind := range kinds {
+			var got []int32
+			for _, piece := range pieces {
+				got = append(got, kind.Encode(piece)...)
+			}
+			if !slices.Equal(got, kind.Encode(whole)) {
+				t.Errorf("round %d, %s: the tokens of the pieces are not those of the text", round, kind.Kind)
+			}
+		}
+	}
+}
+
+// Texts that do not fit into the budget give the samples that they give in memory, of one text in several pieces and of many units, of files, packed or not, and of tables;
+// and no file is left.
+func TestTextsOnDiskAreThoseInMemory(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	files, table := map[string]string{}, "text,label,age\n"
+	for i := range 40 {
+		files[fmt.Sprintf("%s/%d.txt", []string{"new", "old"}[i%2], i)] = randomText(r, 500)
+		table += fmt.Sprintf("\"%s\",c%d,%d\n", randomText(r, 1000), i%3, i)
+	}
+	files["new/long.txt"] = randomText(r, 40000)
+	dir := folder(t, files)
+	fatal.If(t, os.WriteFile(filepath.Join(dir, "t.csv"), []byte(table), 0o600))
+	for _, name := range []string{"cooccurrence", "pairs", "contexts", "tokens"} {
+		for i, unit := range []string{"", "line", "sentence", "paragraph"} {
+			for _, file := range []string{dir, filepath.Join(dir, "t.csv")} {
+				if testing.Short() && (i+len(name))%2 > 0 {
+					continue
+				}
+				t.Run(fmt.Sprint(name, unit, filepath.Base(file)), func(t *testing.T) {
+					source := func(memory data.Budget) data.Source {
+						e, _ := data.Registry.Lookup(map[bool]string{true: "cooccurrence", false: name}[name == "pairs"])
+						s := e.New()
+						switch s := s.(type) {
+						case *text.Cooccurrence:
+							s.Entries, s.Weights = name == "pairs", "harmonic"
+						case *text.Sequences:
+							s.Length, s.Step, s.Vocabulary = 16, 12, 300
+						case *text.Contexts:
+							s.Subsample = 0.03
+						}
+						fatal.If(t, errors.Join(laws.Set(s, "file", file), laws.Set(s, "unit", unit), laws.Set(s, "memory", memory)))
+						return s
+					}
+					budget := data.Budget(data.LeastBudget)
+					if strings.HasPrefix(name, "c") && name != "contexts" || name == "pairs" {
+						budget *= 2 // some passes over the texts
+					}
+					want, got := load(t, source(0)), load(t, source(budget))
+					if want.Train.OnDisk() || got.Train.OnDisk() != (name != "cooccurrence") {
+						t.Errorf("on disk: %v and %v", want.Train.OnDisk(), got.Train.OnDisk())
+					}
+					if got.Train.Checksum() != want.Train.Checksum() || !slices.Equal(got.Classes, want.Classes) || !slices.Equal(got.Files, want.Files) {
+						t.Error("the samples or the checksums of the files differ")
+					}
+					for _, c := range want.Train.Columns() {
+						if !slices.Equal(column(got.Train, c.Name), column(want.Train, c.Name)) {
+							t.Errorf("the column %s differs", c.Name)
+						}
+					}
+					order := make([]int, got.Train.Len())
+					got.Train.Shuffle(order, r)
+					if slices.Sort(order); !slices.Equal(order, lists.Range(0, len(order))) {
+						t.Error("the order of an epoch does not have every sample once")
+					}
+				})
+			}
+		}
+	}
+	if left, _ := filepath.Glob(filepath.Join(dir, ".tessera*")); len(left) > 0 {
+		t.Errorf("files are left: %q", left)
+	}
+}
+
+// Rows of a table are texts if they meet the conditions, of which files of text have none.
+func TestWhereChoosesTexts(t *testing.T) {
+	dir := folder(t, map[string]string{"all.csv": "text,lang,age\nhello there,en,3\nbonjour,fr,5\nhello again,en,8\n", "en.csv": "text,lang,age\nhello again,en,8\n", "a.txt": "hello"})
+	at := func(file string, where ...string) *text.Bag {
+		return bag(filepath.Join(dir, file), func(b *text.Bag) { b.Least, b.Most, b.Where = 1, 1, where })
+	}
+	want, got := load(t, at("en.csv")), load(t, at("all.csv", "lang = en", "age > 3"))
+	if !slices.Equal(got.Train.Float32(), want.Train.Float32()) || !slices.Equal(got.Train.ValueNames(), want.Train.ValueNames()) {
+		t.Errorf("got %v of %q", got.Train.Float32(), got.Train.ValueNames())
+	}
+	if len(got.Kept) != 1 || !strings.Contains(got.Kept[0], "1 row of 3, where lang = en and age > 3") {
+		t.Errorf("got %q", got.Kept)
+	}
+	for _, c := range []struct{ file, where, want string }{
+		{"all.csv", "lang = de", "all.csv: cannot be read: has no row that meets the conditions of where (lang = de)"},
+		{"all.csv", "tongue = de", `"tongue"`},
+		{"all.csv", "lang > 3", `line 2, column "lang": got "en", but where compares it with a number`},
+		{"a.txt", "lang = en", "a.txt: is read as text, but where chooses rows of a table by its columns"},
+	} {
+		_, err := at(c.file, c.where).Load(context.Background(), nil, data.Both)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s, where %s: got %v, want %q", c.file, c.where, err, c.want)
+		}
+	}
+}
