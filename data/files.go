@@ -87,6 +87,9 @@ func SparseOf(s Source) *Files {
 	return nil
 }
 
+// AbsentIsZero reports whether the entries that a sparse matrix does not have are 0.
+func (f *Files) AbsentIsZero() bool { return f.is(EntryFiles) && f.Absent == absentZero }
+
 // OneSpelling replaces the second spelling of keys that have two spellings by the first one, so that equal declarations have
 // equal text and are one trial.
 func OneSpelling(s Source) {
@@ -116,7 +119,7 @@ func (f *Files) FitsScale() bool { return f.Scale.Fitted() }
 func (f *Files) Unlabelled() bool { return f.is(EntryFiles) || f.is(SingleFiles) && f.Labels == "" }
 
 func (f *Files) hasMissing() bool {
-	return f.Missing != "" || f.is(EntryFiles) && f.Absent != absentZero
+	return f.Missing != "" || f.is(EntryFiles) && !f.AbsentIsZero()
 }
 
 // Check returns an error for a key that requires another, missing key, or contradicts it.

@@ -226,6 +226,7 @@ type loaded struct {
 	run        *tessera.Run      // open run of a model that makes images or continues texts, which close closes; nil for others
 	language   *continuation     // continues texts; nil for other models
 	text       textReader        // makes samples of texts; nil for other samples
+	places     map[string]int    // numbers of the columns of a sparse matrix whose other entries are 0; nil for other samples
 	shift      *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
 	missing    map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users      sync.WaitGroup
@@ -339,6 +340,14 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 				return nil, err
 			}
 			return sample.Float32(), nil
+		}
+	}
+	if of := data.SparseOf(run.Model.Dataset.Source); l.shift == nil && (of == nil || of.AbsentIsZero()) { // no scaling that subtracts keeps zeros
+		for i, name := range run.ColumnNames() {
+			if l.places == nil {
+				l.places = map[string]int{}
+			}
+			l.places[name] = i
 		}
 	}
 	if len(l.shape) == 1 {

@@ -182,7 +182,7 @@ func (d *draft) member(c *cursor, b *buffer, key string) (err error) {
 				return fmt.Errorf("got more than %d, want %s", len(d.inputs), d.model.wantedInputs())
 			}
 			from := len(b.images)
-			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest, text: d.model.text}})
+			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest, text: d.model.text, places: d.model.places}})
 			return c.object(func(key string) error { return d.inputs[len(d.inputs)-1].member(c, key) })
 		})
 		if err != nil && statusOf(err) == http.StatusBadRequest {
@@ -223,7 +223,7 @@ func (in *input) member(c *cursor, key string) (err error) {
 			return nil
 		}
 		in.hasData = true
-		in.data.dims, in.data.leaf, in.data.texts = nil, 0, false
+		in.data.dims, in.data.leaf, in.data.texts, in.data.entries = nil, 0, false, false
 		in.data.buffer.images = in.data.buffer.images[:in.data.from]
 		if in.data.buffer.exact {
 			in.data.buffer.wide = in.data.buffer.wide[:in.data.from]
@@ -324,6 +324,9 @@ func (in *input) fits(f *feature, count, most int) error {
 			return fmt.Errorf("input %q: shape: got %v, want [n] for n texts", in.name, in.shape)
 		}
 		in.shape = []int{in.shape[0], f.size}
+	}
+	if in.data.entries && f.column != losses.Images {
+		return fmt.Errorf("input %q: data: got rows by the names of their entries, want numbers", in.name)
 	}
 	flat := []int{f.size}
 	want := fmt.Sprintf("[n %d]", f.size)
@@ -526,6 +529,8 @@ type nested struct {
 	most     int   // maximum number of values in the buffer
 	text     textReader
 	texts    bool // the elements are texts, of each of which the values of its sample are read
+	places   map[string]int
+	entries  bool // the elements are the entries of rows, by the names of their columns
 }
 
 // values returns all numbers in the buffer, including those of the previous inputs.
@@ -559,6 +564,12 @@ func (t *nested) read(c *cursor, depth int) error {
 			return err
 		}
 		n = len(t.values()) - begin
+	case t.places != nil && depth == 0 && c.next() == '{':
+		t.entries = true
+		if err := t.rows(c); err != nil {
+			return err
+		}
+		n = len(t.values()) - begin
 	default:
 		if err := t.numbers(c); err != nil {
 			return err
@@ -581,6 +592,61 @@ func (t *nested) read(c *cursor, depth int) error {
 	return nil
 }
 
+// next appends the values of a further element, which are 0.
+func (t *nested) next(size int, what string) ([]float32, error) {
+	values := t.values()
+	n := len(values) + size
+	if n > t.most {
+		return nil, problemf(http.StatusRequestEntityTooLarge, "data: got more than %d %s; send fewer in one request", (t.most-t.from)/size, what)
+	}
+	var err error
+	if n > cap(values) {
+		if values, err = room(t.buffer, values, min(max(2*cap(values), n), t.most)); err != nil {
+			return nil, err
+		}
+	}
+	t.buffer.images = values[:n]
+	clear(t.buffer.images[n-size:])
+	return t.buffer.images[n-size:], nil
+}
+
+// rows reads the elements of an array of rows of a sparse matrix, {"column": value, ...}: other entries are 0.
+func (t *nested) rows(c *cursor) error {
+	seen, size := map[int]bool{}, len(t.places)
+	for more, row := true, 0; more; row++ {
+		if c.next() != '{' {
+			return c.bad("'{'")
+		}
+		values, err := t.next(size, "rows")
+		if err != nil {
+			return err
+		}
+		clear(seen)
+		err = c.object(func(name string) (err error) {
+			i, found := t.places[name]
+			switch {
+			case !found:
+				return fmt.Errorf("data: row %d: got the column %q, which is none of the %d of the training", row, cut(name), size)
+			case seen[i]:
+				return fmt.Errorf("data: row %d: got the column %q twice", row, cut(name))
+			}
+			seen[i] = true
+			c.next()
+			if values[i], err = c.number(); err != nil {
+				err = fmt.Errorf("data: row %d, column %q: %w", row, cut(name), err)
+			}
+			return err
+		})
+		if err == nil {
+			more, err = c.more(']')
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // strings reads the elements of an array of texts.
 func (t *nested) strings(c *cursor) error {
 	for more := true; more; {
@@ -597,16 +663,11 @@ func (t *nested) strings(c *cursor) error {
 		if err != nil {
 			return fmt.Errorf("data: %w", err)
 		}
-		values := t.values()
-		if len(values)+len(row) > t.most {
-			return problemf(http.StatusRequestEntityTooLarge, "data: got more than %d texts; send fewer in one request", (t.most-t.from)/len(row))
+		values, err := t.next(len(row), "texts")
+		if err != nil {
+			return err
 		}
-		if len(values)+len(row) > cap(values) {
-			if values, err = room(t.buffer, values, min(max(2*cap(values), len(values)+len(row)), t.most)); err != nil {
-				return err
-			}
-		}
-		t.buffer.images = append(values, row...)
+		copy(values, row)
 		if more, err = c.more(']'); err != nil {
 			return err
 		}
