@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -11,7 +12,9 @@ import (
 // rows of a table are.
 type Recording struct {
 	spill spill
-	all   table // rows in memory
+	all   []float32   // rows, after Finish, if they are in memory
+	some  []float32   // rows that were added last
+	full  [][]float32 // rows before them that are in memory
 	width int
 	n     int       // number of rows
 	low   []float64 // smallest number at each place of a row
@@ -31,13 +34,35 @@ func NewRecording(path string, budget Budget, tests bool, width int) *Recording 
 
 // Add appends a row, or several.
 func (r *Recording) Add(values ...float32) error {
-	r.all.values.floats = append(r.all.values.floats, values...)
+	r.some = append(r.some, values...)
 	for i, v := range values {
 		k := i % r.width
 		r.low[k], r.high[k] = min(r.low[k], float64(v)), max(r.high[k], float64(v))
 	}
 	r.n += len(values) / r.width
-	return r.spill.take(&r.all, false)
+	if len(r.some) < spillAt/4 {
+		return nil
+	}
+	if budget := r.spill.r.budget(); r.spill.file != nil || budget > 0 && int64(4*r.n*r.width) > budget {
+		return r.write()
+	}
+	r.full, r.some = append(r.full, r.some), make([]float32, 0, spillAt/4+r.width)
+	return nil
+}
+
+// write moves the rows to the file.
+func (r *Recording) write() error {
+	if r.spill.file == nil {
+		if err := r.spill.create(); err != nil {
+			return err
+		}
+		r.spill.header = arrayHeader{kind: "f4", order: binary.LittleEndian}
+	}
+	for _, rows := range append(r.full, r.some) {
+		writeNumbers(r.spill.to, rows)
+	}
+	r.full, r.some = nil, r.some[:0]
+	return nil
 }
 
 // Len returns the number of rows.
@@ -45,11 +70,15 @@ func (r *Recording) Len() int { return r.n }
 
 // Finish makes the rows readable.
 func (r *Recording) Finish() (err error) {
-	if r.spill.file == nil {
+	if budget := r.spill.r.budget(); r.spill.file == nil && (budget == 0 || int64(4*r.n*r.width) <= budget) {
+		r.all = slices.Concat(append(r.full, r.some)...)
+		r.full, r.some = nil, nil
 		return nil
 	}
-	if err = r.spill.take(&r.all, true); err == nil {
-		r.all.values.floats = nil
+	if err = r.write(); err == nil {
+		err = r.spill.wrong(r.spill.to.Flush())
+	}
+	if r.some = nil; err == nil {
 		r.disk, err = r.spill.r.newDisk([]extent{r.spill.extent([]int{r.Len(), r.width})}, r.spill.r.budget())
 	}
 	return err
@@ -58,7 +87,7 @@ func (r *Recording) Finish() (err error) {
 // Read writes successive rows, the first of which is given, to dst. Rows on disk that cannot be read panic with an [*Error]: see [Unread].
 func (r *Recording) Read(dst []float32, row int) {
 	if r.disk == nil {
-		copy(dst, r.all.values.floats[row*r.width:])
+		copy(dst, r.all[row*r.width:])
 		return
 	}
 	for len(dst) > 0 {
@@ -95,11 +124,11 @@ func (r *Recording) Images(shape []int, labels []int) (*Images, error) {
 		return nil, err
 	}
 	if r.disk == nil {
-		values := r.all.values.floats
+		values := r.all
 		if pixels < r.width {
 			values = make([]float32, 0, r.Len()*pixels)
 			for row := range r.Len() {
-				values = append(values, r.all.values.floats[row*r.width:][:pixels]...)
+				values = append(values, r.all[row*r.width:][:pixels]...)
 			}
 		}
 		return NewFloats(shape, values, labels)
