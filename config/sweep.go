@@ -408,7 +408,7 @@ func (p *sweepPlan) override(sets []Set) (found []table.Diagnostic) {
 		return slices.ContainsFunc(sets, func(s Set) bool { return s.seeds == "" && s.sets(key) })
 	})
 	if p.table.BySeed != nil && len(p.seeds) > 0 && !p.seeds.has(seedKey) {
-		return []table.Diagnostic{p.atBySeed("--set train.seed sets one seed for all of its values; select some by --seeds")}
+		return []table.Diagnostic{p.atBySeed("train.seed sets one seed for all of its values; select some by the option seeds")}
 	}
 	for model, own := range p.own {
 		p.own[model] = own.without(set)

@@ -60,8 +60,8 @@ func TestMistakesInKeysOfSeedsAreReported(t *testing.T) {
 		{"by_seed.dataset.seed", "by_seed.train.seed", `the seed is set by the sweep's key "seeds"`, nil},
 		{"by_seed.dataset.seed = [101, 102, 103]", "by_seed = 3", "by_seed: want a table", nil},
 		{"101", "\"x\"", "dataset", nil},
-		{"", "", "by_seed: dataset.seed has no value for the seed 9 of --seeds", []Set{other}},
-		{"", "", "by_seed: --set train.seed sets one seed", []Set{one}},
+		{"", "", "by_seed: dataset.seed has no value for the seed 9 of the option seeds", []Set{other}},
+		{"", "", "by_seed: train.seed sets one seed", []Set{one}},
 	} {
 		text := bySeed
 		if c.old != "" {

@@ -103,7 +103,7 @@ func (p *sweepPlan) reseed(s Set) []table.Diagnostic {
 			for _, seed := range value.Items {
 				i := slices.IndexFunc(declared.values, func(v *table.Node) bool { return v.String() == seed.String() })
 				if i < 0 {
-					return []table.Diagnostic{p.atBySeed(fmt.Sprintf("%s has no value for the seed %s of --seeds, which is none of seeds", c.key, seed))}
+					return []table.Diagnostic{p.atBySeed(fmt.Sprintf("%s has no value for the seed %s of the option seeds, which is none of seeds", c.key, seed))}
 				}
 				kept.values = append(kept.values, c.values[i])
 			}

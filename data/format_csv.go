@@ -605,7 +605,7 @@ func (r reading) columnHint(text string) string {
 	if r.loose {
 		return "remove the column, or name it label or name"
 	}
-	return "name columns of labels or names with the keys labels and names, or choose those of values with the key columns"
+	return "name columns of labels, of names and of categories (columns = { NAME = COLUMN }, for the layer embedding) with the keys labels, names and columns"
 }
 
 // Names of numeric columns that often are not values.

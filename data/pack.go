@@ -63,7 +63,7 @@ func (s *Set) Pack(to io.Writer) error {
 		return err
 	}
 	if s.Train.OnDisk() || s.Test.OnDisk() {
-		return fmt.Errorf("data: %s: samples that do not fit into its memory are not sent to workers: give the workers the files (--data)", s.Name)
+		return fmt.Errorf("data: %s: samples that do not fit into its memory are not sent to workers: give the workers the files (the option data)", s.Name)
 	}
 	h := packedHeader{Name: s.Name, Shape: s.Shape, HasTest: s.HasTest, Parts: s.Parts, Kinds: s.Kinds, Classes: s.Classes, Tokens: s.Tokens, Files: s.Files,
 		Scale: s.Scale, Notes: s.Notes, Train: s.Train.header(), Test: s.Test.header(), AreTheSame: s.Train != nil && s.Train == s.Test}
@@ -75,7 +75,7 @@ func (s *Set) Pack(to io.Writer) error {
 		return fmt.Errorf("data: %s: %w", s.Name, err)
 	}
 	if len(text) > mostPackedHeader {
-		return fmt.Errorf("data: %s: its labels, parts and names take %d MiB, more than the %d MiB that are sent to workers: give the workers the files (--data)", s.Name, len(text)>>20, mostPackedHeader>>20)
+		return fmt.Errorf("data: %s: its labels, parts and names take %d MiB, more than the %d MiB that are sent to workers: give the workers the files (the option data)", s.Name, len(text)>>20, mostPackedHeader>>20)
 	}
 	w := bufio.NewWriter(to)
 	w.WriteString(packMagic)

@@ -111,9 +111,9 @@ func (p *published) read(ctx context.Context, dirs Dirs, f publishedFile) (array
 	return a, file, FileError(p.name, path, err)
 }
 
-// dataFlag returns the --data flag for downloading the file at path, DIR/NAME/FILE, again; empty if downloads go to DIR by
+// folderOption returns the option for downloading the file at path, DIR/NAME/FILE, again; empty if downloads go to DIR by
 // default.
-func dataFlag(path string) string {
+func folderOption(path string) string {
 	dir := filepath.Dir(filepath.Dir(path))
 	if dirs := SearchDirs(""); len(dirs) > 0 && filepath.Clean(dirs[0]) == dir {
 		return ""
@@ -121,7 +121,7 @@ func dataFlag(path string) string {
 	if strings.ContainsAny(dir, " \t'") {
 		dir = strconv.Quote(dir)
 	}
-	return " --data " + dir
+	return " with the option data=" + dir
 }
 
 // check reads a file and compares it with the size and checksum of f.
@@ -142,7 +142,7 @@ func (p *published) check(ctx context.Context, path string, f publishedFile) ([]
 		err = &Error{Dataset: p.name, Path: path, Problem: problem}
 	}
 	if e, ok := err.(*Error); ok {
-		e.Hint = `run "tessera data get ` + p.name + dataFlag(path) + `", which replaces it`
+		e.Hint = `"tessera data get ` + p.name + `"` + folderOption(path) + ` replaces it`
 	}
 	return b, file, err
 }
@@ -316,7 +316,7 @@ func (d Dirs) missing(dataset, name string) error {
 		Dataset: dataset,
 		Path:    name + ".gz",
 		Problem: "not found in " + strings.Join(places, " or "),
-		Hint: `run "tessera data get ` + dataset + `", or point --data or ` + EnvDir + ` at the folder that holds ` +
+		Hint: `run "tessera data get ` + dataset + `", or point the option data or ` + EnvDir + ` at the folder that holds ` +
 			dataset + `/`,
 	}
 }

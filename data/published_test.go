@@ -103,8 +103,8 @@ func TestMissingAndWrongFilesSayWhatToDo(t *testing.T) {
 		b    []byte
 		want []string
 	}{
-		"missing":       {nil, []string{name + ".gz: not found in ", `run "tessera data get tiny"`, "--data", EnvDir, "the folder that holds tiny/"}},
-		"flipped":       {gzipped(t, flipped), []string{"wrong checksum", set.files[trainImages].sha256, `run "tessera data get tiny --data `}},
+		"missing":       {nil, []string{name + ".gz: not found in ", `run "tessera data get tiny"`, "the option data", EnvDir, "the folder that holds tiny/"}},
+		"flipped":       {gzipped(t, flipped), []string{"wrong checksum", set.files[trainImages].sha256, `"tessera data get tiny" with the option data=`}},
 		"short":         {right[:len(right)-1], []string{"wrong size: 2367 bytes uncompressed, want 2368"}},
 		"long":          {append(slices.Clone(right), 0), []string{"wrong size: more than 2368 bytes uncompressed"}},
 		"cut":           {gzipped(t, right)[:500], []string{"cut short"}},

@@ -262,7 +262,7 @@ func (s *Set) Measured(sel Selection, seed uint64, split Split) (*Images, Split,
 	}
 	if split == ValidationSplit {
 		if err := sel.HoldsOut(); err != nil {
-			return nil, "", &Error{Dataset: s.Name, Problem: err.Error(), Hint: "train with --set dataset.validation=0.1"}
+			return nil, "", &Error{Dataset: s.Name, Problem: err.Error(), Hint: "train with dataset.validation = 0.1"}
 		}
 	} else if sel.Validation.Test {
 		sel.Validation = Validation{} // every fitted image: the test images need not be there

@@ -62,7 +62,7 @@ func TestAModelThatHoldsNothingOutHasNoValidationSplit(t *testing.T) {
 	} {
 		_, _, err := testSet(t, 30, 10).Measured(sel, 1, ValidationSplit)
 		var lacking *Error
-		if !errors.As(err, &lacking) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "dataset.validation=0.1") {
+		if !errors.As(err, &lacking) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "dataset.validation = 0.1") {
 			t.Errorf("got %v, want %s and what to do", err, want)
 		}
 	}

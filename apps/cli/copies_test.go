@@ -38,7 +38,7 @@ train   = { epochs = 2 }
 
 	b.must(0, "calibrate", "runs/noisy")
 	for code, args := range map[int][]string{exitData: {"eval", "runs/copy"}, exitCheckpoint: {"resume", "runs/copy", "--epochs", "3"}} {
-		b.contains("a calibrated teacher", b.must(code, args...).stderr, "has changed since the run was trained", "(class: temperature ", "runs/noisy --remove` removes that")
+		b.contains("a calibrated teacher", b.must(code, args...).stderr, "has changed since the run was trained", "(class: temperature ", "runs/noisy` with --remove removes that")
 	}
 	b.must(0, "calibrate", "runs/noisy", "--remove")
 	b.must(0, "eval", "runs/copy")

@@ -178,6 +178,14 @@ func explain(f failure, stderr io.Writer) int {
 	return o.code
 }
 
+// optionOf is how libraries name a setting of a call; as a command line has it, it is a flag.
+var optionOf = regexp.MustCompile(`the option ([a-z_]+)`)
+
+// worded returns the message of a library with the flags that its options have.
+func worded(text string) string {
+	return optionOf.ReplaceAllStringFunc(text, func(option string) string { return "--" + dashed(option[len("the option "):]) })
+}
+
 // concise returns the error without the name of the operation during which a process was lost.
 func concise(err error) error {
 	if unanswered, ok := errors.AsType[*mpi.Lost](err); ok {

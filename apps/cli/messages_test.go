@@ -3,9 +3,12 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -109,5 +112,32 @@ func TestADamagedDataSetIsReplacedWhereItIs(t *testing.T) {
 	command.Env = append(command.Env, fmt.Sprintf("%s=%s", data.EnvDir, b.path("bd")))
 	if r := b.finish(command); r.code != exitData || !strings.Contains(r.stderr, `"tessera data get mnist", which`) {
 		t.Errorf("a folder that is the first without a flag: %d, %s", r.code, r.stderr)
+	}
+}
+
+// A library names settings of a call as options; its messages never have flags, and the command prints the flag of every option.
+func TestOptionsOfLibrariesArePrintedAsFlags(t *testing.T) {
+	flag := regexp.MustCompile(`"[^"\n]*(^|[ (` + "`" + `])--[a-z]`)
+	fatal.If(t, filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		switch folder := filepath.ToSlash(path); {
+		case err != nil:
+			return err
+		case entry.IsDir() && slices.Contains([]string{"../../apps", "../../internal/tools", "../../.git", "../../docs", "../../python"}, folder):
+			return fs.SkipDir
+		case filepath.Ext(path) != ".go" || strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		for n, line := range strings.Split(string(text), "\n") {
+			// A whole command is one that can be given; docs of metrics and the arguments of other programs are no messages.
+			message := strings.Contains(line, "rrorf(") || strings.Contains(line, "setupf(") || strings.Contains(line, "refuse(") || strings.Contains(line, "Hint:") || strings.Contains(line, "Problem:")
+			if message && flag.MatchString(line) && !strings.Contains(line, "`tessera ") && !strings.Contains(line, "srun") {
+				t.Errorf("%s:%d: write \"the option NAME\": %s", path, n+1, strings.TrimSpace(line))
+			}
+		}
+		return err
+	}))
+	if got, want := worded("train without the option shard_optimizer, with the option backend=engine"), "train without --shard-optimizer, with --backend=engine"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }

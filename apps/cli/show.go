@@ -95,6 +95,7 @@ var marks = regexp.MustCompile(`(?m)^(tessera: warning:|tessera: hint:|tessera:|
 
 // complain prints an error, a warning or a hint to standard error, in colours on a terminal.
 func complain(out io.Writer, level doc.Level, text string) {
+	text = worded(text)
 	if screenOf(out).Colour {
 		out, text = terminalOf(out), marks.ReplaceAllStringFunc(spelled(text), func(mark string) string { return doc.Styled(level, mark, true) })
 	}

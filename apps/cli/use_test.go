@@ -93,7 +93,7 @@ func TestEvalMeasuresTheSplitThatIsAskedFor(t *testing.T) {
 	b.contains("standard error", b.must(exitUsage, "eval", "held", "--split", "tset").stderr, `--split: got "tset", want one of train, validation, test`)
 	b.must(0, "train", "small", "--epochs", "1")
 	b.contains("standard error", b.must(exitData, "eval", "runs/small", "--split", "validation").stderr,
-		"no images are held out: validation = 0; train with --set dataset.validation=0.1")
+		"no images are held out: validation = 0; train with dataset.validation = 0.1")
 }
 
 // plain is a dense sigmoid encoder and a dense decoder, computed by plain loops in float64.

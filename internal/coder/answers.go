@@ -464,7 +464,7 @@ func (s *Answers) corrected(run *Coder) string {
 	if fitted == "" {
 		return ""
 	}
-	return fmt.Sprintf("its values include what was fitted to its heads (%s): `tessera calibrate %s --remove` removes that", fitted, s.Run)
+	return fmt.Sprintf("its values include what was fitted to its heads (%s): `tessera calibrate %s` with the option remove removes that", fitted, s.Run)
 }
 
 // sum returns a checksum that identifies the values of the run: that of its parameters, combined with that of its calibrations and

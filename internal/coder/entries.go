@@ -71,7 +71,7 @@ func (c *Coder) PredictEntries(pairs *data.Pairs, further *data.Images) ([]float
 			} else if at, fitted := rows[row]; fitted {
 				values[i], err = m.PredictEntry(at, j)
 			} else {
-				return unknown(pairs, i, "row", row, "give its observed entries (--given)")
+				return unknown(pairs, i, "row", row, "give its observed entries (the option given)")
 			}
 			if err != nil {
 				return err

@@ -263,7 +263,7 @@ func hashed(h uint64, values []float32) uint64 {
 func (o Options) together(spec *config.Model) error {
 	if o.Group == nil {
 		if o.ShardOptimizer {
-			return fmt.Errorf("model %q: --shard-optimizer divides the state of the optimizer among processes: train with --distributed", spec.Name)
+			return fmt.Errorf("model %q: the option shard_optimizer divides the state of the optimizer among processes: train with the option distributed", spec.Name)
 		}
 		return nil
 	}
@@ -271,26 +271,26 @@ func (o Options) together(spec *config.Model) error {
 		return fmt.Errorf("model %q: distributed training: %w", spec.Name, part.KeyErrorf(key, problem, a...))
 	}
 	if method := spec.Training().Method; method != "" {
-		return refuse("kind", "a baseline (%s) is fitted by one process; train without --distributed", method)
+		return refuse("kind", "a baseline (%s) is fitted by one process; train without the option distributed", method)
 	}
 	if _, ok := spec.Optimizer.Optimizer.(optim.Search); ok {
-		return refuse("optimizer", "a full-batch optimizer (%s) is not supported; take one with mini-batches, or train without --distributed", spec.Optimizer.Kind)
+		return refuse("optimizer", "a full-batch optimizer (%s) is not supported; take one with mini-batches, or train without the option distributed", spec.Optimizer.Kind)
 	}
 	for _, p := range spec.AllPlayers() {
 		if _, whole := p.Optimizer.Optimizer.(optim.Whole); whole && o.ShardOptimizer {
-			return refuse("optimizer", "%s updates parameters as a whole, of which each process would have a part; train without --shard-optimizer", p.Optimizer.Kind)
+			return refuse("optimizer", "%s updates parameters as a whole, of which each process would have a part; train without the option shard_optimizer", p.Optimizer.Kind)
 		}
 	}
 	if _, err := o.Backend.WithGroup(o.Group); err != nil {
-		return refuse("backend", "only the engine sums over processes; train with --backend engine")
+		return refuse("backend", "only the engine sums over processes; train with the option backend=engine")
 	}
 	for _, declared := range spec.AllHooks() {
 		of, ok := declared.Hook.(hooks.Replicated)
 		if !ok {
-			return refuse("hook", "%s reads the images of a batch, of which each process has a part; remove the hook, or train without --distributed", declared.Name)
+			return refuse("hook", "%s reads the images of a batch, of which each process has a part; remove the hook, or train without the option distributed", declared.Name)
 		}
 		if o.ShardOptimizer && of.Replicated() {
-			return refuse("hook", "%s changes the state of the optimizer, of which each process has a part; remove the hook, or train without --shard-optimizer", declared.Name)
+			return refuse("hook", "%s changes the state of the optimizer, of which each process has a part; remove the hook, or train without the option shard_optimizer", declared.Name)
 		}
 	}
 	return nil

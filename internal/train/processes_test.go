@@ -208,7 +208,7 @@ func TestWhatSeveralProcessesCannotTrainIsRefused(t *testing.T) {
 	if errs[0] == nil || !strings.Contains(errs[0].Error(), "only the engine") {
 		t.Errorf("the tape: got %v", errs[0])
 	}
-	if _, err := Run(context.Background(), m, Options{ShardOptimizer: true}); err == nil || !strings.Contains(err.Error(), "--distributed") {
+	if _, err := Run(context.Background(), m, Options{ShardOptimizer: true}); err == nil || !strings.Contains(err.Error(), "with the option distributed") {
 		t.Errorf("a divided optimizer of one process: got %v", err)
 	}
 }

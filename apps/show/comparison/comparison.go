@@ -32,6 +32,7 @@ type Options struct {
 // Models on other images than the reference are compared with the first one of their images.
 type Table struct {
 	Models   []*Model  `json:"models"`
+	asked    bool      // the user chose the metrics
 	Settings []Setting `json:"settings"`       // settings that differ between the models
 	With     []string  `json:"with,omitempty"` // settings of the metrics that the user has set: "shots=1"
 	Metrics  []Metric  `json:"metrics"`
@@ -112,7 +113,7 @@ func Compare(ctx context.Context, paths []string, o Options) (*Table, error) {
 	if err := enough(len(runs)); err != nil {
 		return nil, err
 	}
-	t := &Table{With: o.Metrics.Given()}
+	t := &Table{With: o.Metrics.Given(), asked: o.Metrics != nil}
 	if o.Metrics, err = withSplits(o.Metrics); err != nil {
 		return nil, err
 	}

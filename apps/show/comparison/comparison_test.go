@@ -239,6 +239,21 @@ func TestAMetricOfOneModelOnlyHasNoBest(t *testing.T) {
 	}
 }
 
+// kl, which is not better for being small, compares nothing if only the model with codes in [0,1] has it, unless it is asked for.
+func TestANeutralMetricOfOneModelHasNoRow(t *testing.T) {
+	dir := t.TempDir()
+	runs := []string{trained(t, dir, "a"), trained(t, dir, "b", `encoder=[{ kind = "dense", units = 5, activation = "tanh" }]`)}
+	asked, err := metrics.Select("kl", "mse")
+	fatal.If(t, err)
+	for want, only := range map[bool]metrics.Selection{false: nil, true: asked} {
+		got, err := comparison.Compare(context.Background(), runs, comparison.Options{Metrics: only})
+		fatal.If(t, err)
+		if has := slices.ContainsFunc(got.Metrics, func(row comparison.Metric) bool { return row.Name == "kl" }); has != want {
+			t.Errorf("%d metrics: kl has a row: %v, want %v", len(only), has, want)
+		}
+	}
+}
+
 func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 	dir := t.TempDir()
 	a := trained(t, dir, "a")

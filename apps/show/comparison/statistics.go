@@ -147,8 +147,9 @@ func (t *Table) measured(only []string) {
 		for _, m := range t.Models {
 			row.Cells = append(row.Cells, m.cell(name))
 		}
-		if !slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Measured }) {
-			continue
+		lacks := func(c Cell) bool { return !c.Measured }
+		if !slices.ContainsFunc(row.Cells, func(c Cell) bool { return c.Measured }) || only == nil && !t.asked && row.Better == metrics.Neither && slices.ContainsFunc(row.Cells, lacks) {
+			continue // a number that is neither better nor shared, such as kl of one model, compares nothing
 		}
 		if i := slices.IndexFunc(t.Metrics, func(other Metric) bool { return other.SameAs == "" && t.equal(other.Name, name) }); i >= 0 {
 			row.SameAs = t.Metrics[i].Name

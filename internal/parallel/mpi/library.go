@@ -264,7 +264,7 @@ func (lib *library) pause(d time.Duration) {
 func Join(o Options) (*Group, error) {
 	l, ok := Launched()
 	if !ok {
-		return nil, setupf("this process was started by neither mpirun nor srun; start it with `mpirun -n 4 COMMAND`, or train without --distributed")
+		return nil, setupf("this process was started by neither mpirun nor srun; start it with `mpirun -n 4 COMMAND`, or train without the option distributed")
 	}
 	lib, err := load(l, os.Getenv(Variable))
 	if err != nil {

@@ -149,7 +149,7 @@ func (d *Dictionary) Lens() (configuration []byte, tensors []checkpoint.Tensor, 
 		"reshape_activations": "none", "metadata": map[string]any{"sae_lens_version": "6.0.0"}}
 	switch d.Architecture {
 	case "groupmax":
-		return nil, nil, fmt.Errorf("SAELens has no group_max; `--to sparsify` has it")
+		return nil, nil, fmt.Errorf("SAELens has no group_max; sparsify has it: the option to=sparsify")
 	case "topk":
 		cfg["k"], cfg["rescale_acts_by_decoder_norm"] = d.K, false
 	case "batchtopk": // as SAELens itself writes it
@@ -164,7 +164,7 @@ func (d *Dictionary) Lens() (configuration []byte, tensors []checkpoint.Tensor, 
 // Eleuth returns the files of sparsify.
 func (d *Dictionary) Eleuth() (configuration []byte, tensors []checkpoint.Tensor, err error) {
 	if d.Architecture != "topk" && d.Architecture != "groupmax" {
-		return nil, nil, fmt.Errorf("sparsify has dictionaries with top_k and group_max, got %s; `--to saelens` has it", d.Architecture)
+		return nil, nil, fmt.Errorf("sparsify has dictionaries with top_k and group_max, got %s; SAELens has them: the option to=saelens", d.Architecture)
 	}
 	out := *d
 	out.tensors = maps.Clone(d.tensors)
