@@ -35,7 +35,7 @@ func MaskedSoftmax(x, mask *gorgonia.Node) (*gorgonia.Node, error) {
 		Fixed:    []bool{false, true},
 		Division: ir.ByUnits,
 		Work:     20 * float64(xs.TotalSize()),
-		Float32:  maskedSoftmax[float32](s),
+		Float32:  fastMaskedSoftmax(s),
 		Float64:  maskedSoftmax[float64](s),
 		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			g, err := softmaxGrad().Apply(y, grad) // the gradient is 0 where y is 0
@@ -49,6 +49,37 @@ func maskedSoftmax[T Float](s MaskedSoftmaxOp) units[T] {
 		for i := from * s.Rows; i < to*s.Rows; i++ {
 			row := in[0][i*s.Length:][:s.Length]
 			softmaxWhere(dst[i*s.Length:][:s.Length], row, in[1][i/s.Rows*s.Length:][:s.Length])
+		}
+	}
+}
+
+// fastMaskedSoftmax computes the same bytes as maskedSoftmax[float32].
+func fastMaskedSoftmax(s MaskedSoftmaxOp) units[float32] {
+	return func(dst []float32, in [][]float32, _ []float32, from, to int) {
+		for i := from; i < to; i++ {
+			mask := in[1][i*s.Length:][:s.Length]
+			fastSoftmaxWhere(dst, in[0], i*s.Rows, s.Rows, s.Length, func(int) []float32 { return mask })
+		}
+	}
+}
+
+// fastSoftmaxWhere computes the same bytes as softmaxWhere for rows [first, first+rows) of y and x, of which mask(i) selects
+// elements of row i: exp(-Inf) is exactly 0.
+func fastSoftmaxWhere(y, x []float32, first, rows, length int, mask func(row int) []float32) {
+	out := float32(math.Inf(-1))
+	y, x = y[first*length:][:rows*length], x[first*length:][:rows*length]
+	for i := range rows {
+		row, selected := y[i*length:][:length], mask(first+i)
+		for j, v := range x[i*length:][:length] {
+			if row[j] = out; selected[j] > 0.5 {
+				row[j] = v
+			}
+		}
+	}
+	fastSoftmax(y, [][]float32{y}, length)
+	for i := range rows {
+		if y[i*length] != y[i*length] { // nothing is selected, or a value is not finite
+			softmaxWhere(y[i*length:][:length], x[i*length:][:length], mask(first+i))
 		}
 	}
 }
@@ -68,8 +99,8 @@ func softmaxWhere[T Float](y, x, mask []T) {
 			sum += y[j]
 		}
 	}
-	if sum != 0 {
-		for j := range y {
+	for j := range y {
+		if mask[j] > 0.5 {
 			y[j] /= sum
 		}
 	}

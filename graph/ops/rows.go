@@ -205,7 +205,7 @@ func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 var logSoftmaxGrad = Blockwise{
 	Spec:    logSoftmaxGradOp{},
 	Rows:    true,
-	Float32: logSoftmaxSlope[float32],
+	Float32: fastLogSoftmaxSlope,
 	Float64: logSoftmaxSlope[float64],
 	Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 		return both(logSoftmaxBend.Apply(in[0], in[1], grad))(logSoftmaxPush.Apply(in[0], grad))
@@ -250,6 +250,27 @@ func logSoftmaxSlope[T Float](dst []T, in [][]T, block int) {
 		}
 		for j, v := range y {
 			d[j] = g[j] - T(math.Exp(float64(v)))*sum
+		}
+	}
+}
+
+// fastLogSoftmaxSlope computes the same bytes as logSoftmaxSlope[float32].
+func fastLogSoftmaxSlope(dst []float32, in [][]float32, block int) {
+	k := vector.Float32()
+	var p [512]float32 // dst may be y or g
+	for start := 0; start < len(dst); start += block {
+		y, g, d := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
+		var sum float32
+		for _, v := range g {
+			sum += v
+		}
+		for from := 0; from < block; from += len(p) {
+			to := min(from+len(p), block)
+			part := p[:to-from]
+			k.ExpRounded(part, y[from:to])
+			for j, v := range part {
+				d[from+j] = g[from+j] - v*sum
+			}
 		}
 	}
 }

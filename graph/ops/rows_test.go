@@ -19,6 +19,7 @@ func TestRowsInVectorsEqualPlainLoops(t *testing.T) {
 	}{
 		{"softmax", 1, fastSoftmax, softmax[float32]},
 		{"slope of softmax", 2, fastSoftmaxSlope, softmaxSlope[float32]},
+		{"slope of the logarithm of softmax", 2, fastLogSoftmaxSlope, logSoftmaxSlope[float32]},
 	} {
 		for _, block := range []int{1, 3, 16, 50, 1100} {
 			for _, rows := range []int{1, 4, 7, 9} {
@@ -52,6 +53,42 @@ func TestRowsInVectorsEqualPlainLoops(t *testing.T) {
 							}
 						}
 					})
+				}
+			}
+		}
+	}
+}
+
+// The softmax over selected elements has the bytes of the plain loops, also where nothing is selected or not finite.
+func TestSelectedRowsInVectorsEqualPlainLoops(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	for _, n := range []int{1, 3, 17, 50, 300} {
+		const samples, heads = 5, 2
+		x, mask := make([]float32, samples*heads*n*n), make([]float32, samples*n)
+		for i := range x {
+			x[i] = float32(8 * r.NormFloat64())
+		}
+		for i := range mask {
+			mask[i] = float32(r.IntN(2))
+		}
+		clear(mask[:n])
+		for i, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+			x[(i+1)*heads*n*n+r.IntN(n*n)] = float32(v)
+		}
+		for i := range n { // a row of -Inf
+			x[4*heads*n*n+i] = float32(math.Inf(-1))
+		}
+		for name, kernels := range map[string][2]units[float32]{
+			"mask":   {fastMaskedSoftmax(MaskedSoftmaxOp{heads * n, n}), maskedSoftmax[float32](MaskedSoftmaxOp{heads * n, n})},
+			"causal": {fastCausalSoftmax(CausalSoftmaxOp{heads * n, n}), causalSoftmax[float32](CausalSoftmaxOp{heads * n, n})},
+		} {
+			got, want := make([]float32, len(x)), make([]float32, len(x))
+			kernels[0](got, [][]float32{x, mask}, nil, 0, 2)
+			kernels[0](got, [][]float32{x, mask}, nil, 2, samples)
+			kernels[1](want, [][]float32{x, mask}, nil, 0, samples)
+			for i, v := range got {
+				if math.Float32bits(v) != math.Float32bits(want[i]) && (v == v || want[i] == want[i]) {
+					t.Fatalf("%s of %d: value %d is %v, plain loops give %v", name, n, i, v, want[i])
 				}
 			}
 		}
