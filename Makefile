@@ -59,10 +59,12 @@ race: ## with checkptr, for the packages that share memory or use unsafe; needs 
 	$(GO) test -race -short -skip '$(FILES)' $(CONCURRENT)
 	$(GO) test -race -short -run 'TestARunInterruptedAtAnyStep|TestAllHooksTogether|TestAUserDefinedHookResumes|TestASearchInterruptedInAnyBatch' ./internal/train
 
+# GUIDED= fuzzes without coverage guidance, from the packages that the tests have compiled.
+GUIDED ?= -fuzz .
 fuzz: ## FUZZTIME inputs for every fuzz test, of each package from one binary
 	@folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && cache=$$($(GO) env GOCACHE)/fuzz && \
 	for package in $$(grep -rl --include='*_test.go' '^func Fuzz' . | xargs -n 1 dirname | sort -u); do \
-		$(GO) test -c -fuzz . -o "$$folder/fuzz.test" $$package && path=$$($(GO) list $$package) || exit 1; \
+		$(GO) test -c $(GUIDED) -o "$$folder/fuzz.test" $$package && path=$$($(GO) list $$package) || exit 1; \
 		for name in $$(sed -nE 's/^func (Fuzz[A-Za-z0-9_]+).*/\1/p' $$package/*_test.go); do \
 			echo "$$path $$name"; \
 			(cd $$package && "$$folder/fuzz.test" -test.run '^$$' -test.fuzz "^$$name\$$" -test.fuzztime $(FUZZTIME) -test.fuzzcachedir "$$cache/$$path") || exit 1; \

@@ -194,7 +194,7 @@ func LogSoftmax(x *gorgonia.Node) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    LogSoftmaxOp{},
 		Rows:    true,
-		Float32: logSoftmax[float32],
+		Float32: fastLogSoftmax,
 		Float64: logSoftmax[float64],
 		Derivative: func(_ gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return gradientOf(logSoftmaxGrad.Apply(y, grad))
@@ -251,6 +251,19 @@ func logSoftmaxSlope[T Float](dst []T, in [][]T, block int) {
 		for j, v := range y {
 			d[j] = g[j] - T(math.Exp(float64(v)))*sum
 		}
+	}
+}
+
+// fastLogSoftmax computes the same bytes as logSoftmax[float32].
+func fastLogSoftmax(dst []float32, in [][]float32, block int) {
+	k := vector.Float32()
+	for start := 0; start < len(dst); start += block {
+		x := in[0][start : start+block]
+		top, sum := k.Maximum(x), 0.0
+		for _, v := range x {
+			sum += math.Exp(float64(v - top))
+		}
+		k.AddScalar(dst[start:start+block], x, -(top + float32(math.Log(sum))))
 	}
 }
 

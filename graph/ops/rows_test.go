@@ -19,6 +19,7 @@ func TestRowsInVectorsEqualPlainLoops(t *testing.T) {
 	}{
 		{"softmax", 1, fastSoftmax, softmax[float32]},
 		{"slope of softmax", 2, fastSoftmaxSlope, softmaxSlope[float32]},
+		{"logarithm of softmax", 1, fastLogSoftmax, logSoftmax[float32]},
 		{"slope of the logarithm of softmax", 2, fastLogSoftmaxSlope, logSoftmaxSlope[float32]},
 	} {
 		for _, block := range []int{1, 3, 16, 50, 1100} {
