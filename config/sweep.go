@@ -755,7 +755,7 @@ func (c Criterion) problem() (problem, hint string) {
 	m, ok := metrics.MeasureOf(c.Metric)
 	switch {
 	case !ok:
-		return fmt.Sprintf("unknown metric %q", c.Metric), table.Suggest(c.Metric, metrics.Names())
+		return fmt.Sprintf("unknown metric %q", c.Metric), table.SuggestOf(c.Metric, metrics.Names(), "`tessera list metrics`")
 	case m.Better == metrics.Higher && !c.Largest:
 		return fmt.Sprintf("a larger %s is better, and %q selects the least", c.Metric, c), fmt.Sprintf("write %q", "-"+c.Metric)
 	case m.Better == metrics.Lower && c.Largest:

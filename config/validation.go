@@ -148,7 +148,7 @@ func (w *walk) watched() {
 		}
 		chosen, err := metrics.Select(name)
 		if err != nil {
-			w.report("train", "", key, fmt.Sprintf("%s: unknown metric %q", key, name), table.Suggest(name, append(metrics.Names(), ObjectiveMetric)))
+			w.report("train", "", key, fmt.Sprintf("%s: unknown metric %q", key, name), table.SuggestOf(name, append(metrics.Names(), ObjectiveMetric), "`tessera list metrics`"))
 		}
 		for _, value := range metrics.ValuesOf(chosen) { // none after an error
 			w.named("train", "", key, value)

@@ -346,7 +346,7 @@ func (f *metricFlags) chosen(others ...string) (metrics.Selection, error) {
 func selected(names ...string) (metrics.Selection, error) {
 	chosen, err := metrics.Select(names...)
 	if unknown, ok := errors.AsType[*metrics.UnknownError](err); ok {
-		return nil, usagef("--metrics: unknown %q: %s", unknown.Name, table.Suggest(unknown.Name, metrics.Names()))
+		return nil, usagef("--metrics: unknown %q: %s", unknown.Name, table.SuggestOf(unknown.Name, metrics.Names(), "`tessera list metrics`"))
 	}
 	return chosen, err
 }

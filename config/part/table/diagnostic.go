@@ -165,31 +165,27 @@ func Report(found []Diagnostic, sources ...*Source) error {
 	return &Diagnostics{kept}
 }
 
-// Suggest returns a suggestion for an invalid name: the most similar valid name, or all valid names if none is similar.
-func Suggest(name string, valid []string) string {
+// Suggest returns a suggestion for an invalid name: the most similar valid name, or else all valid names, or the three nearest of many.
+func Suggest(name string, valid []string) string { return SuggestOf(name, valid, "") }
+
+// SuggestOf is [Suggest] with the command that lists all names, which is said where these are many; "" if there is none.
+func SuggestOf(name string, valid []string, all string) string {
 	if len(valid) == 0 {
 		return ""
 	}
 	if near, ok := Nearest(name, valid); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
-	if more := len(valid) - mostListed; more > 0 {
-		return fmt.Sprintf("valid: %s and %d more", Quoted(valid[:mostListed]), more)
+	if len(valid) <= mostInline || all == "" && len(valid) <= mostListed {
+		return "valid: " + Quoted(valid)
 	}
-	return "valid: " + Quoted(valid)
-}
-
-// SuggestOf returns a suggestion for an invalid name among many: the most similar name, or else the three nearest and the command that
-// lists all, if it is not "".
-func SuggestOf(name string, valid []string, all string) string {
-	if _, near := Nearest(name, valid); near || len(valid) <= mostInline || len(name) > mostCompared {
-		return Suggest(name, valid)
+	text := fmt.Sprintf("there are %d", len(valid))
+	if len(name) <= mostCompared {
+		a := plainName(name)
+		text = "the nearest are " + Quoted(slices.SortedStableFunc(slices.Values(valid), func(v, w string) int {
+			return editDistance(a, plainName(v)) - editDistance(a, plainName(w))
+		})[:3])
 	}
-	a := plainName(name)
-	nearest := slices.SortedStableFunc(slices.Values(valid), func(v, w string) int {
-		return editDistance(a, plainName(v)) - editDistance(a, plainName(w))
-	})
-	text := "the nearest are " + Quoted(nearest[:3])
 	if all != "" {
 		text += "; " + all + " lists all"
 	}
@@ -197,8 +193,8 @@ func SuggestOf(name string, valid []string, all string) string {
 }
 
 const (
-	mostInline   = 12  // maximum number of names of parts or models that a suggestion lists
-	mostListed   = 100 // maximum number of listed names
+	mostInline   = 12  // maximum number of names that a suggestion lists if a command lists them
+	mostListed   = 24  // maximum number of names that a suggestion lists if no command does
 	mostCompared = 100 // maximum length of a compared name in bytes, because the time is the product of the lengths
 )
 
