@@ -27,6 +27,7 @@ var (
 	_ ir.Divisible = (*unitwise)(nil)
 
 	_ ir.Scattering = (*unitwise)(nil)
+	_ ir.Joint      = (*unitwise)(nil)
 	_ ir.Units      = (*unitPart)(nil)
 )
 
@@ -379,6 +380,8 @@ type Unitwise struct {
 	Division ir.Division
 	// Scatters is the number of values of a row if the op is that of [ir.Scattering], otherwise 0.
 	Scatters int
+	// Joint is true if one call for many units is faster than a call for every few of them.
+	Joint bool
 	// At returns kernels for a subset of the units: their unit i is unit at(i) of the op. It requires the division
 	// [ir.ByUnits]. At may be nil if the kernels use the index of a unit only to locate its values.
 	At func(at func(unit int) int) (Float32 func(dst []float32, in [][]float32, scratch []float32, from, to int),
@@ -452,6 +455,7 @@ func all[T Float](o *unitwise, dst []T, in [][]T, kernel func(o *unitwise) units
 }
 
 func (o *unitwise) Units() int        { return o.describe.Units }
+func (o *unitwise) Joint() bool       { return o.describe.Joint }
 func (o *unitwise) Width() int        { return o.describe.Scatters }
 func (o *unitwise) ByUnit(i int) bool { return o.describe.ByUnit[i] }
 func (o *unitwise) Scratch() int      { return o.describe.Scratch }

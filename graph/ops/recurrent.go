@@ -123,6 +123,7 @@ func (r Recurrent) op(spec any, x *gorgonia.Node, n, inputs int) *Unitwise {
 		ByUnit:   lists.Of(inputs, func(i int) bool { return i == 0 || i > 4 }),
 		Fixed:    lists.Of(inputs, func(int) bool { return true }),
 		Division: ir.ByUnits,
+		Joint:    true,
 		Scratch:  (2*batch + 6) * r.Units,
 		Work:     2 * float64(batch*r.Tokens*(r.Features+r.Units)) * float64(r.Gates()),
 	}

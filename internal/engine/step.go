@@ -329,8 +329,9 @@ func newScratch[T ir.Float](threads int) []*cell[T] {
 // unitStep returns the step for an op in units. All such steps share one scratch memory per thread.
 func (c *compiler[T]) unitStep(v *ir.Value, o ir.Unitwise) *step {
 	w := &units[T]{op: o.Kernel, to: c.cells[v], scratch: c.scratch}
+	joint, ok := o.Kernel.(ir.Joint)
 	st := &step{name: o.String(), work: w, units: o.Kernel.Units(), serial: o.Kernel.Work() < serialBelow,
-		writes: []operand{{v, rows}}, flops: o.Kernel.Work(), divisible: true}
+		writes: []operand{{v, rows}}, flops: o.Kernel.Work(), divisible: !ok || !joint.Joint()}
 	for i, a := range v.Args {
 		w.args = append(w.args, c.cells[skipReshapes(a)])
 		st.reads = append(st.reads, operand{skipReshapes(a), rowsIf(o.Kernel.ByUnit(i))})

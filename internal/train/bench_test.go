@@ -46,6 +46,7 @@ var benchmarked = []struct{ model, optimizer string }{
 	{"vae", asDeclared},
 	{"vit-classifier", asDeclared},
 	{"masked-autoencoder", asDeclared},
+	{"gru-mini", asDeclared},
 }
 
 // benchmarkedModel returns a benchmarked model on Fashion-MNIST with the given optimizer, or with its declared optimizer.

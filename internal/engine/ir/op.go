@@ -405,6 +405,12 @@ type Scattering interface {
 	Width() int
 }
 
+// Joint is implemented by kernels of which one call for many units is faster than a call for every few of them.
+type Joint interface {
+	// Joint reports whether this is so.
+	Joint() bool
+}
+
 // Units is a kernel whose output consists of units: slices of equal length, in row-major order, each computed
 // independently from the args. A back end may compute any range of them, in any order, on any goroutine. A kernel is
 // created for args of fixed shapes.

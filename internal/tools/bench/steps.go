@@ -51,7 +51,7 @@ func (s settings) stepContests() []contest {
 			},
 		})
 	}
-	for _, model := range []string{"simclr", "byol", "vicreg", "vae", "vit-classifier", "masked-autoencoder"} {
+	for _, model := range []string{"simclr", "byol", "vicreg", "vae", "vit-classifier", "masked-autoencoder", "gru-mini"} {
 		steps := max(10, s.steps/10) // one takes as long as ten to a hundred of a shallow model
 		contests = append(contests, contest{
 			name: model + " step",

@@ -3,8 +3,8 @@
 
     torch_twins.py MODEL --data FOLDER --steps N --threads N
 
-MODEL is simclr, byol, vicreg, vae, vit-classifier or masked-autoencoder, and FOLDER holds the Fashion-MNIST files,
-*-ubyte.gz. The shapes and the optimizer are those of models.toml, and so is the work of a step: the next batch, drawn views,
+MODEL is simclr, byol, vicreg, vae, vit-classifier, masked-autoencoder or gru-mini, which reads random tokens; FOLDER holds the
+Fashion-MNIST files, *-ubyte.gz. The shapes and the optimizer are those of models.toml, and so is the work of a step: the next batch, drawn views,
 noise or masks, forward, backward, optimizer, the averages of a teacher. It prints the median of the milliseconds per step and
 of the milliseconds of CPU time per step (the first tenth left out), and the last loss.
 
@@ -99,6 +99,19 @@ class VAE(torch_vae.VAE):
         return (torch_vae.divergence(mean, log_variance) - torch_vae.log_likelihood(y, x)).mean()
 
 
+class Recurrent(nn.Module):
+    """The cross entropy of the next of 96 characters, of which 60 count, behind a GRU."""
+
+    def __init__(self):
+        super().__init__()
+        self.embed, self.gru, self.head = nn.Embedding(32, 32), nn.GRU(32, 128, batch_first=True), nn.Linear(128, 32)
+
+    def loss(self, x, _):
+        words = (x.flatten(1)[:, :96] * 31).long()
+        logits = self.head(self.gru(self.embed(words))[0])
+        return F.cross_entropy(logits[:, :59].flatten(0, 1), words[:, 1:60].flatten())
+
+
 def mapped(inputs, hidden, outputs):
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
@@ -155,6 +168,7 @@ MODELS = {
     "vae": (VAE, 128, torch.optim.Adam),
     "vit-classifier": (Classifier, 128, torch.optim.AdamW),
     "masked-autoencoder": (Masked, 128, torch.optim.AdamW),
+    "gru-mini": (Recurrent, 32, torch.optim.Adam),
 }
 
 
