@@ -7,7 +7,10 @@ TESSERA is the program; FOLDER keeps the runs and gallery.json, so that an inter
 a picture of the run, what the model is, its first lines in models.toml, the command, its processor time and a page to go on. Needs Pillow, and
 TESSERA_DATA for the images of clothes and digits.
 """
+import base64
+import csv
 import html
+import io
 import json
 import os
 import pathlib
@@ -17,7 +20,7 @@ import shutil
 import subprocess
 import sys
 
-from PIL import Image
+from PIL import Image, ImageDraw, ImageFont
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 WIDE, TALL, LINES, COLUMNS = 300, 200, 10, 6
@@ -82,14 +85,59 @@ CARDS = {
         "classifier-robust": (SHORT, "gradients", "robustness"),
         "vit-classifier": (SHORT, "attention", "guide/classify"),
     },
+    "Words": {
+        "fasttext": ([], "classes", "guide/words"),
+        "clip-swimmer": ([], "captions", "guide/language"),
+    },
 }
 LEGENDS = {
     "atoms": "The picture shows atoms.",
     "sample": "The picture shows samples that the model drew.",
     "reconstructions": "The picture shows images and, below each, its reconstruction.",
     "gradients": "The picture shows images and, below each, the gradient of the cross entropy: red raises it, blue lowers it.",
+    "classes": "The picture shows sentences, and below each the class that the model gives it, with its probability.",
+    "captions": "The picture shows figures, and below each the sentence that the model gives it, one of 256.",
     "attention": "The picture shows images and, below each, where three heads of the last layer attend.",
 }
+
+SENTENCES = ["these cooks stir the soup.", "some scholars recite a riddle.", "many farmers plough the field near this barn.",
+             "this old sailor who hoists the anchor fears every storm."]
+
+
+def written(place, lines, size, image, light=(230, 230, 230)):
+    """Writes lines of text into an image."""
+    draw = ImageDraw.Draw(image)
+    for i, line in enumerate(lines):
+        draw.text((place[0], place[1] + 1.3 * size * i), line, fill=light, font=ImageFont.truetype("DejaVuSans.ttf", size))
+
+
+def classes(run):
+    """Sentences with the classes that a run gives them."""
+    texts, image = run.with_suffix(".texts"), Image.new("RGB", (2 * WIDE, 2 * TALL))
+    texts.mkdir(exist_ok=True)
+    for i, sentence in enumerate(SENTENCES):
+        (texts / f"{i}.txt").write_text(sentence + "\n")
+    found = subprocess.run([TESSERA, "predict", run, "--in", texts], check=True, capture_output=True, text=True).stdout
+    for i, row in enumerate(csv.DictReader(io.StringIO(found))):
+        written((12, 12 + 98 * i), [SENTENCES[i]], 21, image)
+        written((12, 46 + 98 * i), [f"{row['class']}  {float(row['probability']):.2f}"], 25, image, (255, 190, 80))
+    return image
+
+
+def captions(run):
+    """Three figures, of the report of a run, with the sentences that it gives them."""
+    page, figures, image = run.with_suffix(".html"), run.with_suffix(".figures"), Image.new("RGB", (2 * WIDE, 2 * TALL))
+    subprocess.run([TESSERA, "report", run, "-o", page], check=True, capture_output=True)
+    pictures = dict.fromkeys(re.findall(r'data:image/png;base64,([^"]+)"', page.read_text()))
+    figures.mkdir(exist_ok=True)
+    for i, picture in enumerate(list(pictures)[1:4]):  # after the mean of a unit
+        (figures / f"{i}.png").write_bytes(base64.b64decode(picture))
+    found = subprocess.run([TESSERA, "zero-shot", run, "--in", figures], check=True, capture_output=True, text=True).stdout
+    for i, row in enumerate(csv.DictReader(io.StringIO(found))):
+        image.paste(Image.open(figures / row["name"]).convert("RGB").resize((190, 190), Image.NEAREST), (200 * i + 5, 10))
+        words = row["class"].split()
+        written((200 * i + 12, 225), [" ".join(words[j:j + 3]) for j in range(0, len(words), 3)], 18, image)
+    return image
 
 
 def blocks(picture):
@@ -123,7 +171,9 @@ def train(name, arguments, picture):
         subprocess.run([TESSERA, "figure", kind, run, *chosen, "--out", drawn], check=True, capture_output=True)
         return blocks(drawn)
 
-    if picture == "sample":
+    if picture in ("classes", "captions"):
+        rows = [globals()[picture](run)]
+    elif picture == "sample":
         subprocess.run([TESSERA, "sample", run, "--count", "24", "--out", drawn], check=True, capture_output=True)
         rows = blocks(drawn)
     elif picture == "attention":  # the images and three heads
