@@ -199,6 +199,10 @@ func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignor
 	if len(shape) != 1 || names != nil && len(names) != shape[0] {
 		return nil, nil, fmt.Errorf("got %d columns of a sparse matrix, want samples of shape %v", len(names), shape)
 	}
+	placed := m.columns == nil && slices.ContainsFunc(names, func(name string) bool { _, err := strconv.Atoi(name); return err != nil })
+	if placed && m.pixels != len(names) {
+		return nil, nil, fmt.Errorf("has %d columns without names, want the %d of the training, in their order", m.pixels, len(names))
+	}
 	at := make([]int32, m.pixels) // -1 for a column that is left out
 	to := make(map[string]int32, shape[0])
 	for j := range shape[0] {
@@ -214,6 +218,9 @@ func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignor
 			name = m.columns[j]
 		}
 		of, ok := to[name]
+		if placed {
+			of, ok = int32(j), true
+		}
 		if at[j] = of; !ok {
 			at[j] = -1
 			ignored = append(ignored, name)

@@ -49,9 +49,13 @@ type Files struct {
 	Resize     string `toml:"resize" of:"folder" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
 	Background string `toml:"background" of:"folder" oneof:"white black" optional:"true" doc:"colour behind transparent pixels: by default white"`
 
-	Row    string `toml:"row" of:"entries" doc:"column of a .csv file with the names of rows; by default the first"`
-	Column string `toml:"column" of:"entries" doc:"column with the names of columns; by default the second"`
-	Value  string `toml:"value" of:"entries" doc:"column of the values; by default the third"`
+	Row       string `toml:"row" of:"entries" doc:"column of a .csv file with the names of rows; by default the first"`
+	Column    string `toml:"column" of:"entries" doc:"column with the names of columns; by default the second"`
+	Value     string `toml:"value" of:"entries" doc:"column of the values; by default the third"`
+	RowNames  string `toml:"row_names" of:"entries" doc:"file with the names of the rows of a .mtx or .npz file, one in a line, of the training samples; of lines with tabs, as in features.tsv of 10x, the second cell, and where this one repeats the first one in brackets behind it. By default their numbers"`
+	ColNames  string `toml:"column_names" of:"entries" doc:"file with the names of the columns, in the same way"`
+	Transpose bool   `toml:"transpose" of:"entries" optional:"true" doc:"samples are the columns of a .mtx or .npz file, as in files of 10x, whose rows are genes: rows and columns are exchanged before all else"`
+
 	Empty  string `toml:"empty" of:"entries" oneof:"refuse drop" doc:"rows and columns without an entry: refuse, an error, or drop, which omits them; the names of the others are their numbers"`
 	Absent string `toml:"absent" of:"entries" oneof:"missing zero" doc:"entries that the file does not have: missing, as in ratings, or zero, as in counts; with zero, rows and columns without an entry are not refused"`
 }

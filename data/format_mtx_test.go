@@ -3,9 +3,13 @@ package data
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // The values are those of scipy.io.mmread(path).toarray().
@@ -37,6 +41,75 @@ func TestMatrixMarketFilesAreTheirMatrices(t *testing.T) {
 			if !reflect.DeepEqual(got, want) {
 				t.Errorf("%q: got %v, want %v", text, got, want)
 			}
+		}
+	}
+}
+
+// The matrix of 10x, genes by cells, has the samples of scipy.io.mmread(path).T, and names from its files; another file without names has the columns in their order.
+func TestNamesOfMatricesAreReadFromFiles(t *testing.T) {
+	dir := t.TempDir()
+	matrix := write(t, dir, "matrix.mtx", []byte("%%MatrixMarket matrix coordinate integer general\n4 3 4\n1 1 5\n4 1 2\n2 2 3\n1 3 1\n"))
+	write(t, dir, "features.tsv.gz", gzipped(t, []byte("E1\tActb\tGene Expression\r\nE2\tTbce\tGene Expression\r\nE3\tXist\tGene Expression\r\nE4\tTbce\tGene Expression\r\n")))
+	write(t, dir, "barcodes.tsv", []byte("AA-1\nAC-1\nAG-1\n"))
+	write(t, dir, "twice.tsv", []byte("a\nb\na\nc\n"))
+	write(t, dir, "blank.tsv", []byte("a\n\nb\nc\n"))
+	write(t, dir, "t.csv", []byte("r,c,v\na,b,1\n"))
+	of := func(genes, cells string, change func(*Files)) *Files {
+		f := &Files{Kind: "triples", File: matrix, Absent: absentZero, Transpose: true, RowNames: cells, ColNames: genes}
+		for _, path := range []*string{&f.RowNames, &f.ColNames} {
+			if *path != "" {
+				*path = filepath.Join(dir, *path)
+			}
+		}
+		if change != nil {
+			change(f)
+		}
+		return f
+	}
+	set, err := Load(t.Context(), of("features.tsv.gz", "barcodes.tsv", nil), nil, Both)
+	fatal.If(t, err)
+	genes := []string{"Actb", "Tbce (E2)", "Xist", "Tbce (E4)"}
+	if got, want := set.Train.Float32(), []float32{5, 0, 0, 2, 0, 3, 0, 0, 1, 0, 0, 0}; !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if got := set.Train.ValueNames(); !slices.Equal(got, genes) || !slices.Equal(set.Train.RowNames(), []string{"AA-1", "AC-1", "AG-1"}) || len(set.Files) != 3 {
+		t.Errorf("got the names %q and %q, the files %v", got, set.Train.RowNames(), set.Files)
+	}
+	dropped, err := Load(t.Context(), of("features.tsv.gz", "", func(f *Files) { f.Empty = dropEmpty }), nil, Both)
+	fatal.If(t, err)
+	if got := dropped.Train.ValueNames(); !slices.Equal(got, []string{"Actb", "Tbce (E2)", "Tbce (E4)"}) {
+		t.Errorf("without the empty column: got the names %q", got)
+	}
+	other := write(t, dir, "other.mtx", []byte("%%MatrixMarket matrix coordinate integer general\n4 1 1\n3 1 7\n"))
+	rows, err := ReadRows(t.Context(), other, []int{4}, InOrder(of("features.tsv.gz", "barcodes.tsv", nil), genes))
+	fatal.If(t, err)
+	if got := rows.Float32(); !slices.Equal(got, []float32{0, 0, 7, 0}) {
+		t.Errorf("another file: got %v", got)
+	}
+	for _, layout := range []string{"coo", "csr", "csc"} { // of which SciPy's m.T.toarray() is the transposed matrix
+		f := &Files{Kind: "triples", File: "testdata/sparse_" + layout + ".npz", Absent: absentZero}
+		plain, err := Load(t.Context(), f, nil, Both)
+		fatal.If(t, err)
+		f.Transpose = true
+		turned, err := Load(t.Context(), f, nil, Both)
+		fatal.If(t, err)
+		x, y, rows, columns := plain.Train.Float32(), turned.Train.Float32(), plain.Train.Len(), plain.Train.Pixels()
+		for k, v := range y {
+			if i, j := k%rows, k/rows; len(y) != len(x) || v != x[i*columns+j] {
+				t.Errorf("%s: row %d, column %d: got %v", layout, j, i, v)
+			}
+		}
+	}
+	for want, f := range map[string]*Files{
+		"barcodes.tsv: got 3 names, want 4, one for each column of ":          of("barcodes.tsv", "", nil),
+		"features.tsv.gz: got 4 names, want 3, one for each column of ":       of("features.tsv.gz", "", func(f *Files) { f.Transpose = false }),
+		`twice.tsv: cannot be read: line 3: got the name "a" of line 1 again`: of("twice.tsv", "", nil),
+		"blank.tsv: cannot be read: line 2: has no name":                      of("blank.tsv", "", nil),
+		"none.tsv: not found": of("none.tsv", "", nil),
+		"but row_names, column_names or transpose is given; leave these out": of("features.tsv.gz", "", func(f *Files) { f.File = filepath.Join(dir, "t.csv") }),
+	} {
+		if _, err := Load(t.Context(), f, nil, Both); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
 		}
 	}
 }

@@ -191,6 +191,9 @@ func (r reading) opened(ctx context.Context) (o Opened, err error) {
 	}
 	o, err = f.Open(ctx, r.File, &r.Files)
 	o.path, o.loose = r.File, r.loose
+	if o.Matrix != nil && err == nil {
+		o.Matrix, err = o.Matrix.adapt(r)
+	}
 	return o, err
 }
 

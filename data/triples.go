@@ -77,7 +77,7 @@ func (m *Matrix) counted(ctx context.Context) (rows, columns *axis, entries int,
 func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error) {
 	m := o.Matrix
 	rows, columns, _, err := m.counted(ctx)
-	if err == nil && (r.Absent != absentZero || r.Empty == dropEmpty) {
+	if err == nil && (!r.AbsentIsZero() || r.Empty == dropEmpty) {
 		err = errors.Join(rows.compact("row", r.Empty), columns.compact("column", r.Empty))
 	}
 	if err != nil {
@@ -93,8 +93,18 @@ func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error)
 		}
 	}
 	file, err := o.checksum(ctx)
-	e.rowNames, e.zeros = rows.names(), r.Absent == absentZero
-	return table{files: []File{file}, sparse: newEntryImages(e, columns.n, columns.names()), warnings: m.warnings}, err
+	files := []File{file}
+	for _, named := range []struct {
+		axis       *axis
+		path, what string
+	}{{rows, r.RowNames, "row"}, {columns, r.ColNames, "column"}} {
+		if err == nil && named.path != "" && !r.loose {
+			file, err = named.axis.read(ctx, named.path, fmt.Sprintf("one for each %s of %s", named.what, r.File))
+			files = append(files, file)
+		}
+	}
+	e.rowNames, e.zeros = rows.names(), r.AbsentIsZero()
+	return table{files: files, sparse: newEntryImages(e, columns.n, columns.names()), warnings: m.warnings}, err
 }
 
 // twice returns the error for an entry that occurs twice.
@@ -208,13 +218,68 @@ func (a *axis) number(at int) int {
 	return from - 1
 }
 
+// read reads the names from a file, one in a line, for what.
+func (a *axis) read(ctx context.Context, path, what string) (File, error) {
+	text, err := ReadText(ctx, path)
+	if err != nil {
+		return File{}, err
+	}
+	var ids []string
+	counts := map[string]int{}
+	for line := range strings.Lines(text) {
+		id, name, several := strings.Cut(strings.TrimRight(line, "\r\n"), "\t")
+		if name, _, _ = strings.Cut(name, "\t"); !several {
+			name = id
+		}
+		if name = strings.TrimSpace(name); name == "" {
+			return File{}, FileError("", path, fmt.Errorf("line %d: has no name", len(ids)+1))
+		}
+		ids, a.texts = append(ids, strings.TrimSpace(id)), append(a.texts, name)
+		counts[name]++
+	}
+	if n := max(len(a.counts), len(a.index)); len(ids) != n {
+		return File{}, &Error{Path: path, Problem: fmt.Sprintf("got %d names, want %d, %s", len(ids), n, what), Hint: "a file whose rows are genes wants transpose = true"}
+	}
+	seen := map[string]int{}
+	for i, name := range a.texts {
+		if counts[name] > 1 && ids[i] != name {
+			a.texts[i] = fmt.Sprintf("%s (%s)", name, ids[i])
+		}
+		if first := seen[a.texts[i]]; first > 0 {
+			return File{}, FileError("", path, fmt.Errorf("line %d: got the name %.60q of line %d again", i+1, a.texts[i], first))
+		}
+		seen[a.texts[i]] = i + 1
+	}
+	return checksum(ctx, path)
+}
+
+// adapt exchanges rows and columns if r says so. Files with names of their own want no others.
+func (m *Matrix) adapt(r reading) (*Matrix, error) {
+	if m.rows != nil && !r.loose && (r.RowNames != "" || r.ColNames != "" || r.Transpose) {
+		return m, &Error{Path: r.File, Problem: "has the names of row and column in every line, but row_names, column_names or transpose is given", Hint: "leave these out; the keys row and column say which columns of the file have the names"}
+	}
+	if !r.Transpose || m.rows != nil {
+		return m, nil
+	}
+	other := *m
+	other.Rows, other.Columns = m.Columns, m.Rows
+	other.Each = func(ctx context.Context, do eachEntry) error {
+		return m.Each(ctx, func(place, row, column int, v float32) error { return do(place, column, row, v) })
+	}
+	return &other, nil
+}
+
 // names returns the names: those of the file, or the numbers as texts, nil if none is omitted.
 func (a *axis) names() []string {
 	if a.index == nil {
 		return a.texts
 	}
-	names := lists.Of(a.n, func(i int) string { return strconv.Itoa(a.number(i)) })
-	return names
+	return lists.Of(a.n, func(i int) string {
+		if a.texts != nil {
+			return a.texts[a.number(i)]
+		}
+		return strconv.Itoa(a.number(i))
+	})
 }
 
 // collect returns the entries by row. The entries of a row are in the order of the file.
