@@ -227,6 +227,11 @@ small{color:#666}
 """
 
 
+def coded(text):
+    """HTML of a text with names in backticks."""
+    return re.sub("`(.*?)`", r"<code>\1</code>", html.escape(text))
+
+
 def pages(timed):
     intro = "shipped models after short trainings: a picture of the run, the first lines of the declaration, the command and its processor time"
     md = ["# Gallery", ""]
@@ -248,7 +253,7 @@ def pages(timed):
             md += [f"### {name}", "", f"![{text}](gallery/{name}.png)", "", f"{text}. {legend} [More]({link}.md).", "", "```toml", *lines, "```", "",
                    "```sh", command, "```", "", f"{seconds(timed[name])} of processor time.", ""]
             page.append(f"<article><figure><img alt=\"{html.escape(legend)}\" src=\"gallery/{name}.png\"></figure><h3>{name}</h3>"
-                        f"<p>{html.escape(text)}. <a href=\"{link}.md\">More</a></p><p><small>{html.escape(legend)}</small></p>"
+                        f"<p>{coded(text)}. <a href=\"{link}.md\">More</a></p><p><small>{html.escape(legend)}</small></p>"
                         f"<details><summary>declaration</summary><pre>{html.escape(chr(10).join(lines))}</pre></details>"
                         f"<pre>{shown_command}</pre><small>{seconds(timed[name])} of processor time</small></article>")
         page.append("</main>")
