@@ -188,7 +188,8 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 	}
 	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())
 	sparse := data.SparseOf(run.Model.Dataset.Source) != nil // whose atoms are not parts, and of which some rows are measured
-	if fitted > 0 && 5*units > fitted && run.Atoms() != nil && !sparse {
+	crowded := fitted > 0 && 5*units > fitted
+	if crowded && run.Atoms() != nil && !sparse {
 		list = append(list, doc.Advice("%s for %d fitted %ss: with more than about one unit for 5 %[3]ss, atoms tend to be whole %[3]ss instead of parts; compare fewer units in a sweep over %[4]s",
 			numeral.Of(units, "unit"), fitted, noun, run.Model.Training().UnitsKey))
 	}
@@ -196,12 +197,26 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 		list = append(list, doc.Remark("%s", text))
 	}
 	if area, ok := r.Number("atom_area"); ok {
-		if shape := run.Shape(); len(shape) > 1 && 3*area > float64(shape[0]*shape[1]) {
-			list = append(list, doc.Remark("An atom covers %s of the picture on average. Parts are smaller: fewer units, a sparser code or non-negative weights make them local.",
-				numeral.Percent(area/float64(shape[0]*shape[1]))))
+		if shape := run.Shape(); len(shape) > 1 {
+			if text := wholePictures(area/float64(shape[0]*shape[1]), crowded); text != "" {
+				list = append(list, doc.Remark("%s", text))
+			}
 		}
 	}
 	return list
+}
+
+// wholePictures says what makes atoms smaller that cover more than a third of a picture; "" for others. Of known parts, a code that is too
+// sparse finds none at any number of units; then more units find more parts, unless each has few samples (crowded).
+func wholePictures(share float64, crowded bool) string {
+	if share <= 1.0/3 {
+		return ""
+	}
+	number := "more units"
+	if crowded {
+		number = "fewer units"
+	}
+	return "An atom covers " + numeral.Percent(share) + " of the picture on average. Parts are smaller: a less sparse code, non-negative weights or " + number + " make them local."
 }
 
 // deadAndUseful explains numbers of dead and of useful units that together exceed the number of units; "" if they do not.
