@@ -498,6 +498,17 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 		}
 		notes = append(notes, fmt.Sprintf("%s: skipped %d of %d files, %s: %s%s", folder, n, n+len(l.paths), what, shown, images))
 	}
+	var several []string
+	for _, path := range l.paths {
+		if ext := strings.ToLower(filepath.Ext(path)); ext == ".gif" || strings.HasPrefix(ext, ".tif") {
+			if n := pages(path); n > 1 {
+				several = append(several, fmt.Sprintf("%s has %d", inLine(filepath.Base(path)), n))
+			}
+		}
+	}
+	if n := len(several); n > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %s of %d with more than one image, of which the first is read: %s; save each image as a file to read all", folder, numeral.Of(n, "file"), len(l.paths), strings.Join(several[:min(n, most)], ", ")))
+	}
 	splits := []string{"train", "training", "test", "testing", "val", "valid", "validation"}
 	if len(l.classes) > 1 && !slices.ContainsFunc(l.classes, func(c string) bool { return !slices.Contains(splits, strings.ToLower(c)) }) {
 		notes = append(notes, fmt.Sprintf("%s: the classes are %s: to use these folders as splits, name each with images and test_images", folder, strings.Join(l.classes, ", ")))

@@ -434,6 +434,88 @@ func tiffOrientation(b []byte) int {
 	return 1
 }
 
+// mostPages is the maximum number of images of a file that are counted: those of a damaged one may follow each other in a circle.
+const mostPages = 1 << 16
+
+// pages returns the number of images in a file, of which the first is read; 1 for a file that cannot be read. Small copies of an image (the tag
+// NewSubfileType of TIFF) and masks are not counted.
+func pages(path string) (n int) {
+	_ = openImage(path, func(f *imageFile) error { // what is wrong with it is an error of its decoder
+		switch f.format.name {
+		case "TIFF":
+			n = f.tiffPages()
+		case "GIF":
+			n = frames(bufio.NewReader(f.reader()))
+		}
+		return nil
+	})
+	return max(n, 1)
+}
+
+// tiffPages counts the directories of a TIFF file. Source: TIFF 6.0, section 2 (Adobe, 1992).
+func (f *imageFile) tiffPages() (n int) {
+	var head [8]byte
+	if _, err := f.ReadAt(head[:], 0); err != nil {
+		return 0
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if head[0] == 'M' {
+		order = binary.BigEndian
+	}
+	at := int64(order.Uint32(head[4:]))
+	for seen := 0; at > 0 && seen < mostPages; seen++ {
+		if _, err := f.ReadAt(head[:2], at); err != nil {
+			return n
+		}
+		entries := make([]byte, 12*int(order.Uint16(head[:]))+4)
+		if _, err := f.ReadAt(entries, at+2); err != nil {
+			return n
+		}
+		last, whole := len(entries)-4, true
+		for e := 0; e < last; e += 12 {
+			if order.Uint16(entries[e:]) == 254 && order.Uint32(entries[e+8:])&5 != 0 {
+				whole = false
+			}
+		}
+		if at = int64(order.Uint32(entries[last:])); whole {
+			n++
+		}
+	}
+	return n
+}
+
+// frames counts the images of a GIF file. Source: GIF89a (CompuServe, 1990).
+func frames(r *bufio.Reader) (n int) {
+	skip := func(size int) bool { _, err := r.Discard(size); return err == nil }
+	table := func(flags byte) int { return int(flags>>7) * 3 << (flags&7 + 1) }
+	head, err := r.Peek(13)
+	if err != nil || !skip(13+table(head[10])) {
+		return 0
+	}
+	for n < mostPages {
+		switch kind, _ := r.ReadByte(); kind {
+		case 0x21: // an extension with its label
+			if !skip(1) {
+				return n
+			}
+		case 0x2c:
+			of, err := r.Peek(9)
+			if err != nil || !skip(9+table(of[8])+1) {
+				return n
+			}
+			n++
+		default:
+			return n
+		}
+		for size := byte(1); size > 0; { // blocks of data
+			if size, err = r.ReadByte(); err != nil || !skip(int(size)) {
+				return n
+			}
+		}
+	}
+	return n
+}
+
 // upright returns an image rotated by its orientation.
 func upright(m image.Image, orientation int) image.Image {
 	if orientation == 1 {

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
@@ -241,5 +242,34 @@ func TestCodesKeepNamesAndLabels(t *testing.T) {
 	}
 	if _, err := ReadRows(background, one, []int{4}, nil); err == nil {
 		t.Errorf("a vector of another length is taken")
+	}
+}
+
+// Files of several images, written by Pillow, are said by check and by a training; cut or circular files of pages have a number of pages too.
+func TestFilesOfSeveralImagesAreSaid(t *testing.T) {
+	f := &Files{Kind: "images", File: "testdata/pages", Channels: 1, Resize: resizes[0]}
+	const want = "testdata/pages: 3 files of 5 with more than one image, of which the first is read: a.tif has 3, b.tiff has 3, c.gif has 3; save each image as a file to read all"
+	notes, err := f.Inspect(t.Context())
+	fatal.If(t, err)
+	set, err := Load(t.Context(), f, nil, Both)
+	fatal.If(t, err)
+	if !slices.Contains(notes, want) || !slices.Contains(set.Notes, want) {
+		t.Errorf("got the notes %q and %q, want %q", notes, set.Notes, want)
+	}
+	for _, name := range []string{"a.tif", "c.gif"} {
+		b, err := os.ReadFile("testdata/pages/" + name)
+		fatal.If(t, err)
+		for n := range b {
+			if got := pages(write(t, t.TempDir(), name, b[:n])); got < 1 || got > 3 {
+				t.Errorf("%s: %d bytes: got %d images", name, n, got)
+			}
+		}
+	}
+	b, err := os.ReadFile("testdata/pages/e.tif")
+	fatal.If(t, err)
+	first := binary.LittleEndian.Uint32(b[4:])
+	binary.LittleEndian.PutUint32(b[int(first)+2+12*int(binary.LittleEndian.Uint16(b[first:])):], first)
+	if got := pages(write(t, t.TempDir(), "round.tif", b)); got != mostPages {
+		t.Errorf("a circle of directories has %d images", got)
 	}
 }
