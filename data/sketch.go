@@ -120,6 +120,7 @@ func (c *columnReader) add(cell string, first bool) {
 // PictureSketch says what the pictures in a folder are, for a first declaration of a data set.
 type PictureSketch struct {
 	Count    int     // number of pictures
+	Classes  int     // number of class folders, 0 for pictures without labels
 	Size     Size    // of all pictures; the zero value if they differ
 	Coloured bool    // a pixel is not grey; of many pictures, about 100 are read
 	High     float64 // largest value of a pixel of these pictures, 1 for white
@@ -139,7 +140,7 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	if err != nil {
 		return nil, err
 	}
-	s := &PictureSketch{Count: len(sizes), Size: sizes[0]}
+	s := &PictureSketch{Count: len(sizes), Classes: len(l.classes), Size: sizes[0]}
 	for _, size := range sizes {
 		if size != s.Size {
 			s.Size = Size{}

@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"text/template"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -52,6 +53,8 @@ type foundData struct {
 	Kind       string // keys of the method for entries of a matrix
 	Dataset    string // table of TOML
 	Missing    bool   // cells of a table are empty
+	Classes    bool   // samples have labels
+	Pictures   bool
 	Units      int
 	Rate       float64
 	Samples    string // of a sparse dictionary
@@ -59,7 +62,7 @@ type foundData struct {
 	Words      string // of texts the table of the data set of their words
 	WordUnits  int
 	template   string
-	said       []string // the guesses, for the user
+	Said       []string // the guesses, for the user
 }
 
 // modelsOf returns a file of models for the data at a path that check accepts, and the guesses; for the samples of a sparse dictionary if the path is its
@@ -128,7 +131,7 @@ func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err 
 		}
 		err := sound(cmd, b.Bytes())
 		if err == nil {
-			return b.Bytes(), own.said, nil
+			return b.Bytes(), own.Said, nil
 		}
 		wrong = cmp.Or(wrong, err)
 	}
@@ -197,8 +200,20 @@ func modelName(path string) string {
 	return name
 }
 
+// Guesses returns the guesses as lines of a comment.
+func (o *foundData) Guesses() []string {
+	return lists.Map(o.Said, func(text string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsControl(r) {
+				return ' '
+			}
+			return r
+		}, text)
+	})
+}
+
 func (o *foundData) say(format string, args ...any) {
-	o.said = append(o.said, fmt.Sprintf(format, args...))
+	o.Said = append(o.Said, fmt.Sprintf(format, args...))
 }
 
 // longest returns the column with the longest texts of a table, nil if no column has texts of several words that are more than half of its numbers.
@@ -288,7 +303,7 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &foundData{Path: path, Name: modelName(path), Units: unitsFor(20, s.Count), Rate: 0.001, template: ownModels} // where many values are above 0, larger steps leave dead units
+	own := &foundData{Path: path, Name: modelName(path), Units: unitsFor(20, s.Count), Rate: 0.001, Pictures: true, template: ownModels} // where many values are above 0, larger steps leave dead units
 	const scaled, most = 32, 64
 	size := s.Size
 	if size == (data.Size{}) || max(size.Height, size.Width) > most {
@@ -305,6 +320,9 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	if s.High < 0.5 {
 		channels += `, scale = "minmax"`
 		own.say("the largest value of a pixel is %s of white: values are scaled to [0,1] (scale)", numeral.Float(s.High))
+	}
+	if own.Classes = s.Classes > 1; own.Classes {
+		own.say("the folders are %d classes (labels)", s.Classes)
 	}
 	own.Dataset = fmt.Sprintf("{ name = \"images\", file = %s, size = [%d, %d]%s }", table.StringText(path), size.Height, size.Width, channels)
 	return own, nil
@@ -349,6 +367,7 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		}
 		low, high := set.Train.Range()
 		pixels := set.Train.Pixels()
+		own.Classes = len(set.Classes) > 1
 		own.say("%s of shape %s, values from %s to %s", numeral.Of(set.Train.Len(), "sample"), numeral.Shape(set.Shape), numeral.Float(float64(low)), numeral.Float(float64(high)))
 		own.Units = min(unitsFor(max(2, min(10, pixels/4)), set.Train.Len()), pixels)
 		switch {
@@ -411,23 +430,40 @@ func entriesOf(path string, s *data.TableSketch) *foundData {
 	return own
 }
 
-// samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, the first other
-// column of texts, or one with the name of a label, the labels. All columns of numbers are values.
+// someOf names the first of some columns.
+func someOf(names []string) string {
+	const most = 8
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, a column with the
+// name of a label, or else the first other column of texts, the labels. All columns of numbers are values.
 func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
 	names, labels := -1, -1
 	var values, ignored []string
 	low, high, missing := math.Inf(1), math.Inf(-1), false
+	is := func(i int, list ...string) bool { return slices.Contains(list, strings.ToLower(s.Columns[i].Name)) }
+	var others []string // texts that may be labels, too
 	for i, c := range s.Columns {
-		is := func(list ...string) bool { return slices.Contains(list, strings.ToLower(c.Name)) }
-		named := is("label", "class", "target", "species", "type", "group") && c.Different <= 50 && (c.Whole || !c.Numeric)
-		switch {
-		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is("", "id", "index")):
-			names = i
-		case labels < 0 && (named || !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows):
+		named := is(i, "label", "class", "target", "species", "diagnosis", "outcome", "category", "type", "group") && c.Different > 1 && c.Different <= 50 && (c.Whole || !c.Numeric)
+		if named && (labels < 0 || !is(labels, "label", "class", "target")) || labels < 0 && !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows {
 			labels = i
-		case !c.Numeric || !c.Repeats && is("id", "index"):
+		}
+	}
+	for i, c := range s.Columns {
+		switch {
+		case i == labels:
+		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index")):
+			names = i
+		case !c.Numeric || !c.Repeats && is(i, "id", "index"):
 			ignored = append(ignored, c.Name)
+			if !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows {
+				others = append(others, c.Name)
+			}
 		default:
 			values = append(values, table.StringText(c.Name))
 			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
@@ -446,9 +482,13 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 			own.say("%s: column %q", guessed.key, s.Columns[guessed.at].Name)
 		}
 	}
+	own.Classes = labels >= 0
+	if own.Classes && others != nil {
+		own.say("other columns may be the labels: %s (labels)", someOf(others))
+	}
 	if ignored != nil {
 		text += ", columns = [" + strings.Join(values, ", ") + "]"
-		own.say("not read, because they are no numbers or count the rows: %s", strings.Join(ignored, ", "))
+		own.say("not read, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
 	}
 	if s.Decimal == "," {
 		text += `, decimal = ","`

@@ -33,8 +33,9 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	b.write("My genes.csv", strings.Replace(rows, ",3.1,", ",,", 1))
 	out := b.must(0, "init", "My genes.csv").stdout
 	b.contains("the guesses", out, "models.toml", `labels: column "kind"`, `names: column "cell"`, "count the rows: note", "empty cells are missing", "scaled to [0,1]", "values: 8 columns", "tessera train my-genes")
-	b.contains("check", b.must(0, "check").stdout, "8 values", "2 models, 2 sweeps, no errors")
+	b.contains("check", b.must(0, "check").stdout, "8 values", "3 models, 2 sweeps, no errors")
 	b.must(0, "train", "my-genes", "--epochs", "2")
+	b.must(0, "train", "my-genes-classes", "--epochs", "2")
 	b.must(0, "sweep", "units", "--epochs", "1", "--dry-run")
 	b.contains("again", b.must(exitUsage, "init", "My genes.csv").stderr, "models.toml exists already")
 
@@ -45,6 +46,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 		var text strings.Builder
 		fatal.If(t, png.Encode(&text, picture))
 		b.write(fmt.Sprintf("photos/%d.png", i), text.String())
+		b.write(fmt.Sprintf("kinds/%d/%d.png", i%2, i), text.String())
 	}
 	b.contains("pictures", b.must(0, "init", "photos").stdout, "all pictures have 8x8 pixels", "tessera train photos")
 	b.must(0, "check")
@@ -52,6 +54,9 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	if b.exists("photos/models.toml") {
 		t.Error("the file is among the pictures")
 	}
+	fatal.If(t, os.Remove(b.path("models.toml")))
+	b.contains("classes", b.must(0, "init", "kinds").stdout, "the folders are 2 classes (labels)")
+	b.must(0, "train", "kinds-classes", "--epochs", "1")
 	b.must(exitData, "init", "none.csv")
 	b.write("notes.doc", "")
 	b.must(exitUsage, "init", "notes.doc")
@@ -60,6 +65,22 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	if b.exists("photo") || b.exists("none-*.npy") {
 		t.Error("a folder was made for a name that is misspelt")
 	}
+}
+
+// A column with the name of a label is preferred to earlier texts, and the others are said: in the file, too, where a name with a new line
+// stays in its comment.
+func TestInitSaysWhichColumnsMayBeLabels(t *testing.T) {
+	b := newBench(t)
+	b.shipped()
+	rows := "smoker,\"blood\ngroup\",Diagnosis,age\n"
+	for i := range 40 {
+		rows += fmt.Sprintf("%s,%c,%s,%d\n", []string{"yes", "no"}[i%2], 'A'+i%4, []string{"ill", "well"}[i%2], 30+i)
+	}
+	b.write("patients.csv", rows)
+	out := b.must(0, "init", "patients.csv").stdout
+	b.contains("the guesses", out, `labels: column "Diagnosis"`, "other columns may be the labels: smoker, blood\ngroup (labels)")
+	b.contains("the file", b.read("models.toml"), "#   other columns may be the labels: smoker, blood group (labels)\n")
+	b.must(0, "check")
 }
 
 // Arrays, shards and sparse matrices are declared by what they contain.
