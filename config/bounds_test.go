@@ -80,3 +80,19 @@ func TestADrawnColumnIsDrawnFromTheData(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
+
+// Keys as other libraries and courses call them.
+func TestNamesOfCoursesAreUnderstood(t *testing.T) {
+	for text, want := range map[string]string{
+		"kind = \"kmeans\"\nk = 20":                                "components",
+		"kind = \"nmf\"\nk = 20":                                   "components",
+		"encoder = [{ kind = \"max_pool\", size = 2 }]":            "kernel",
+		"encoder = [{ kind = \"dropout\", p = 0.5 }]":              "rate",
+		"encoder = [{ kind = \"dense\", out_features = 5 }]":       "units",
+		"encoder = [{ kind = \"conv2d\", filters = 2, size = 3 }]": "kernel",
+	} {
+		if got := checked(t, text); !strings.Contains(got, `did you mean "`+want+`"?`) {
+			t.Errorf("%s gives %q, want %q", text, got, want)
+		}
+	}
+}
