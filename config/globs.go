@@ -141,7 +141,7 @@ func (w *walk) freeze() {
 // Start declares another run, or a file, from which a new run of the model takes its initial parameters.
 type Start struct {
 	Run   string  `toml:"run" optional:"true" doc:"the folder of the other run, or of a sparse dictionary of SAELens or sparsify"`
-	File  string  `toml:"file" optional:"true" doc:"a .safetensors file of parameters in the layouts of PyTorch's modules"`
+	File  string  `toml:"file" optional:"true" doc:"a .safetensors file of parameters in the layouts of PyTorch's modules, or vectors of words (.vec, .bin, GloVe's .txt) for the rows of the first layer embedding"`
 	Names Renames `toml:"names" optional:"true" doc:"names in the file of parameters, or of layers and blocks: { \"encoder.0\" = \"fc1\" }; others have the same name"`
 	On    string  `toml:"on" doc:"a glob over parameter paths: matching parameters are copied, all others are initialised"`
 }
@@ -149,7 +149,7 @@ type Start struct {
 // From returns the run or the file.
 func (s *Start) From() string { return cmp.Or(s.File, s.Run) }
 
-// startByName reads start = "NAME", the run runs/NAME, and start = "FOLDER" as start = { run = "FOLDER" }; a name that ends in .safetensors is a file.
+// startByName reads start = "NAME", the run runs/NAME, and start = "FOLDER" as start = { run = "FOLDER" }; a name that ends in .safetensors, .vec or .bin is a file.
 func startByName(model *table.Node) {
 	n := model.Child("start")
 	text, ok := n.Text()
@@ -157,7 +157,7 @@ func startByName(model *table.Node) {
 		return
 	}
 	start := n.Named("run")
-	if strings.HasSuffix(text, ".safetensors") {
+	if slices.Contains([]string{".safetensors", ".vec", ".bin"}, path.Ext(text)) {
 		start = n.Named("file")
 	} else if text != "" && !strings.ContainsAny(text, `/\`) {
 		start.Put("run", n.NewScalar("runs/"+text))

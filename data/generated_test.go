@@ -197,6 +197,7 @@ func TestGeneratedSetsAreBounded(t *testing.T) {
 		"topics":        &Topics{Topics: 2, Words: 100_000, Count: 1_000_000, Length: 1, Mixture: 1, Sparsity: 1},
 		"superposition": &Superposition{Features: 2, Values: 100_000, Count: 1_000_000, Active: 1, Group: 1, Seed: 1},
 		"hierarchy":     &Hierarchy{Parents: 1, Children: 1, Values: 100_000, Count: 1_000_000, Active: 1, Seed: 1},
+		"linear_rules":  &LinearRules{Examples: 10_000, Values: 10_000, Count: 1_000_000},
 		"shapes":        &Shapes{Parts: 1, Height: 64, Width: 64, Count: 1_000_000},
 	} {
 		_, err := s.Load(background, nil, Both)

@@ -12,7 +12,7 @@ import (
 func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
 	dirs := Dirs{t.TempDir()}
 	for _, s := range List(dirs) {
-		want := map[string]Origin{"swimmer": Generated, "bars": Generated, "shapes": Generated, "credit": Generated, "patches": Generated, "notes": Generated, "topics": Generated, "superposition": Generated, "hierarchy": Generated, "captions": Generated, "idx": OwnFiles, "memory": OwnFiles, "npy": OwnFiles, "png": OwnFiles,
+		want := map[string]Origin{"swimmer": Generated, "bars": Generated, "shapes": Generated, "credit": Generated, "patches": Generated, "notes": Generated, "topics": Generated, "superposition": Generated, "hierarchy": Generated, "captions": Generated, "linear_rules": Generated, "idx": OwnFiles, "memory": OwnFiles, "npy": OwnFiles, "png": OwnFiles,
 			"images": OwnFiles, "csv": OwnFiles, "npz": OwnFiles, "safetensors": OwnFiles, "triples": OwnFiles, "text": OwnFiles, "cooccurrence": OwnFiles, "contexts": OwnFiles, "tokens": OwnFiles,
 			"mnist": Downloaded, "fashion-mnist": Downloaded}[s.Name]
 		if s.Origin != want || (s.Problem() == nil) == (want == Downloaded) || (len(s.Files) == 4) != (want == Downloaded) || s.About == "" {

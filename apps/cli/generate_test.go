@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -56,6 +58,7 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	if ofRun := b.must(0, "neighbours", "runs/abc", "a", "b", "--minus", "c", "-n", "4").stdout; ofFile != ofRun {
 		t.Errorf("got the neighbours %q of the exported vectors, %q of the run", ofFile, ofRun)
 	}
+	b.startsFromVectors(b.read("abc.vec"))
 	b.contains("an unknown word of a file", b.must(exitUsage, "neighbours", "abc.vec", "zz").stderr, "is no token of the vocabulary")
 	for _, wrong := range []string{"ab", "x"} {
 		b.contains("no single token", b.must(exitUsage, "neighbours", "runs/abc", wrong).stderr, "is no token of the vocabulary")
@@ -77,4 +80,55 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	if other.stdout != "" {
 		t.Errorf("a model of no language prints %q", other.stdout)
 	}
+}
+
+// startsFromVectors begins models with the vectors of a file without the word b: its row is drawn as without the file, and counted.
+func (b *bench) startsFromVectors(text string) {
+	b.Helper()
+	begun := func(sets ...string) map[string]string {
+		args := []string{"train", "abc", "--epochs", "0", "--seed", "9", "-o", "runs/begun", "--force"}
+		for _, set := range sets {
+			args = append(args, "--set", set)
+		}
+		printed := b.must(0, args...).stderr
+		if len(sets) > 0 {
+			b.contains("words without a vector", printed, "of the", "words of the vocabulary; others begin with drawn values: \"b\"")
+		}
+		b.must(0, "export", "runs/begun", "--to", "vec", "--out", "begun.vec")
+		return vectorsOf(b.read("begun.vec"))
+	}
+	lines := strings.Split(text, "\n")
+	lines = slices.DeleteFunc(lines, func(line string) bool { return strings.HasPrefix(line, "b ") })
+	_, width, _ := strings.Cut(lines[0], " ")
+	lines[0] = fmt.Sprint(len(lines)-2, " ", width)
+	b.write("some.vec", strings.Join(lines, "\n"))
+	b.write("glove.txt", strings.Join(lines[1:], "\n"))
+	of, drawn := vectorsOf(text), begun()
+	for _, start := range []string{`start="some.vec"`, `start={file="glove.txt"}`} {
+		got := begun(start)
+		for _, word := range []string{"a", "c"} {
+			if got[word] != of[word] || got[word] == drawn[word] {
+				b.Errorf("%s: the vector of %s is %s, want %s", start, word, got[word], of[word])
+			}
+		}
+		if got["b"] != drawn["b"] || got["b"] == "" {
+			b.Errorf("%s: the vector of b is %s, without a file %s", start, got["b"], drawn["b"])
+		}
+	}
+	b.write("other.vec", "1 2\nzebra 1 2\n")
+	b.write("narrow.vec", "1 2\na 1 2\n")
+	for file, want := range map[string]string{"other.vec": "16 values, the units of encoder.0.weight", "narrow.vec": "got 1 rows of 2 values"} {
+		b.contains(file, b.must(exitConfig, "train", "abc", "-o", "runs/wrong", "--set", `start="`+file+`"`).stderr, want)
+	}
+	b.contains("a model without words", b.must(exitConfig, "train", "swimmer-parts", "-o", "runs/wrong", "--set", `start="some.vec"`).stderr, "data sets contexts or tokens")
+}
+
+// vectorsOf returns the vectors of a .vec file as text, by word.
+func vectorsOf(text string) map[string]string {
+	of := map[string]string{}
+	for _, line := range strings.Split(text, "\n")[1:] {
+		word, vector, _ := strings.Cut(line, " ")
+		of[word] = vector
+	}
+	return of
 }

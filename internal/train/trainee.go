@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -425,6 +426,9 @@ func (n *trainee) initialise() error {
 	return n.processes.shareWeights(n.stepper.views)
 }
 
+// tensorFile is how the name of a file of parameters ends; others have vectors of words.
+const tensorFile = ".safetensors"
+
 // start initialises a new run with the parameters of another run, of a sparse dictionary or of a file, and projects them. A run of principal
 // components provides the parameters of two dense layers. A resumed run reads its parameters from its own state, because the other run may have
 // been deleted.
@@ -439,6 +443,8 @@ func (n *trainee) start() error {
 	place := cmp.Or(n.options.Start, s.From())
 	var err error
 	switch {
+	case s.File != "" && !strings.HasSuffix(place, tensorFile):
+		n.started, err = n.spell(place, s)
 	case s.File != "":
 		n.started, err = n.fill(place, s)
 	case sae.Weights(place) != "":
@@ -528,7 +534,7 @@ func StartOf(spec *config.Model) (*data.File, error) {
 // a sparse dictionary in a folder.
 func ParametersOf(place string) (*data.File, error) {
 	path := sae.Weights(place)
-	if strings.HasSuffix(place, ".safetensors") {
+	if info, err := os.Stat(place); err == nil && !info.IsDir() || strings.HasSuffix(place, tensorFile) {
 		path = place
 	}
 	contents, err := []byte(nil), error(nil)
