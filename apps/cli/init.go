@@ -34,7 +34,7 @@ type initCommand struct {
 
 func (f *initCommand) Help() Help {
 	return Help{
-		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a table, an array or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\na classifier if there are labels, " +
+		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a table, an array or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\na classifier if there are labels, a regression if a column is named like a target (target, y, price, ...), " +
 			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix; of texts (.txt files in folders, one file, a\ncolumn of a table), topics and vectors of words; of a sparse dictionary and its activations, a model with its parameters.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
 		Examples: []string{"tessera init", "tessera init genes.csv", "tessera init gemma/layer_20 'acts-*.npy'", "tessera train my-bars"},
 	}

@@ -27,6 +27,9 @@ import (
 	"tessera/internal/train/sae"
 )
 
+// target is a column of numbers that a regression predicts: its name, the table of the data set, and the middle and half of its range.
+type target struct{ Name, Dataset, Offset, Factor string }
+
 // ownModels is the template of the file that init writes for data of the user.
 //
 //go:embed init_table.toml
@@ -54,6 +57,7 @@ type foundData struct {
 	Dataset    string // table of TOML
 	Missing    bool   // cells of a table are empty
 	Classes    bool   // samples have labels
+	Target     *target
 	Pictures   bool
 	Units      int
 	Rate       float64
@@ -469,6 +473,10 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		}
 	}
+	goal := slices.IndexFunc(s.Columns, func(c data.ColumnSketch) bool {
+		return c.Numeric && c.Low < c.High && len(values) > 1 && slices.Contains(values, table.StringText(c.Name)) &&
+			slices.Contains([]string{"target", "y", "price", "cost", "outcome", "response", "yield", "sales"}, strings.ToLower(c.Name))
+	})
 	if len(values) == 0 {
 		return nil, &data.Error{Path: path, Problem: fmt.Sprintf("has no column of numbers (got %s), want one for each value of a sample", strings.Join(ignored, ", "))}
 	}
@@ -486,23 +494,33 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	if own.Classes && others != nil {
 		own.say("other columns may be the labels: %s (labels)", someOf(others))
 	}
+	columns, settings := "", ""
 	if ignored != nil {
-		text += ", columns = [" + strings.Join(values, ", ") + "]"
+		columns = ", columns = [" + strings.Join(values, ", ") + "]"
 		own.say("not read, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
 	}
 	if s.Decimal == "," {
-		text += `, decimal = ","`
+		settings += `, decimal = ","`
 		own.say("numbers have a comma before their fraction (decimal)")
 	}
 	if missing {
-		text += ", missing = \"nan\""
+		settings += ", missing = \"nan\""
 		own.Missing = true
 		own.say("empty cells are missing entries (missing), which masking_noise teaches to predict: tessera complete fills them")
 	}
 	if low < 0 || high > 2 { // parts that only add, and the rate of learning, suit values from 0 to 1
-		text += ", scale = \"minmax\""
+		settings += ", scale = \"minmax\""
 		own.say("values from %s to %s are scaled to [0,1] (scale)", numeral.Float(low), numeral.Float(high))
 	}
+	if goal >= 0 {
+		c := s.Columns[goal]
+		name := table.StringText(c.Name)
+		inputs := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == name })
+		own.say("%s predicts column %q (columns)", own.Name+"-numbers", c.Name)
+		own.Target = &target{c.Name, fmt.Sprintf("%s, columns = { images = [%s], target = %s }%s }", text, strings.Join(inputs, ", "), name, settings),
+			fmt.Sprintf("%.3g", (c.Low+c.High)/2), fmt.Sprintf("%.3g", (c.High-c.Low)/2)}
+	}
+	text += columns + settings
 	own.Dataset, own.Units = text+" }", min(unitsFor(max(2, min(10, len(values)/4)), s.Rows), len(values))
 	own.say("values: %s of numbers", numeral.Of(len(values), "column"))
 	return own, nil

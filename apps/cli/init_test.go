@@ -8,6 +8,8 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -72,15 +74,23 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 func TestInitSaysWhichColumnsMayBeLabels(t *testing.T) {
 	b := newBench(t)
 	b.shipped()
-	rows := "smoker,\"blood\ngroup\",Diagnosis,age\n"
+	rows := "smoker,\"blood\ngroup\",Diagnosis,age,cost\n"
 	for i := range 40 {
-		rows += fmt.Sprintf("%s,%c,%s,%d\n", []string{"yes", "no"}[i%2], 'A'+i%4, []string{"ill", "well"}[i%2], 30+i)
+		rows += fmt.Sprintf("%s,%c,%s,%d,%d\n", []string{"yes", "no"}[i%2], 'A'+i%4, []string{"ill", "well"}[i%2], 30+i, 20000+3000*i)
 	}
 	b.write("patients.csv", rows)
 	out := b.must(0, "init", "patients.csv").stdout
 	b.contains("the guesses", out, `labels: column "Diagnosis"`, "other columns may be the labels: smoker, blood\ngroup (labels)")
 	b.contains("the file", b.read("models.toml"), "#   other columns may be the labels: smoker, blood group (labels)\n")
 	b.must(0, "check")
+	trained := b.must(0, "train", "patients-numbers").stdout
+	found := regexp.MustCompile(`r2 +([^ \n]+)`).FindStringSubmatch(trained)
+	if found == nil {
+		t.Fatalf("no R² in:\n%s", trained)
+	}
+	if r2, err := strconv.ParseFloat(found[1], 64); err != nil || r2 < 0.9 { // they begin in the middle of the range
+		t.Errorf("R² is %s", found[1])
+	}
 }
 
 // Arrays, shards and sparse matrices are declared by what they contain.

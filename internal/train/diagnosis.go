@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -140,8 +141,8 @@ func (t *trainee) badTargets(m Metrics) string {
 		mean /= n
 		if spread := math.Sqrt(max(0, squares/n-mean*mean)); math.Abs(mean) > max(1, spread) {
 			return fmt.Sprintf("%s predicts %s worse than its mean does (R² %s): outputs begin near 0, far from numbers of mean %s and standard deviation %s. "+
-				"Train longer, with a larger optimizer.learning_rate, or write the column in a unit in which its numbers are about 1",
-				h.Name, h.Target.Column, numeral.Float(r2), numeral.Float(mean), numeral.Float(spread))
+				"End the head with the layer { kind = \"affine\", factor = %.4[6]g, offset = %.4[7]g }, which gives them their unit, or train longer, with a larger optimizer.learning_rate",
+				h.Name, h.Target.Column, numeral.Float(r2), numeral.Float(mean), numeral.Float(spread), cmp.Or(spread, 1), mean)
 		}
 	}
 	return ""
