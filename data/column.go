@@ -73,11 +73,20 @@ type Values struct {
 	whole  []int32
 	read   func(dst []float32, row int) // returns the values of a row that are not stored as such
 	n      int                          // number of rows of read
+
+	between []float32 // smallest and largest of its whole numbers; nil if they are not known
 }
 
 // ReadColumn returns a column of n rows whose values a function writes. Any number of goroutines call it.
 func ReadColumn(c Column, n int, read func(dst []float32, row int)) *Values {
 	return &Values{Column: c, n: n, read: read}
+}
+
+// Within returns the column of whole numbers, of which 0 is the smallest and the other one the largest.
+func (v *Values) Within(largest int) *Values {
+	other := *v
+	other.between = []float32{0, float32(largest)}
+	return &other
 }
 
 // stored returns the column with its values in memory.
@@ -378,6 +387,15 @@ func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place s
 	c, read, ok := m.find(column)
 	v := m.column(column)
 	if _, _, isMask := m.mask(column); !ok || isMask && v == nil {
+		return "", 0
+	}
+	if column == ImagesColumn && m.disk != nil && m.disk.whole && m.scaling == nil {
+		ends := slices.Concat(m.disk.low, m.disk.high)
+		if !slices.ContainsFunc(ends, func(end float64) bool { return !wanted(float32(end)) }) {
+			return "", 0 // nor does a whole number between them differ
+		}
+	}
+	if v != nil && v.read != nil && v.between != nil && wanted(v.between[0]) && wanted(v.between[1]) {
 		return "", 0
 	}
 	values := make([]float32, c.Size())

@@ -32,7 +32,8 @@ func AllowMissing(s Source) Source {
 func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (completed int, err error) {
 	of := formatNamed(in)
 	if of == nil || of.fill == nil {
-		return 0, &Error{Path: in, Problem: "files of its kind are not completed", Hint: "save it as a file whose name ends in one of " + strings.Join(endings(func(f *Format) bool { return f.fill != nil }), ", ")}
+		plain := slices.DeleteFunc(endings(func(f *Format) bool { return f.fill != nil }), func(end string) bool { return strings.HasSuffix(end, ".gz") }) // whose bytes are not kept
+		return 0, &Error{Path: in, Problem: "files of its kind are not completed", Hint: "save it as a file whose name ends in one of " + strings.Join(plain, ", ")}
 	}
 	if formatNamed(out) != of {
 		return 0, &Error{Path: in, Problem: fmt.Sprintf("is completed as a file of the same kind, not as %s", inLine(out))}

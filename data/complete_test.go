@@ -179,6 +179,10 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 }
 
 func TestWhatCannotBeCompleted(t *testing.T) {
+	_, err := Complete(t.Context(), "x.parquet", "y.parquet", []int{2}, &Files{Kind: "csv"}, nines)
+	if err == nil || !strings.HasSuffix(err.Error(), "whose name ends in one of .csv, .tsv, .npy, .npz, .safetensors") {
+		t.Errorf("got %v", err)
+	}
 	whole := writeText(t, "x.csv", "a,b\n1,2\n")
 	for out, want := range map[string]string{"y.csv": "has no missing entries", "y.npy": "as a file of the same kind"} {
 		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &Files{Kind: "csv"}, nines)

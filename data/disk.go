@@ -42,6 +42,7 @@ type disk struct {
 	divisor  float32 // which values are divided by; 0 for none
 	channels int     // of images whose channels come first; otherwise 0
 	exact    bool    // numbers are also read in float64
+	whole    bool    // all are whole numbers, of whose range low and high are the ends
 
 	low, high []float64 // smallest and largest number of each value of a row, before an exact scaling in float64
 	held      *heldBlocks

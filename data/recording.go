@@ -117,7 +117,7 @@ func (r *Recording) Each(ctx context.Context, do func(row []float32) error) erro
 	return nil
 }
 
-// Images returns samples with the first numbers of each row as values of this shape.
+// Images returns samples with the first numbers of each row, which are whole, as values of this shape.
 func (r *Recording) Images(shape []int, labels []int) (*Images, error) {
 	pixels, err := product(shape)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Recording) Images(shape []int, labels []int) (*Images, error) {
 	m, err := array{dims: []int{r.Len()}, disk: &d}.onDisk(shape)
 	if err == nil {
 		m.labels = labels
-		d.low, d.high = r.low[:pixels], r.high[:pixels]
+		d.low, d.high, d.whole = r.low[:pixels], r.high[:pixels], true
 	}
 	return m, err
 }

@@ -151,11 +151,11 @@ func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer
 	return images.WithColumns(
 		data.ReadColumn(columns[0], kept.Len(), func(dst []float32, row int) {
 			c.around(kept, row, func(i, _ int, other float32) { dst[i] = other }, dst)
-		}),
+		}).Within(t.Texts()-1),
 		data.ReadColumn(columns[1], kept.Len(), func(dst []float32, row int) {
 			c.around(kept, row, func(i, d int, _ float32) { dst[i] = 1 - float32(d-1)/float32(c.Context) }, dst)
 		}),
-		data.ReadColumn(columns[2], kept.Len(), func(dst []float32, row int) { dst[0] = float32(table[row%len(table)]) }))
+		data.ReadColumn(columns[2], kept.Len(), func(dst []float32, row int) { dst[0] = float32(table[row%len(table)]) }).Within(t.Texts()-1))
 }
 
 // mostNoise is the largest number of places of the column noise, which are repeated if there are more words.

@@ -152,7 +152,7 @@ func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Token
 		return nil, err
 	}
 	list := c.DescribeColumns(nil)
-	return images.WithColumns(rows.Column(list[0], 1), rows.Column(list[1], 2))
+	return images.WithColumns(rows.Column(list[0], 1).Within(words-1), rows.Column(list[1], 2))
 }
 
 const (
