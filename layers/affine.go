@@ -17,12 +17,10 @@ func init() {
 	Registry.Register("affine", "a constant factor and offset, y = factor x + offset: the unit of numbers", func() Layer { return &Affine{Factor: 1} })
 }
 
-func (l *Affine) Activate(x *gorgonia.Node) (*gorgonia.Node, error) {
+func (l *Affine) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
 	return c.Shift(c.Scale(x, l.Factor), l.Offset), c.Err()
 }
-
-func (l *Affine) Apply(_ Scope, x *gorgonia.Node) (*gorgonia.Node, error) { return l.Activate(x) }
 
 func (l *Affine) OutputRange(in Interval) Interval {
 	if l.Factor == 0 {
