@@ -70,7 +70,7 @@ func (w *walk) place(part string, p *Placed, open bool) []int {
 	s, isSized := p.Layer.(layers.Sized)
 	if isSized && s.OutputUnits() == 0 && !open && !doubtful {
 		if w.unsized != "" { // reports the cause, not its consequence
-			w.report("dataset", "", "", w.unsized, fmt.Sprintf("%s.%s is not known without it", part, sizeKey(s)))
+			w.report("dataset", "", "", w.unsized, fmt.Sprintf("or give %s.%s, which is not known without it", part, sizeKey(s)))
 		} else {
 			w.report(part, p.Kind, "", fmt.Sprintf("missing key %q", sizeKey(s)), "give the number of outputs")
 		}

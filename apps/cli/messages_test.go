@@ -107,10 +107,10 @@ func TestADamagedDataSetIsReplacedWhereItIs(t *testing.T) {
 		b.write(filepath.Join("bd/mnist", name), string(images))
 	}
 	set := "dataset.name=mnist"
-	b.contains("train", b.must(exitData, "train", "small", "--set", set, "--data", "bd").stderr, "bd/mnist/", `"tessera data get mnist --data bd"`)
+	b.contains("train", b.must(exitData, "train", "small", "--set", set, "--data", "bd").stderr, "bd/mnist/", `"tessera data get mnist" with --data=bd replaces it`)
 	command := b.command("train", "small", "--set", set)
 	command.Env = append(command.Env, fmt.Sprintf("%s=%s", data.EnvDir, b.path("bd")))
-	if r := b.finish(command); r.code != exitData || !strings.Contains(r.stderr, `"tessera data get mnist", which`) {
+	if r := b.finish(command); r.code != exitData || !strings.Contains(r.stderr, `"tessera data get mnist" replaces it`) {
 		t.Errorf("a folder that is the first without a flag: %d, %s", r.code, r.stderr)
 	}
 }

@@ -79,7 +79,7 @@ func TestChangedDataAreRefused(t *testing.T) {
 	old := b.read("pics/x.npy")
 	b.write("pics/x.npy", old[:len(old)-1]+"\x3f")
 	r := b.must(exitData, "eval", "run", "--split", "train")
-	b.contains("standard error", r.stderr, b.path("pics/x.npy")+": has changed since the run was trained (SHA-256: got ", "..., want ", "; restore it", "eval RUN --in FILE")
+	b.contains("standard error", r.stderr, b.path("pics/x.npy")+": has changed since the run was trained (SHA-256: got ", "..., want ", "; restore it", "eval with --in")
 	b.contains("the test images are the same", b.must(0, "eval", "run").stderr, "the fitted images are not measured", "has changed")
 	r = b.must(exitCheckpoint, "resume", "run", "--epochs", "2")
 	b.contains("standard error", r.stderr, "pics/x.npy has changed since the run was trained (SHA-256: got ", "restore them, or train a new run")

@@ -46,7 +46,7 @@ loss = [{ kind = "mse", on = "y", against = "target", mask = "seen" }]
 		"a mask of classes":            {`mask = "seen"`, `mask = "labels"`, exitData, []string{"no labels", "loss[0] (mse)", "key labels"}},
 		"a mask that a model computes": {`mask = "seen"`, `mask = "code"`, exitConfig, []string{`mask: "code" is a value of the model`, "any value", "[0,1]"}},
 		"a weight that it computes":    {`mask = "seen"`, `sample_weight = "y"`, exitConfig, []string{`sample_weight: "y" is a value of the model`, "values >= 0"}},
-		"a column that there is not":   {`target = "target"`, `target = "aim"`, exitConfig, []string{"models.toml:3:", `model "m": dataset: csv: rows.csv: `, "head.y.layers[0].units is not known without it", `"aim"`, `"token"`}},
+		"a column that there is not":   {`target = "target"`, `target = "aim"`, exitConfig, []string{"models.toml:3:", `model "m": dataset: csv: rows.csv: `, "or give head.y.layers[0].units, which is not known without it", `"aim"`, `"token"`}},
 		"a layer without a gradient":   {`units = 4 }]`, `units = 4 }, { kind = "vq", entries = 4 }]` + "\n" + `head.y.from = "encoder.1.index"`, exitConfig, []string{"models.toml:8:8", "loss: has no gradient with respect to encoder.0.weight", "freeze"}},
 		"a player that nothing trains": {`loss = [`, `player = { p = { trains = "encoder.*", losses = "mse" }, q = { trains = "head.*", losses = "l2" } }` + "\n" + `loss = [{ kind = "l2", on = "code" }, `, exitConfig, []string{"models.toml:7:", "player.q: its loss depends on no trainable parameter"}},
 		"a class that has no unit":     {`mse", on = "y", against = "target"`, `cross_entropy", on = "y", against = "token"`, exitConfig, []string{"head.y.layers[0] (dense)", `missing key "units"`, "number of outputs"}},
