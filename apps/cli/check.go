@@ -3,7 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"reflect"
 	"runtime/debug"
 	"slices"
@@ -42,6 +45,11 @@ func (f *checkCommand) Help() Help {
 func (f *checkCommand) Do(cmd *Call) error {
 	if f.File != "" && f.Path != "" && f.File != f.Path {
 		return usagef("check: which file, %s or --file %s?", f.Path, f.File)
+	}
+	if _, err := os.Stat(f.Path); f.Path != "" && errors.Is(err, fs.ErrNotExist) {
+		if models, err := (&fileFlag{}).read(f.Data); err == nil && slices.Contains(models.Names(), f.Path) {
+			return usagef("check: %[1]s is a model, want a file: `tessera check` checks all models, `tessera check --fill %[1]s` prints it, `tessera summary %[1]s` shows its layers", f.Path)
+		}
 	}
 	f.File = cmp.Or(f.Path, f.File)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of a declaration that was checked nothing stays

@@ -37,6 +37,7 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 		code int
 		says []string
 	}{
+		{"check small", exitUsage, []string{"small is a model, want a file", "tessera check --fill small"}},
 		{"eval nowhere", exitUsage, []string{"tessera: nowhere: no such folder\n"}},
 		{"eval small", exitUsage, []string{`did you mean "runs/small"?`}},
 		{"resume file", exitUsage, []string{"file: is a file, not the folder of a run"}},
