@@ -50,6 +50,11 @@ var ownTexts string
 //go:embed init_dictionary.toml
 var ownDictionary string
 
+// ownClasses is the template of a classifier, which follows the other models of samples with labels.
+//
+//go:embed init_classes.toml
+var ownClasses string
+
 // foundData is what init guesses of a table or a folder of pictures.
 type foundData struct {
 	Path, Name string // file or folder, and the name of its model
@@ -130,7 +135,7 @@ func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err 
 	var wrong error
 	for _, own := range guesses {
 		var b bytes.Buffer
-		if err := template.Must(template.New("models").Parse(own.template)).Execute(&b, own); err != nil {
+		if err := template.Must(template.New("models").Parse(own.template+ownClasses)).Execute(&b, own); err != nil {
 			return nil, nil, err
 		}
 		err := sound(cmd, b.Bytes())
@@ -269,7 +274,7 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 			own.say("each %s is a text (unit)", strings.Trim(strings.TrimPrefix(unit, ", unit = "), `"`))
 		}
 		own.say("%s of %s", numeral.Of(n, "text"), numeral.Of(set.Train.Pixels(), "word"))
-		if len(set.Classes) > 0 {
+		if own.Classes = len(set.Classes) > 1; own.Classes {
 			own.say("classes: %s (labels)", strings.Join(set.Classes[:min(8, len(set.Classes))], ", "))
 		}
 		own.Units = max(1, min(20, n/4, set.Train.Pixels()/4))

@@ -59,6 +59,12 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	fatal.If(t, os.Remove(b.path("models.toml")))
 	b.contains("classes", b.must(0, "init", "kinds").stdout, "the folders are 2 classes (labels)")
 	b.must(0, "train", "kinds-classes", "--epochs", "1")
+	fatal.If(t, os.Remove(b.path("models.toml")))
+	for i := range 24 {
+		b.write(fmt.Sprintf("letters/%d/%d.txt", i%2, i), fmt.Sprintf("the %s is near the %s and the house", []string{"cat", "ship"}[i%2], []string{"dog", "sea", "milk", "wind"}[i%4]))
+	}
+	b.contains("classes of texts", b.must(0, "init", "letters").stdout, "classes: 0, 1 (labels)")
+	b.contains("a classifier of texts", b.must(0, "train", "letters-classes", "--epochs", "20").stdout, "accuracy")
 	b.must(exitData, "init", "none.csv")
 	b.write("notes.doc", "")
 	b.must(exitUsage, "init", "notes.doc")
