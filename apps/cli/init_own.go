@@ -448,19 +448,28 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
+// labelNames are names of columns of labels, the most certain first.
+var labelNames = []string{"label", "class", "target", "species", "diagnosis", "outcome", "category", "type", "group"}
+
 // samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, a column with the
-// name of a label, or else the first other column of texts, the labels. All columns of numbers are values.
+// name of a label (labelNames), or else the first other column of texts, the labels. All columns of numbers are values.
 func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
 	names, labels := -1, -1
 	var values, ignored []string
 	low, high, missing := math.Inf(1), math.Inf(-1), false
 	is := func(i int, list ...string) bool { return slices.Contains(list, strings.ToLower(s.Columns[i].Name)) }
-	var others []string // texts that may be labels, too
+	var others []string // texts that may be labels as well
+	best := len(labelNames) + 1
 	for i, c := range s.Columns {
-		named := is(i, "label", "class", "target", "species", "diagnosis", "outcome", "category", "type", "group") && c.Different > 1 && c.Different <= 50 && (c.Whole || !c.Numeric)
-		if named && (labels < 0 || !is(labels, "label", "class", "target")) || labels < 0 && !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows {
-			labels = i
+		rank := best
+		if at := slices.Index(labelNames, strings.ToLower(c.Name)); at >= 0 && c.Different > 1 && c.Different <= 50 && (c.Whole || !c.Numeric) {
+			rank = at
+		} else if !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows {
+			rank = len(labelNames)
+		}
+		if rank < best {
+			best, labels = rank, i
 		}
 	}
 	for i, c := range s.Columns {

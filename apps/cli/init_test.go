@@ -75,7 +75,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	}
 }
 
-// A column with the name of a label is preferred to earlier texts, and the others are said: in the file, too, where a name with a new line
+// A column with the name of a label is preferred to earlier texts, and the others are said: also in the file, where a name with a new line
 // stays in its comment.
 func TestInitSaysWhichColumnsMayBeLabels(t *testing.T) {
 	b := newBench(t)
@@ -96,6 +96,26 @@ func TestInitSaysWhichColumnsMayBeLabels(t *testing.T) {
 	}
 	if r2, err := strconv.ParseFloat(found[1], 64); err != nil || r2 < 0.9 { // they begin in the middle of the range
 		t.Errorf("R² is %s", found[1])
+	}
+}
+
+// Of several columns with names of labels, the most certain name decides, and of columns with texts the first.
+func TestInitTakesTheLabelsOfTheBestName(t *testing.T) {
+	for header, want := range map[string]string{
+		"species,group,x,z": "species",
+		"group,species,x,z": "species",
+		"group,class,x,z":   "class",
+		"class,group,x,z":   "class",
+		"site,ward,x,z":     "site",
+		"ward,type,x,z":     "type",
+	} {
+		b := newBench(t)
+		rows := header + "\n"
+		for i := range 24 {
+			rows += fmt.Sprintf("%c,%c,%d,%d\n", 'a'+i%3, 'A'+i%4, i%7, i%5)
+		}
+		b.write("rows.csv", rows)
+		b.contains(header, b.must(0, "init", "rows.csv").stdout, fmt.Sprintf("labels: column %q", want))
 	}
 }
 
