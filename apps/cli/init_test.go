@@ -109,13 +109,15 @@ func TestInitTakesTheLabelsOfTheBestName(t *testing.T) {
 		"site,ward,x,z":     "site",
 		"ward,type,x,z":     "type",
 	} {
-		b := newBench(t)
-		rows := header + "\n"
-		for i := range 24 {
-			rows += fmt.Sprintf("%c,%c,%d,%d\n", 'a'+i%3, 'A'+i%4, i%7, i%5)
-		}
-		b.write("rows.csv", rows)
-		b.contains(header, b.must(0, "init", "rows.csv").stdout, fmt.Sprintf("labels: column %q", want))
+		t.Run(header, func(t *testing.T) {
+			b := newBench(t)
+			rows := header + "\n"
+			for i := range 24 {
+				rows += fmt.Sprintf("%c,%c,%d,%d\n", 'a'+i%3, 'A'+i%4, i%7, i%5)
+			}
+			b.write("rows.csv", rows)
+			b.contains(header, b.must(0, "init", "rows.csv").stdout, fmt.Sprintf("labels: column %q", want))
+		})
 	}
 }
 
