@@ -111,6 +111,7 @@ func TestInitTakesTheLabelsOfTheBestName(t *testing.T) {
 	} {
 		t.Run(header, func(t *testing.T) {
 			b := newBench(t)
+			b.shipped()
 			rows := header + "\n"
 			for i := range 24 {
 				rows += fmt.Sprintf("%c,%c,%d,%d\n", 'a'+i%3, 'A'+i%4, i%7, i%5)
