@@ -3,12 +3,27 @@ package config
 import (
 	"slices"
 
+	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
 )
 
 // usual are the metrics in the tables of every model but the classical ones that declare theirs.
 var usual = []string{"accuracy", "mse", "hoyer", "dead_units", "useful_units", "negative_weights", "explained_variance"}
+
+// OfUnits reports whether a metric says how units are used.
+func OfUnits(metric string) bool {
+	return slices.Contains([]string{"hoyer", "dead_units", "useful_units"}, metric)
+}
+
+// HasUnits reports whether the model computes its codes: a model that is linear in the data, such as a logistic regression, has the
+// values of the samples in their place.
+func (m *Model) HasUnits() bool {
+	return len(m.Encoder) == 0 || slices.ContainsFunc(m.Encoder, func(l Layer) bool {
+		_, flat := l.Layer.(*layers.Flatten)
+		return !flat
+	})
+}
 
 // FirstMeasures lists the metrics by which the model is judged, most important first: those that its kind declares, or the error of
 // a model that reconstructs its samples, those that its loss terms declare, and of a generator with a judge the distance of drawn samples. It is
@@ -112,6 +127,9 @@ func (m *Model) Measures() []string {
 		return slices.Clone(names)
 	}
 	names = unique(append(slices.Clip(names), usual...))
+	if !m.HasUnits() {
+		names = slices.DeleteFunc(names, OfUnits)
+	}
 	if m.Reconstructs() != nil && len(m.ClassHeads()) == 0 {
 		names = append(names, "loss")
 	}

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -22,6 +23,19 @@ func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
 		fatal.If(t, err)
 		if got := m.Measures()[:2]; !slices.Equal(got, want) {
 			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// A model that is linear in the data has no units: nothing says how sparse or dead they are.
+func TestAModelWithoutUnitsIsNotJudgedByThem(t *testing.T) {
+	const linear = "[model.m]\ndataset = \"fashion-mnist\"\nencoder = [{ %s }]\ndecoder = []\n" +
+		"head.class = { layers = [{ kind = \"dense\" }] }\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n"
+	for encoder, want := range map[string]bool{`kind = "flatten"`: false, `kind = "dense", units = 3`: true} {
+		m, err := load(t, fmt.Sprintf(linear, encoder)).Model("m")
+		fatal.If(t, err)
+		if got := slices.ContainsFunc(m.Measures(), OfUnits); got != want || m.HasUnits() != want {
+			t.Errorf("%s: measures %q, has units: %v; want units: %v", encoder, m.Measures(), m.HasUnits(), want)
 		}
 	}
 }

@@ -292,7 +292,9 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 func (w *watcher) choose() error {
 	var names []string
 	for _, one := range watched {
-		names = append(names, one.metric)
+		if w.model.Spec.HasUnits() || !config.OfUnits(one.metric) {
+			names = append(names, one.metric)
+		}
 	}
 	if len(w.model.Spec.Views) > 0 {
 		names = append(names, watchedOfViews...)
