@@ -27,10 +27,20 @@ const contextsName = "contexts"
 // counted, and so are occurrences of frequent words: one of a word with the share f of all is kept with the probability min(1, sqrt(t/f) + t/f),
 // with t = `subsample`. The choice depends on the texts alone. Of further texts, which a trained model reads, every word of the vocabulary is a sample.
 //
+// With maxn > 0 a word has two more columns, of 1 + `pieces` values, for `embedding` with mask = "there":
+//
+//	pieces   its number, and those of its n-grams of characters, behind the numbers of all words
+//	there    1 for these, 0 for the places behind them
+//
+// Of further texts, words that are not in the vocabulary are samples with n-grams then, which are no context of others. The n-grams of `her` with minn = 3
+// and maxn = 4 are <he, her, er>, <her and her>, of which < and > are its ends. An n-gram has the number h mod `buckets`, with the hash h of fastText:
+// FNV-1a of 32 bits, of which bytes are signed numbers.
+//
 // The column noise is a table, in random order, in which the number of places of a word with n occurrences is in proportion to n^power: words of
 // other samples, { kind = "other", of = "noise" }, are drawn by these frequencies.
 //
-// Source: T. Mikolov et al., Distributed representations of words and phrases and their compositionality, NIPS 2013.
+// Sources: T. Mikolov et al., Distributed representations of words and phrases and their compositionality, NIPS 2013; P. Bojanowski et al., Enriching word
+// vectors with subword information, TACL 2017.
 type Contexts struct {
 	Texts
 	Context    int     `toml:"context" want:"in [1,1000]" doc:"largest distance of a word of the context, in words"`
@@ -38,12 +48,14 @@ type Contexts struct {
 	Power      float64 `toml:"power" want:"in [0,1]" doc:"power of the number of occurrences to which the column noise is in proportion"`
 	Least      int     `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word"`
 	Vocabulary int     `toml:"vocabulary" want:"in [1,1000000]" doc:"largest number of words, the most frequent ones"`
+	Subwords
 }
 
 func init() {
 	data.Registry.Register(contextsName, "your own texts as words with the words around them: for vectors of words",
 		func() data.Source {
-			return &Contexts{Texts: Texts{Lower: true}, Context: 5, Subsample: 1e-3, Power: 0.75, Least: 5, Vocabulary: 10000}
+			return &Contexts{Texts: Texts{Lower: true}, Context: 5, Subsample: 1e-3, Power: 0.75, Least: 5, Vocabulary: 10000,
+				Subwords: Subwords{Minn: 3, Pieces: 32, Buckets: 100000}}
 		})
 }
 
@@ -56,7 +68,11 @@ func (c *Contexts) Shape(data.Dirs) ([]int, bool) { return []int{1}, true }
 
 func (c *Contexts) DescribeColumns(data.Dirs) []data.Column {
 	around := []int{2 * c.Context}
-	return []data.Column{{Name: "context", Shape: around, Type: data.Whole}, {Name: "near", Shape: around, Type: data.Float32}, {Name: "noise", Type: data.Whole}}
+	list := []data.Column{{Name: "context", Shape: around, Type: data.Whole}, {Name: "near", Shape: around, Type: data.Float32}, {Name: "noise", Type: data.Whole}}
+	if c.Maxn > 0 {
+		list = append(list, data.Column{Name: "pieces", Shape: []int{1 + c.Pieces}, Type: data.Whole}, data.Column{Name: "there", Shape: []int{1 + c.Pieces}, Type: data.Float32})
+	}
+	return list
 }
 
 func (c *Contexts) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, error) {
@@ -65,15 +81,7 @@ func (c *Contexts) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Se
 
 // ReadFile implements [data.FileReader]. A sample has the name of its word.
 func (c *Contexts) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
-	rows, err := c.rows(ctx, c, path)
-	if err != nil {
-		return nil, err
-	}
-	rows.Names = nil
-	for _, word := range rows.Float32() {
-		rows.Names = append(rows.Names, c.fitted.Name(int32(word)))
-	}
-	return rows, nil
+	return c.rows(ctx, c, path)
 }
 
 func (c *Contexts) Fitted(t *tokens.Tokenizer) data.Source {
@@ -93,15 +101,23 @@ func (c *Contexts) vocabulary(ctx context.Context, of *content) (*tokens.Tokeniz
 // it have no word. The columns follow from the words around it.
 func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer) (*data.Images, error) {
 	counts := make([]float64, t.Texts())
-	all, kept := c.record(of.path, 2), c.record(of.path, 2)
+	all := c.record(of.path, 2)
 	var wrong error
 	begins := float32(1)
+	spelled, encode := c.spell(t), t.Encode
+	if c.fitted != nil && c.Maxn > 0 {
+		encode = spelled.encode
+	}
 	err := of.each(ctx)(func(piece string, last bool) {
-		t.Known(piece, func(token int32) {
-			counts[token]++
-			wrong = cmp.Or(wrong, all.Add(float32(token), begins))
+		for _, word := range encode(piece) {
+			if int(word) < t.Texts() {
+				counts[word]++
+			} else if int(word) < t.Size() {
+				continue
+			}
+			wrong = cmp.Or(wrong, all.Add(float32(word), begins))
 			begins = 0
-		})
+		}
 		if last {
 			begins++
 		}
@@ -112,27 +128,9 @@ func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer
 	if err != nil {
 		return nil, err
 	}
-	number, r := -1, (*rand.Rand)(nil)
-	first, several := float32(-1), false // the first word of a text, which is kept if there is a second one
-	err = all.Each(ctx, func(row []float32) (err error) {
-		if row[1] > 0 {
-			number += int(row[1])
-			r, first, several = random.Stream(1, "subsample", uint64(number)), -1, false
-		}
-		share := counts[int(row[0])] / float64(all.Len()) / c.Subsample
-		switch keep := c.fitted != nil || c.Subsample == 0 || r.Float64() < math.Sqrt(1/share)+1/share; {
-		case !keep:
-			return nil
-		case first < 0 && c.fitted == nil:
-			first = row[0]
-			return nil
-		case c.fitted == nil && !several:
-			several, err = true, kept.Add(first, 1)
-		}
-		return cmp.Or(err, kept.Add(row[0], map[bool]float32{true: row[1], false: 0}[c.fitted != nil]))
-	})
-	if err == nil {
-		err = kept.Finish()
+	kept := all
+	if c.fitted == nil {
+		kept, err = c.subsampled(ctx, of.path, all, counts)
 	}
 	switch n := kept.Len(); {
 	case err != nil:
@@ -146,16 +144,72 @@ func (c *Contexts) samples(ctx context.Context, of *content, t *tokens.Tokenizer
 	if err != nil {
 		return nil, err
 	}
-	columns := c.DescribeColumns(nil)
-	table := noise(counts, c.Power, min(kept.Len(), mostNoise))
-	return images.WithColumns(
-		data.ReadColumn(columns[0], kept.Len(), func(dst []float32, row int) {
-			c.around(kept, row, func(i, _ int, other float32) { dst[i] = other }, dst)
-		}).Within(t.Texts()-1),
-		data.ReadColumn(columns[1], kept.Len(), func(dst []float32, row int) {
-			c.around(kept, row, func(i, d int, _ float32) { dst[i] = 1 - float32(d-1)/float32(c.Context) }, dst)
-		}),
-		data.ReadColumn(columns[2], kept.Len(), func(dst []float32, row int) { dst[0] = float32(table[row%len(table)]) }).Within(t.Texts()-1))
+	if c.fitted != nil {
+		of.names, of.parts = nil, nil
+		err = kept.Each(ctx, func(row []float32) error {
+			of.names = append(of.names, spelled.name(int32(row[0])))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	columns, n := c.DescribeColumns(nil), kept.Len()
+	pairs := func(weight func(d int, other float32) float32) func(dst []float32, row int) {
+		return func(dst []float32, row int) {
+			c.around(kept, row, func(i, d int, other float32) {
+				if int(other) < t.Texts() {
+					dst[i] = weight(d, other)
+				}
+			}, dst)
+		}
+	}
+	table := noise(counts, c.Power, min(n, mostNoise))
+	values := []*data.Values{
+		data.ReadColumn(columns[0], n, pairs(func(_ int, other float32) float32 { return other })).Within(t.Texts() - 1),
+		data.ReadColumn(columns[1], n, pairs(func(d int, _ float32) float32 { return 1 - float32(d-1)/float32(c.Context) })),
+		data.ReadColumn(columns[2], n, func(dst []float32, row int) { dst[0] = float32(table[row%len(table)]) }).Within(t.Texts() - 1),
+	}
+	if c.Maxn > 0 {
+		pieces := func(one func(piece int32) float32) func(dst []float32, row int) {
+			return func(dst []float32, row int) {
+				var word [2]float32
+				kept.Read(word[:], row)
+				clear(dst)
+				for i, piece := range spelled.rows(int32(word[0])) {
+					dst[i] = one(piece)
+				}
+			}
+		}
+		values = append(values, data.ReadColumn(columns[3], n, pieces(func(piece int32) float32 { return float32(piece) })).Within(t.Size()+c.Buckets-1),
+			data.ReadColumn(columns[4], n, pieces(func(int32) float32 { return 1 })))
+	}
+	return images.WithColumns(values...)
+}
+
+// subsampled returns the words that are kept, of texts that have two of them.
+func (c *Contexts) subsampled(ctx context.Context, path string, all *data.Recording, counts []float64) (*data.Recording, error) {
+	kept := c.record(path, 2)
+	number, r := -1, (*rand.Rand)(nil)
+	first, several := float32(-1), false // the first word of a text, which is kept if there is a second one
+	err := all.Each(ctx, func(row []float32) (err error) {
+		if row[1] > 0 {
+			number += int(row[1])
+			r, first, several = random.Stream(1, "subsample", uint64(number)), -1, false
+		}
+		share := counts[int(row[0])] / float64(all.Len()) / c.Subsample
+		switch keep := c.Subsample == 0 || r.Float64() < math.Sqrt(1/share)+1/share; {
+		case !keep:
+			return nil
+		case first < 0:
+			first = row[0]
+			return nil
+		case !several:
+			several, err = true, kept.Add(first, 1)
+		}
+		return cmp.Or(err, kept.Add(row[0], 0))
+	})
+	return kept, cmp.Or(err, kept.Finish())
 }
 
 // mostNoise is the largest number of places of the column noise, which are repeated if there are more words.

@@ -30,7 +30,8 @@ const tokensName = "tokens"
 //
 // With ngrams = n > 1 the tokens of a sample are followed by those of its sequences of 2, ..., n neighbouring tokens, <end> included: a bag of n-grams, for a
 // classifier (fastText). They are n length - n (n-1)/2 at most, and have the numbers from that of all tokens on: the FNV-1a hash of their tokens (64 bits,
-// of 4 bytes each, the lowest first) modulo `buckets`, so that unequal n-grams may share a number.
+// of 4 bytes each, the lowest first) modulo `buckets`, so that unequal n-grams may share a number. With maxn > 0 they are followed by the n-grams of
+// characters of all words, unknown ones included, whose numbers are those of the data set contexts behind that of all tokens.
 type Sequences struct {
 	Texts
 	Tokens     string `toml:"tokens" oneof:"words characters bytes bpe" doc:"what a token is"`
@@ -40,19 +41,22 @@ type Sequences struct {
 	Least      int    `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word or character; others are <unknown>"`
 	Tokenizer  string `toml:"tokenizer" doc:"file of a byte-level byte-pair encoding, in the place of a fitted one: tokenizer.json, or vocab.json with merges.txt beside it"`
 	Ngrams     int    `toml:"ngrams" want:"in [1,100]" doc:"largest number of neighbouring tokens that are one more token of a sample; 1 for none"`
-	Buckets    int    `toml:"buckets" want:"in [1,10000000]" doc:"number of tokens for n-grams"`
+	Subwords
 }
 
 func init() {
 	data.Registry.Register(tokensName, "your own texts as sequences of tokens: bytes, characters, words or byte pairs",
 		func() data.Source {
-			return &Sequences{Tokens: tokens.Pairs, Length: 128, Least: 1, Ngrams: 1, Buckets: 100000}
+			return &Sequences{Tokens: tokens.Pairs, Length: 128, Least: 1, Ngrams: 1, Subwords: Subwords{Minn: 3, Pieces: 500, Buckets: 100000}}
 		})
 }
 
 func (s *Sequences) Check() error {
 	if s.Tokenizer != "" && (s.Tokens != tokens.Pairs || s.Vocabulary != 0 || s.Lower) {
 		return part.KeyErrorf("tokenizer", "has its own vocabulary: want tokens = \"bpe\", vocabulary = 0 and lower = false, the defaults")
+	}
+	if s.Maxn > 0 && s.Tokens != tokens.Words {
+		return part.KeyErrorf("maxn", "is for words: want tokens = %q", tokens.Words)
 	}
 	return errors.Join(s.Texts.Check(), checkSize(s.Tokens, s.Vocabulary))
 }
@@ -62,7 +66,11 @@ func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.width()}, tr
 // width returns the number of tokens of a sample, n-grams included.
 func (s *Sequences) width() int {
 	n := max(1, min(s.Ngrams, s.Length))
-	return n*s.Length - n*(n-1)/2
+	width := n*s.Length - n*(n-1)/2
+	if s.Maxn > 0 {
+		width += s.Pieces
+	}
+	return width
 }
 
 // ngram returns the number of a sequence of tokens below s.Buckets.
@@ -109,7 +117,7 @@ func (s *Sequences) Describe(ctx context.Context) (string, error) {
 		return "", err
 	}
 	size := set.Tokens.Size()
-	if s.Ngrams > 1 {
+	if s.Ngrams > 1 || s.Maxn > 0 {
 		size += s.Buckets
 	}
 	return fmt.Sprintf("%s of %d tokens from a vocabulary of %d", numeral.Of(set.Train.Len(), "sample"), s.width(), size), nil
@@ -132,8 +140,11 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	rows := s.record(c.path, s.width())
 	var lengths []int32
 	row := make([]float32, 0, s.width())
+	spelled := s.spell(t)
 	add := func(list []int32) error {
-		row, list = row[:0], list[:min(len(list), s.Length)]
+		list = list[:min(len(list), s.Length)]
+		pieces := spelled.pieces(list...)
+		row, list = row[:0], spelled.known(list)
 		for _, token := range list {
 			row = append(row, float32(token))
 		}
@@ -141,6 +152,9 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 			for k := range max(0, len(list)-n+1) {
 				row = append(row, float32(t.Size()+s.ngram(list[k:k+n])))
 			}
+		}
+		for _, piece := range pieces {
+			row = append(row, float32(piece))
 		}
 		lengths = append(lengths, int32(len(row)))
 		for len(row) < s.width() {
@@ -150,7 +164,10 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	}
 	step := cmp.Or(s.Step, s.Length)
 	encode := t.Encode
-	if s.fitted != nil && s.Ngrams <= 1 { // texts for a model
+	switch {
+	case s.Maxn > 0:
+		encode = spelled.encode
+	case s.fitted != nil && s.Ngrams <= 1: // texts for a model
 		encode = t.EncodeBlanks
 	}
 	c.parts = nil

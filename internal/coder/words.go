@@ -29,7 +29,7 @@ func (c *Coder) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Words{vectors, width, func(i int) string { return c.Tokens().Name(int32(i)) }, c.index}.Neighbours(plus, minus, n)
+	return Words{vectors, width, func(i int) string { return c.Tokens().Name(int32(i)) }, c.index, c.spelled}.Neighbours(plus, minus, n)
 }
 
 // Words are vectors of words.
@@ -38,6 +38,7 @@ type Words struct {
 	Width   int // number of values of a vector
 	Name    func(i int) string
 	Index   func(word string) (i int, ok bool)
+	Other   func(word string) []float32 // vector of a word that has no index, nil if it has none; may be nil
 }
 
 // Neighbours returns the n words whose vectors have the largest cosine with the sum of the unit vectors of plus, without those of minus. None of
@@ -48,16 +49,20 @@ func (w Words) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 	query, used := make([]float64, width), map[int]bool{}
 	for k, list := range [][]string{plus, minus} {
 		for _, word := range list {
-			i, ok := w.Index(word)
-			if !ok {
+			var vector []float32
+			if i, ok := w.Index(word); ok {
+				used[i], vector = true, row(i)
+			} else if w.Other != nil {
+				vector = w.Other(word)
+			}
+			if vector == nil {
 				return nil, &UnknownToken{word}
 			}
-			used[i] = true
-			size := length(row(i))
+			size := length(vector)
 			if size == 0 {
 				return nil, fmt.Errorf("the vector of %q has only zeros: it has no neighbours", word)
 			}
-			for j, v := range row(i) {
+			for j, v := range vector {
 				query[j] += float64(1-2*k) * float64(v) / size
 			}
 		}
@@ -99,6 +104,15 @@ func (c *Coder) index(word string) (int, bool) {
 		return int(list[0]), true
 	}
 	return 0, false
+}
+
+// spelled returns the vector of a word that the vocabulary does not contain, of its n-grams of characters; nil if words have none, or it is not one word.
+func (c *Coder) spelled(word string) []float32 {
+	var list []string
+	if all := c.Tokens().EncodeOr(word, func(piece string) int32 { list = append(list, piece); return 0 }); len(all) != 1 || len(list) != 1 {
+		return nil
+	}
+	return c.trained.WordVector(list[0])
 }
 
 // UnknownToken is the error for a text that is not one token of the vocabulary.

@@ -167,7 +167,12 @@ func (t *Tokenizer) Known(text string, do func(token int32)) {
 }
 
 // Encode returns the tokens of a text.
-func (t *Tokenizer) Encode(text string) (list []int32) {
+func (t *Tokenizer) Encode(text string) []int32 {
+	return t.EncodeOr(text, func(string) int32 { return t.unknown() })
+}
+
+// EncodeOr is [Tokenizer.Encode] with a function for words and characters that the vocabulary does not contain.
+func (t *Tokenizer) EncodeOr(text string, unknown func(piece string) int32) (list []int32) {
 	t.prepare()
 	for piece := range t.pieces(text) {
 		switch t.Kind {
@@ -177,7 +182,7 @@ func (t *Tokenizer) Encode(text string) (list []int32) {
 		}
 		token, ok := t.index[piece]
 		if !ok {
-			token = t.unknown()
+			token = unknown(piece)
 		}
 		list = append(list, token)
 	}

@@ -11,6 +11,8 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/tokens"
+	vector "tessera/internal/vectors"
 	"tessera/metrics"
 )
 
@@ -25,15 +27,23 @@ func (t *Trained) Atoms() *metrics.Atoms {
 	return t.Model.Atoms()
 }
 
-// WordVectors returns a vector of a number of values for every token of texts, in the order of the vocabulary: the table of the first layer
-// `embedding`, or else the values of the word in all atoms.
+// WordVectors returns a vector of a number of values for every token of texts, in the order of the vocabulary: its row of the table of the first layer
+// `embedding`, the mean of this row and those of its n-grams of characters if words have them, or else the values of the word in all atoms.
 func (t *Trained) WordVectors() (vectors []float32, width int, err error) {
 	if t.Tokens == nil {
 		return nil, 0, ErrNoWords
 	}
 	n := t.Tokens.Texts()
 	if p := wordTable(t.Model, n); p != nil {
-		return p.Data[:n*p.Shape[1]], p.Shape[1], nil
+		width := p.Shape[1]
+		for i := range n {
+			of := t.WordVector(t.Tokens.Name(int32(i)))
+			if of == nil { // rows alone
+				return p.Data[:n*width], width, nil
+			}
+			vectors = append(vectors, of...)
+		}
+		return vectors, width, nil
 	}
 	a := t.Atoms()
 	if a == nil || a.Pixels() != n {
@@ -46,6 +56,28 @@ func (t *Trained) WordVectors() (vectors []float32, width int, err error) {
 		}
 	}
 	return vectors, a.Count, nil
+}
+
+// WordVector returns the vector of any word, which its n-grams of characters have; nil if words have none, or the table has no rows for them.
+func (t *Trained) WordVector(word string) []float32 {
+	source, ok := t.Spec.Dataset.Source.(interface {
+		PiecesOf(t *tokens.Tokenizer, word string) []int32
+	})
+	p := wordTable(t.Model, t.Tokens.Texts())
+	if !ok || p == nil {
+		return nil
+	}
+	rows := source.PiecesOf(t.Tokens, word)
+	if len(rows) == 0 || int(slices.Max(rows)) >= p.Shape[0] {
+		return nil
+	}
+	sum, width := make([]float64, p.Shape[1]), p.Shape[1]
+	for _, row := range rows {
+		for j, v := range p.Data[int(row)*width:][:width] {
+			sum[j] += float64(v) / float64(len(rows))
+		}
+	}
+	return vector.Narrow(sum)
 }
 
 // wordTable returns the table of the first layer `embedding` of the encoder of m, if it has rows for n words; otherwise nil.
