@@ -3,6 +3,7 @@ package text
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -29,12 +30,12 @@ const contextsName = "contexts"
 //
 // With maxn > 0 a word has two more columns, of 1 + `pieces` values, for `embedding` with mask = "there":
 //
-//	pieces   its number, and those of its n-grams of characters, behind the numbers of all words
+//	pieces   its number, and those of its n-grams of characters
 //	there    1 for these, 0 for the places behind them
 //
-// Of further texts, words that are not in the vocabulary are samples with n-grams then, which are no context of others. The n-grams of `her` with minn = 3
-// and maxn = 4 are <he, her, er>, <her and her>, of which < and > are its ends. An n-gram has the number h mod `buckets`, with the hash h of fastText:
-// FNV-1a of 32 bits, of which bytes are signed numbers.
+// The n-grams of `her` with minn = 3 and maxn = 4 are <he, <her, her, her> and er>, where < and > are its ends. An n-gram has the number V + 3 + h mod
+// `buckets`, for V words, with the hash h of fastText: FNV-1a of 32 bits, of which bytes are signed numbers. Words of further texts that are not in the
+// vocabulary are samples too then, with their n-grams alone, and no context of others.
 //
 // The column noise is a table, in random order, in which the number of places of a word with n occurrences is in proportion to n^power: words of
 // other samples, { kind = "other", of = "noise" }, are drawn by these frequencies.
@@ -58,6 +59,8 @@ func init() {
 				Subwords: Subwords{Minn: 3, Pieces: 32, Buckets: 100000}}
 		})
 }
+
+func (c *Contexts) Check() error { return errors.Join(c.Texts.Check(), c.Subwords.check()) }
 
 func (*Contexts) Unlabelled() bool { return true }
 

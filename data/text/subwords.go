@@ -4,6 +4,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"tessera/config/part"
 	"tessera/internal/lists"
 	"tessera/internal/tokens"
 )
@@ -14,6 +15,13 @@ type Subwords struct {
 	Maxn    int `toml:"maxn" want:"in [0,100]" doc:"largest number of characters of an n-gram of a word; 0 for none"`
 	Pieces  int `toml:"pieces" want:"in [1,1000000]" doc:"largest number of such n-grams of a sample; what follows is left out"`
 	Buckets int `toml:"buckets" want:"in [1,10000000]" doc:"number of tokens for n-grams"`
+}
+
+func (s *Subwords) check() error {
+	if s.Maxn > 0 && s.Maxn < s.Minn {
+		return part.KeyErrorf("maxn", "got %d, want at least minn = %d, or 0 for none", s.Maxn, s.Minn)
+	}
+	return nil
 }
 
 // append appends the numbers of the n-grams of a word.

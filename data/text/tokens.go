@@ -31,7 +31,7 @@ const tokensName = "tokens"
 // With ngrams = n > 1 the tokens of a sample are followed by those of its sequences of 2, ..., n neighbouring tokens, <end> included: a bag of n-grams, for a
 // classifier (fastText). They are n length - n (n-1)/2 at most, and have the numbers from that of all tokens on: the FNV-1a hash of their tokens (64 bits,
 // of 4 bytes each, the lowest first) modulo `buckets`, so that unequal n-grams may share a number. With maxn > 0 they are followed by the n-grams of
-// characters of all words, unknown ones included, whose numbers are those of the data set contexts behind that of all tokens.
+// characters of all words, unknown ones included, as of the data set contexts; `vocabulary` of `embedding` is that of all tokens and `buckets`.
 type Sequences struct {
 	Texts
 	Tokens     string `toml:"tokens" oneof:"words characters bytes bpe" doc:"what a token is"`
@@ -58,7 +58,7 @@ func (s *Sequences) Check() error {
 	if s.Maxn > 0 && s.Tokens != tokens.Words {
 		return part.KeyErrorf("maxn", "is for words: want tokens = %q", tokens.Words)
 	}
-	return errors.Join(s.Texts.Check(), checkSize(s.Tokens, s.Vocabulary))
+	return errors.Join(s.Texts.Check(), s.Subwords.check(), checkSize(s.Tokens, s.Vocabulary))
 }
 
 func (s *Sequences) Shape(data.Dirs) ([]int, bool) { return []int{s.width()}, true }

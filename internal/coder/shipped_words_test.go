@@ -4,14 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
 	"tessera"
 	"tessera/config"
+	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/coder"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
+	"tessera/internal/vectors"
 )
 
 // classesOfWords returns the words of the generated texts that have a meaning, by class.
@@ -126,5 +132,36 @@ func TestVectorsOfWordsKnowClassesAndAnalogies(t *testing.T) {
 				t.Errorf("of the nearest words %.3f have the class, %d of %d analogies are right", near, right, asked)
 			}
 		})
+	}
+}
+
+// A word that no training text has gets a vector from its n-grams of characters, by neighbours and by the encoder alike.
+func TestNGramsOfCharactersGiveUnknownWordsVectors(t *testing.T) {
+	var changes []config.Set
+	for _, change := range []string{"dataset={grammar=300, context=2, maxn=4, pieces=20, buckets=500}", "train.epochs=1",
+		"encoder=[{kind=\"embedding\", vocabulary=646, units=16, from=\"pieces\", mask=\"there\"}]"} {
+		set, err := config.ParseSet(change)
+		fatal.If(t, err)
+		changes = append(changes, set)
+	}
+	spec, err := tessera.Shipped().Model("skip-gram", changes...)
+	fatal.If(t, err)
+	run, err := tessera.Train(context.Background(), spec, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
+	fatal.If(t, err)
+	defer run.Close()
+	file := filepath.Join(t.TempDir(), "new.txt")
+	fatal.If(t, os.WriteFile(file, []byte("sailor unsailing"), 0o600))
+	rows, err := data.ReadRows(context.Background(), file, run.Shape(), data.WithVocabulary(spec.Dataset.Source, run.Tokens()))
+	fatal.If(t, err)
+	codes, err := run.ValuesOf(context.Background(), "code", rows.Images)
+	fatal.If(t, err)
+	list, err := run.Neighbours([]string{"Unsailing"}, nil, run.Tokens().Texts())
+	fatal.If(t, err)
+	i := slices.IndexFunc(list, func(n coder.Neighbour) bool { return n.Token == "sailor" })
+	if want := vectors.Cosine(codes[:16], codes[16:]); i < 0 || math.Abs(list[i].Similarity-want) > 1e-5 {
+		t.Errorf("got %v, want the cosine %v of the codes", list, want)
+	}
+	if _, err := run.Neighbours([]string{"two words"}, nil, 1); err == nil {
+		t.Error("two words: got no error")
 	}
 }
