@@ -22,7 +22,7 @@ const cacheSuffix = ".tessera-cache"
 
 // cacheMagic is the first line of a file of pixels. It changes if the same images would be read as other pixels. The second line is the
 // checksum of the settings, names and contents of the image files; the checksum of what follows, a packed set, begins the third.
-const cacheMagic = "tessera pixels 2\n"
+const cacheMagic = "tessera pixels 3\n"
 
 var withoutCache atomic.Bool
 

@@ -275,10 +275,12 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 // decode passes one file, an image of the given shape without transparency, to do.
 func (p pictures) decode(path string, shape []int, do func(image.Image) error) error {
 	to := image.Pt(shape[1], shape[0])
-	return useImage(path, func(m image.Image) error {
+	return useImage(path, func(m image.Image, orientation int) error {
 		m = flat(m, p.black)
-		if p.size != (Size{}) && m.Bounds().Size() != to {
-			m = resized(m, to, p.resize)
+		if p.size != (Size{}) && turned(m.Bounds().Size(), orientation) != to {
+			m = resized(m, orientation, to, p.resize, len(shape) == 3)
+		} else {
+			m = upright(m, orientation)
 		}
 		if got := m.Bounds().Size(); got != to { // its header said another size
 			return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)

@@ -20,7 +20,6 @@ import (
 	"sync"
 
 	"golang.org/x/image/bmp"
-	scaling "golang.org/x/image/draw"
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
 
@@ -190,27 +189,18 @@ func imageHeader(path string) (size Size, deep bool, err error) {
 	return size, deep, err
 }
 
-// useImage reads a file, rotates the image by its EXIF orientation and passes it to do. It waits while the images that are
-// being decoded take too much memory.
-func useImage(path string, do func(image.Image) error) error {
+// useImage reads a file and passes the image to do, as it is stored, and its EXIF orientation. It waits while the images that are being
+// decoded take too much memory.
+func useImage(path string, do func(m image.Image, orientation int) error) error {
 	return openImage(path, func(f *imageFile) error {
 		decoding.take(f.decoded())
 		defer decoding.give(f.decoded())
-		m, err := f.decode()
+		m, err := f.format.decode(f.reader())
 		if err != nil {
-			return err
+			return cut(err)
 		}
-		return do(m)
+		return do(m, f.orientation)
 	})
-}
-
-// decode returns the image, rotated by its orientation.
-func (f *imageFile) decode() (image.Image, error) {
-	m, err := f.format.decode(f.reader())
-	if err != nil {
-		return nil, cut(err)
-	}
-	return upright(m, f.orientation), nil
 }
 
 // decoding limits the bytes of the images that are decoded at the same time.
@@ -262,45 +252,6 @@ func firstFrame(r io.Reader) (image.Image, error) {
 	whole := image.NewNRGBA(canvas)
 	draw.Draw(whole, frame.Bounds(), frame, frame.Bounds().Min, draw.Src)
 	return whole, nil
-}
-
-// resized resizes an image by linear interpolation (a triangle filter, at least as wide as a pixel of the result):
-//
-//	crop     the largest central part with the proportions of the size
-//	pad      the entire image, as large as it fits, centred on black
-//	stretch  the entire image, out of proportion
-func resized(m image.Image, size image.Point, how string) image.Image {
-	to, from := image.Rectangle{Max: size}, m.Bounds()
-	s := from.Size()
-	wide := int64(s.X)*int64(size.Y) > int64(s.Y)*int64(size.X)
-	switch {
-	case how == "stretch":
-	case how == "crop" && wide:
-		from = middle(from, image.Pt(share(s.Y, size.X, size.Y), s.Y))
-	case how == "crop":
-		from = middle(from, image.Pt(s.X, share(s.X, size.Y, size.X)))
-	case wide:
-		to = middle(to, image.Pt(size.X, share(size.X, s.Y, s.X)))
-	default:
-		to = middle(to, image.Pt(share(size.Y, s.X, s.Y), size.Y))
-	}
-	var out draw.Image = image.NewRGBA(image.Rectangle{Max: size})
-	if isDeep(m.ColorModel()) {
-		out = image.NewRGBA64(out.Bounds())
-	}
-	scaling.BiLinear.Scale(out, to, m, from, draw.Src, nil)
-	return out
-}
-
-// share returns n a / b, rounded, at least 1.
-func share(n, a, b int) int {
-	return int(max(1, (2*int64(n)*int64(a)+int64(b))/(2*int64(b))))
-}
-
-// middle returns the rectangle of the given size in the centre of r.
-func middle(r image.Rectangle, size image.Point) image.Rectangle {
-	at := r.Min.Add(image.Pt((r.Dx()-size.X)/2, (r.Dy()-size.Y)/2))
-	return image.Rectangle{Min: at, Max: at.Add(size)}
 }
 
 // flat returns an image without transparency, blended over white unless black is set.
@@ -522,10 +473,8 @@ func upright(m image.Image, orientation int) image.Image {
 		return m
 	}
 	source := m.Bounds()
-	size := source.Size()
-	if orientation >= 5 { // rows become columns
-		size.X, size.Y = size.Y, size.X
-	}
+	size := turned(source.Size(), orientation)
+	right, down := mirrored(orientation)
 	var out draw.Image = image.NewNRGBA(image.Rect(0, 0, size.X, size.Y))
 	if isDeep(m.ColorModel()) {
 		out = image.NewNRGBA64(out.Bounds())
@@ -534,21 +483,32 @@ func upright(m image.Image, orientation int) image.Image {
 	for y := range size.Y {
 		for x := range size.X {
 			fx, fy := x, y
-			if orientation >= 5 {
+			if orientation >= 5 { // rows become columns
 				fx, fy = y, x
 			}
-			switch orientation {
-			case 2, 3, 7, 8:
+			if right {
 				fx = w - fx
 			}
-			switch orientation {
-			case 3, 4, 6, 7:
+			if down {
 				fy = h - fy
 			}
 			out.Set(x, y, m.At(source.Min.X+fx, source.Min.Y+fy))
 		}
 	}
 	return out
+}
+
+// mirrored reports whether the columns and the rows of an image with this orientation are read from the right and from below.
+func mirrored(orientation int) (right, down bool) {
+	switch orientation {
+	case 2, 3, 7, 8:
+		right = true
+	}
+	switch orientation {
+	case 3, 4, 6, 7:
+		down = true
+	}
+	return right, down
 }
 
 // encodePNG writes an image with 8 bits per channel, or with 16 if it is deep. Values are clipped to [0,1]; NaN gives 0.
@@ -628,10 +588,11 @@ func DecodePicture(file []byte, shape []int) ([]float32, error) {
 	if f.size != want {
 		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", f.size.Height, f.size.Width, shape[0], shape[1])
 	}
-	m, err := f.decode()
+	m, err := format.decode(f.reader())
 	if err != nil {
-		return nil, fmt.Errorf("picture: %s: %w", format.name, err)
+		return nil, fmt.Errorf("picture: %s: %w", format.name, cut(err))
 	}
+	m = upright(m, f.orientation)
 	if got := m.Bounds().Size(); got != image.Pt(want.Width, want.Height) { // its header said another size
 		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Y, got.X, shape[0], shape[1])
 	}

@@ -149,7 +149,7 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	}
 	step := max(1, len(l.paths)/100) // from all classes
 	for i := 0; i < len(l.paths) && !(s.Coloured && s.High == 1); i += step {
-		err := useImage(l.paths[i], func(m image.Image) error {
+		err := useImage(l.paths[i], func(m image.Image, _ int) error {
 			coloured, high := sketched(m)
 			s.Coloured, s.High = s.Coloured || coloured, max(s.High, high)
 			return ctx.Err()
