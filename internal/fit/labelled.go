@@ -100,6 +100,22 @@ func (p *Labelled) Subset(indices []int) *Labelled {
 	return s
 }
 
+// Against returns copies of the given units of some rows, with two classes: 1 for rows of the class, 0 for others.
+func (p *Labelled) Against(class int, rows, units []int) *Labelled {
+	s := &Labelled{Width: len(units) + 1, N: len(rows), Classes: []int{0, 1}}
+	for _, i := range rows {
+		label := 0
+		if p.Labels[i] == class {
+			label = 1
+		}
+		for _, j := range units {
+			s.Rows = append(s.Rows, p.Row(i)[j])
+		}
+		s.Rows, s.Labels = append(s.Rows, 1), append(s.Labels, label)
+	}
+	return s
+}
+
 // Scale divides every unit, in p and in other, by its root mean square over p.
 func (p *Labelled) Scale(other *Labelled) {
 	for j := range p.Width - 1 {
