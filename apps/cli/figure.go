@@ -50,7 +50,7 @@ func figureKinds() []figureKind {
 		{"mixture", "samples and components of a mixture with ellipses, its log-likelihood over iterations, responsibilities and weights", 1, 1, drawMixture},
 		{"gradients", "images and the gradients of a classifier's cross entropy with respect to them: red raises it, blue lowers it", 1, many, drawGradients},
 		{"robustness", "accuracy of classifiers under attack (pgd) over the radius of the ball, with 95 % intervals over images", 1, many, drawRobustness},
-		{"attention", "images, and where each head of the last layer with attention attends in them; --atoms: in the images that use these units", 1, many, drawAttention},
+		{"attention", "images, and where each head of the last layer with attention attends in them, or texts and which of their tokens attend to which; --atoms: in the images that use these units", 1, many, drawAttention},
 		{"penalties", "sparsity penalties over the mean activation of a unit; takes no runs", 0, 0, drawPenalties},
 		{"network", "diagram of a dense network; takes no runs", 0, 0, drawNetwork},
 	}

@@ -9,13 +9,22 @@ import (
 )
 
 // drawAttention draws where the heads of the last layer with attention attend: in test images, or with --atoms in the images that
-// use these units.
+// use these units. Of texts it draws the tokens that attend to each other.
 func drawAttention(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.ImageRow
+	var texts []figures.Attended
 	err := w.displays(func(d display) error {
+		samples := d.samples
+		if len(w.Images) == 0 {
+			samples = samples.First(1)
+		}
+		list, err := figures.AttentionOfTexts(w.ctx, d.run, samples)
+		if texts = append(texts, list...); err != nil || list != nil {
+			return err
+		}
 		names := figures.AttentionValues(d.run)
 		if len(names) == 0 {
-			return usagef("figure attention: %s publishes no attention over parts of its images; the layers attention and transformer do", d.label)
+			return usagef("figure attention: %s publishes no attention over parts of its images or its tokens; the layers attention and transformer do", d.label)
 		}
 		images, caption := d.images, d.label+": test images"
 		if len(w.Atoms) > 0 {
@@ -40,6 +49,9 @@ func drawAttention(w *figureCommand) (*figures.Figure, error) {
 	})
 	if err != nil {
 		return nil, err
+	}
+	if texts != nil {
+		return figures.TokenAttention(texts...)
 	}
 	return figures.ImageRows(rows...)
 }

@@ -49,8 +49,11 @@ func TestAttentionIsDrawnInAFigureAndInTheReport(t *testing.T) {
 	page, err := os.ReadFile(b.path("report.html"))
 	fatal.If(t, err)
 	b.contains("the report", string(page), `aria-label="Attention"`)
+	b.must(0, "train", "gpt-grammar", "--set", `dataset={grammar=40, length=24, tokens="words", validation=0}`)
+	b.must(0, "figure", "attention", "runs/gpt-grammar", "--images", "2,3", "-o", "texts.svg")
+	b.contains("the figure of texts", b.read("texts.svg"), "attends to", "&lt;end&gt;")
 	b.trained("dense", 1)
-	b.contains("a model without attention", b.must(exitUsage, "figure", "attention", "dense").stderr, "dense publishes no attention over parts of its images")
+	b.contains("a model without attention", b.must(exitUsage, "figure", "attention", "dense").stderr, "dense publishes no attention over parts of its images or its tokens")
 }
 
 func TestAFigureHasATitleAWidthAndChosenAtoms(t *testing.T) {

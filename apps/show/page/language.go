@@ -8,6 +8,7 @@ import (
 	"tessera"
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
+	"tessera/apps/show/figures"
 	"tessera/data"
 	"tessera/internal/coder"
 	"tessera/internal/lists"
@@ -15,6 +16,7 @@ import (
 
 func init() {
 	Sections.Register("continuations", "measured texts, continued by a model of language", func() Section { return continuations })
+	Sections.Register("attended", "tokens of a text that attend to each other", func() Section { return attended })
 	Sections.Register("words", "words, with those whose vectors are nearest", func() Section { return words })
 }
 
@@ -55,6 +57,20 @@ func continuations(ctx context.Context, run *tessera.Run, images *data.Images) (
 	}
 	return []doc.Block{&doc.Group{Title: "Continuations", Blocks: []doc.Block{
 		doc.Remark("The first half of the tokens of some measured texts, and at most %d tokens that the model draws behind it, with the temperature 0.7.", drawn), t}}}, nil
+}
+
+// attended draws where the tokens of the first measured text attend.
+func attended(ctx context.Context, run *tessera.Run, images *data.Images) ([]doc.Block, error) {
+	list, err := figures.AttentionOfTexts(ctx, run, images.First(1))
+	if err != nil || list == nil {
+		return nil, err
+	}
+	f, err := figures.TokenAttention(list...)
+	if err != nil {
+		return nil, err
+	}
+	return section("Attention", "Where the heads of the last layer with attention attend in a measured text: a row for each token, a column for each token to which it attends. "+
+		"The darker a cell, the larger the weight.", f), nil
 }
 
 // words lists tokens of the whole vocabulary with their neighbours.
