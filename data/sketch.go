@@ -5,8 +5,10 @@ import (
 	"errors"
 	"image"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // TableSketch says which columns a file has, for a first declaration of a data set. The file is read like that of the data set csv.
@@ -25,6 +27,7 @@ type ColumnSketch struct {
 	Different      int  // number of different cells; of numbers, among the first 1,000 rows
 	Low, High      float64
 	Words          float64 // mean number of words of a cell, by its spaces
+	Dates          bool    // all cells are dates or times of day
 }
 
 // columnReader collects a column for both signs before the fraction of a number.
@@ -37,6 +40,16 @@ type columnReader struct {
 	missing         bool
 	repeats         bool
 	lowest, highest [2]float64
+	other           bool // a cell is no date
+}
+
+// dateLayouts are the dates and times that a table is searched for.
+var dateLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02", "02.01.2006", "2.1.2006", "01/02/2006", "1/2/2006",
+	"02/01/2006", "2/1/2006", "2006-01", "Jan 2, 2006", "2 Jan 2006", "15:04", time.TimeOnly}
+
+// isDate reports whether a text is a date or a time of day.
+func isDate(text string) bool {
+	return slices.ContainsFunc(dateLayouts, func(layout string) bool { _, err := time.Parse(layout, text); return err == nil })
 }
 
 var decimals = [2]string{".", ","}
@@ -81,7 +94,8 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 	s.Decimal = decimals[d]
 	for i, c := range columns {
 		s.Columns = append(s.Columns, ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
-			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d], Words: 1 + float64(c.spaces)/float64(max(1, c.cells))})
+			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d], Words: 1 + float64(c.spaces)/float64(max(1, c.cells)),
+			Dates: c.cells > 0 && !c.other})
 	}
 	return s, nil
 }
@@ -106,6 +120,7 @@ func (c *columnReader) add(cell string, first bool) {
 	if _, err := strconv.ParseInt(cell, 10, 64); err != nil {
 		c.fraction = true
 	}
+	c.other = c.other || !isDate(cell)
 	for d, decimal := range decimals {
 		if c.words[d] {
 			continue

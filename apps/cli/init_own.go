@@ -27,8 +27,42 @@ import (
 	"tessera/internal/train/sae"
 )
 
-// target is a column of numbers that a regression predicts: its name, the table of the data set, and the middle and half of its range.
-type target struct{ Name, Dataset, Offset, Factor string }
+// supervised is the data set of a model that predicts, with columns of texts beside the values of a sample.
+type supervised struct {
+	Dataset string
+	Missing bool // the columns of numbers have empty cells
+	Texts   []textColumn
+}
+
+// From returns what the first layer reads, if it is more than the sample.
+func (s supervised) From() string {
+	names := []string{table.StringText(data.ImagesColumn)}
+	if s.Missing {
+		names = append(names, table.StringText("observed"))
+	}
+	for _, t := range s.Texts {
+		names = append(names, table.StringText(t.Name+"-values"))
+	}
+	if len(names) == 1 {
+		return ""
+	}
+	return ", from = [" + strings.Join(names, ", ") + "]"
+}
+
+// textColumn is a column of texts of which each is learned as a few numbers: its name in keys and in the file, and the number of different texts.
+type textColumn struct {
+	Name, Column string
+	Different    int
+}
+
+// Units returns a number of learned numbers of a text.
+func (t textColumn) Units() int { return min(8, (t.Different+1)/2) }
+
+// target is a column of numbers that a regression predicts: its name, and the middle and half of its range.
+type target struct {
+	supervised
+	Name, Offset, Factor string
+}
 
 // ownModels is the template of the file that init writes for data of the user.
 //
@@ -57,11 +91,12 @@ var ownClasses string
 
 // foundData is what init guesses of a table or a folder of pictures.
 type foundData struct {
-	Path, Name string // file or folder, and the name of its model
-	Kind       string // keys of the method for entries of a matrix
-	Dataset    string // table of TOML
-	Missing    bool   // cells of a table are empty
-	Classes    bool   // samples have labels
+	Path, Name string     // file or folder, and the name of its model
+	Kind       string     // keys of the method for entries of a matrix
+	Dataset    string     // table of TOML
+	Missing    bool       // cells of a table are empty
+	Classes    bool       // samples have labels
+	Labelled   supervised // of the classifier; by default Dataset
 	Target     *target
 	Pictures   bool
 	Units      int
@@ -134,6 +169,9 @@ func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err 
 	}
 	var wrong error
 	for _, own := range guesses {
+		if own.Labelled.Dataset == "" {
+			own.Labelled = supervised{Dataset: own.Dataset, Missing: own.Missing}
+		}
 		var b bytes.Buffer
 		if err := template.Must(template.New("models").Parse(own.template+ownClasses)).Execute(&b, own); err != nil {
 			return nil, nil, err
@@ -250,12 +288,10 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		column := longest(s).Name
 		file += ", text = " + table.StringText(column)
 		own.say("texts: column %q", column)
-		for _, c := range s.Columns {
-			if c.Name != column && c.Repeats && c.Different > 1 && c.Different <= 50 && (c.Whole || !c.Numeric) {
-				file += ", labels = " + table.StringText(c.Name)
-				own.say("labels: column %q", c.Name)
-				break
-			}
+		labels := labelsIn(s, func(c data.ColumnSketch) bool { return c.Repeats && c.Different <= 50 && (c.Whole || !c.Numeric) })
+		if labels >= 0 && s.Columns[labels].Name != column {
+			file += ", labels = " + table.StringText(s.Columns[labels].Name)
+			own.say("labels: column %q", s.Columns[labels].Name)
 		}
 	}
 	const words = `, window = 5, vocabulary = 10000, scale = "ppmi" }`
@@ -439,6 +475,14 @@ func entriesOf(path string, s *data.TableSketch) *foundData {
 	return own
 }
 
+// alsoFrom says which texts a model reads beside the values.
+func alsoFrom(texts []textColumn) string {
+	if len(texts) == 0 {
+		return ""
+	}
+	return ", also from the texts " + someOf(lists.Map(texts, func(t textColumn) string { return t.Column }))
+}
+
 // someOf names the first of some columns.
 func someOf(names []string) string {
 	const most = 8
@@ -451,35 +495,49 @@ func someOf(names []string) string {
 // labelNames are names of columns of labels, the most certain first.
 var labelNames = []string{"label", "class", "target", "species", "diagnosis", "outcome", "category", "type", "group"}
 
+// targetNames are names of columns of numbers that a regression predicts.
+var targetNames = []string{"target", "y", "price", "cost", "outcome", "response", "yield", "sales"}
+
+// labelsIn returns the column of labels: the first with the best name, or else the first that may be one without such a name; -1 if there is none.
+func labelsIn(s *data.TableSketch, may func(data.ColumnSketch) bool) (labels int) {
+	labels, best := -1, len(labelNames)+1
+	for i, c := range s.Columns {
+		rank := best
+		if at := slices.Index(labelNames, strings.ToLower(c.Name)); at >= 0 && c.Different <= 50 && (c.Whole || !c.Numeric) {
+			rank = at
+		} else if may(c) && !c.Dates {
+			rank = len(labelNames)
+		}
+		if rank < best && c.Different > 1 {
+			best, labels = rank, i
+		}
+	}
+	return labels
+}
+
 // samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, a column with the
 // name of a label (labelNames), or else the first other column of texts, the labels. All columns of numbers are values.
 func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
-	names, labels := -1, -1
-	var values, ignored []string
+	names := -1
+	var values, ignored, targets []string
+	var texts []textColumn
 	low, high, missing := math.Inf(1), math.Inf(-1), false
 	is := func(i int, list ...string) bool { return slices.Contains(list, strings.ToLower(s.Columns[i].Name)) }
+	labels := labelsIn(s, func(c data.ColumnSketch) bool { return !c.Numeric && 2*c.Different <= s.Rows })
 	var others []string // texts that may be labels as well
-	best := len(labelNames) + 1
 	for i, c := range s.Columns {
-		rank := best
-		if at := slices.Index(labelNames, strings.ToLower(c.Name)); at >= 0 && c.Different > 1 && c.Different <= 50 && (c.Whole || !c.Numeric) {
-			rank = at
-		} else if !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows {
-			rank = len(labelNames)
+		counts := c.Numeric && c.Whole && !c.Repeats && !c.Missing && c.High-c.Low == float64(s.Rows-1) && s.Rows > 2 && (i == 0 || c.Low <= 1)
+		if few := !c.Numeric && !c.Dates && !c.Missing && c.Different > 1 && c.Different <= 50 && 2*c.Different <= s.Rows; few {
+			texts = append(texts, textColumn{fmt.Sprintf("%s-%d", modelName(c.Name+"."), i+1), c.Name, c.Different})
 		}
-		if rank < best {
-			best, labels = rank, i
-		}
-	}
-	for i, c := range s.Columns {
 		switch {
 		case i == labels:
-		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index")):
+		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index") || counts && i == 0):
 			names = i
-		case !c.Numeric || !c.Repeats && is(i, "id", "index"):
+		case !c.Numeric || !c.Repeats && is(i, "id", "index") || counts:
 			ignored = append(ignored, c.Name)
-			if !c.Numeric && c.Different > 1 && 2*c.Different <= s.Rows {
+			if !c.Numeric && !c.Dates && c.Different > 1 && 2*c.Different <= s.Rows {
 				others = append(others, c.Name)
 			}
 		default:
@@ -487,23 +545,27 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		}
 	}
-	goal := slices.IndexFunc(s.Columns, func(c data.ColumnSketch) bool {
-		return c.Numeric && c.Low < c.High && len(values) > 1 && slices.Contains(values, table.StringText(c.Name)) &&
-			slices.Contains([]string{"target", "y", "price", "cost", "outcome", "response", "yield", "sales"}, strings.ToLower(c.Name))
-	})
+	goal := -1
+	for i, c := range s.Columns {
+		if c.Numeric && c.Low < c.High && len(values) > 1 && slices.Contains(values, table.StringText(c.Name)) && slices.Contains(targetNames, strings.ToLower(c.Name)) {
+			if targets = append(targets, c.Name); goal < 0 {
+				goal = i
+			}
+		}
+	}
 	if len(values) == 0 {
 		return nil, &data.Error{Path: path, Problem: fmt.Sprintf("has no column of numbers (got %s), want one for each value of a sample", strings.Join(ignored, ", "))}
 	}
-	text := "{ name = \"csv\", file = " + table.StringText(path)
-	for _, guessed := range []struct {
-		key string
-		at  int
-	}{{"labels", labels}, {"names", names}} {
-		if guessed.at >= 0 && s.Columns[guessed.at].Name != "" {
-			text += fmt.Sprintf(", %s = %s", guessed.key, table.StringText(s.Columns[guessed.at].Name))
-			own.say("%s: column %q", guessed.key, s.Columns[guessed.at].Name)
+	text, labelled := "{ name = \"csv\", file = "+table.StringText(path), ""
+	key := func(name string, at int) (text string) {
+		if at >= 0 && s.Columns[at].Name != "" {
+			text = fmt.Sprintf(", %s = %s", name, table.StringText(s.Columns[at].Name))
+			own.say("%s: column %q", name, s.Columns[at].Name)
 		}
+		return text
 	}
+	labelled = key("labels", labels)
+	text += key("names", names)
 	own.Classes = labels >= 0
 	if own.Classes && others != nil {
 		own.say("other columns may be the labels: %s (labels)", someOf(others))
@@ -511,7 +573,7 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	columns, settings := "", ""
 	if ignored != nil {
 		columns = ", columns = [" + strings.Join(values, ", ") + "]"
-		own.say("not read, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
+		own.say("not values, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
 	}
 	if s.Decimal == "," {
 		settings += `, decimal = ","`
@@ -526,15 +588,33 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		settings += ", scale = \"minmax\""
 		own.say("values from %s to %s are scaled to [0,1] (scale)", numeral.Float(low), numeral.Float(high))
 	}
+	// predicting declares a model that reads columns of numbers and of texts.
+	predicting := func(keys string, values []string, texts []textColumn) supervised {
+		columns := "images = [" + strings.Join(values, ", ") + "]"
+		for _, t := range texts {
+			columns += fmt.Sprintf(", %s = %s", t.Name, table.StringText(t.Column))
+		}
+		return supervised{text + keys + ", columns = { " + columns, missing, texts}
+	}
 	if goal >= 0 {
 		c := s.Columns[goal]
 		name := table.StringText(c.Name)
 		inputs := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == name })
-		own.say("%s predicts column %q (columns)", own.Name+"-numbers", c.Name)
-		own.Target = &target{c.Name, fmt.Sprintf("%s, columns = { images = [%s], target = %s }%s }", text, strings.Join(inputs, ", "), name, settings),
-			fmt.Sprintf("%.3g", (c.Low+c.High)/2), fmt.Sprintf("%.3g", (c.High-c.Low)/2)}
+		own.say("%s predicts column %q%s (columns)", own.Name+"-numbers", c.Name, alsoFrom(texts))
+		if targets = slices.Delete(targets, 0, 1); len(targets) > 0 {
+			own.say("other columns may be the target: %s (columns)", someOf(targets))
+		}
+		reads := predicting("", inputs, slices.Clone(texts))
+		reads.Dataset += ", target = " + name + " }" + settings + " }"
+		own.Target = &target{reads, c.Name, fmt.Sprintf("%.3g", (c.Low+c.High)/2), fmt.Sprintf("%.3g", (c.High-c.Low)/2)}
 	}
-	text += columns + settings
+	texts = slices.DeleteFunc(texts, func(t textColumn) bool { return own.Classes && t.Column == s.Columns[labels].Name })
+	if own.Classes && len(texts) > 0 {
+		own.say("%s-classes predicts column %q%s (columns)", own.Name, s.Columns[labels].Name, alsoFrom(texts))
+		own.Labelled = predicting(labelled, values, texts)
+		own.Labelled.Dataset += " }" + settings + " }"
+	}
+	text += labelled + columns + settings
 	own.Dataset, own.Units = text+" }", min(unitsFor(max(2, min(10, len(values)/4)), s.Rows), len(values))
 	own.say("values: %s of numbers", numeral.Of(len(values), "column"))
 	return own, nil

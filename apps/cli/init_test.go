@@ -122,6 +122,29 @@ func TestInitTakesTheLabelsOfTheBestName(t *testing.T) {
 	}
 }
 
+// Dates and numbers of rows are neither labels nor values; texts of few kinds are read by the models that predict.
+func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
+	b := newBench(t)
+	b.shipped()
+	rows := "nr,when,kind,town,size,sales\n"
+	for i := range 90 {
+		rows += fmt.Sprintf("%d,%d.%d.2025,%s,%c,%d,%d\n", 500+i, 1+i/3%28, 1+i/84, []string{"apple", "pear", "plum"}[i%3], 'A'+i%2, i%7, 200+100*(i%3)+10*(i%7))
+	}
+	b.write("shop.csv", rows)
+	b.contains("the guesses", b.must(0, "init", "shop.csv").stdout, `labels: column "kind"`, `names: column "nr"`, "count the rows: when, town (columns)",
+		`shop-numbers predicts column "sales", also from the texts kind, town`, `shop-classes predicts column "kind", also from the texts town`)
+	b.must(0, "check")
+	trained := b.must(0, "train", "shop-numbers").stdout
+	found := regexp.MustCompile(`r2 +([^ \n]+)`).FindStringSubmatch(trained)
+	if found == nil {
+		t.Fatalf("no R² in:\n%s", trained)
+	}
+	if r2, err := strconv.ParseFloat(found[1], 64); err != nil || r2 < 0.95 { // size alone explains 0.08
+		t.Errorf("R² is %s", found[1])
+	}
+	b.must(0, "train", "shop-classes", "--set", "train.epochs=2")
+}
+
 // Arrays, shards and sparse matrices are declared by what they contain.
 func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 	t.Parallel()
