@@ -85,8 +85,7 @@ func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
 		"another order":           {"mass,wing,label", "wing,label,mass\n100,0,1\n", nil, []float32{1, 100}},
 		"another order, chosen":   {"mass,wing,label", "wing,label,other,mass\n100,0,7,1\n", []string{"mass", "w*"}, []float32{1, 100}},
 		"numbers":                 {"label,0,1", "1,0,label\n100,1,0\n", nil, []float32{1, 100}},
-		"other names":             {"mass,wing,label", "wing,weight,label\n1,100,0\n", nil, []float32{1, 100}},
-		"a name twice":            {"mass,wing,label", "wing,wing,label\n1,100,0\n", nil, []float32{1, 100}},
+		"other names":             {"mass,wing,label", "span,weight,label\n1,100,0\n", nil, []float32{1, 100}},
 		"a name twice, in both":   {"wing,wing,label", "wing,wing,label\n1,100,0\n", nil, []float32{1, 100}},
 		"a name twice, before":    {"wing,wing,label", "mass,wing,label\n1,100,0\n", nil, []float32{1, 100}},
 		"the order of the file":   {"mass,wing,label", "mass,wing,label\n1,100,0\n", nil, []float32{1, 100}},
@@ -123,8 +122,7 @@ func TestWithoutNamesColumnsKeepTheOrderOfTheFile(t *testing.T) {
 func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 	for header, want := range map[string]string{
 		"a,b": "", "b,a": "", "0,1": "", // numbers are what WriteRows writes without names
-		"b,c": `has no column "a", which the training had: the columns are read in the order of the file, column 1 of values, "b", as "a"`,
-		"a,c": `column 2 of values, "c", as "b"`,
+		"c,d": `has no column "a", which the training had: the columns are read in the order of the file, column 1 of values, "c", as "a"`,
 	} {
 		path := writeText(t, "x.csv", header+"\n1,2\n")
 		rows, err := ReadRows(background, path, []int{2}, InOrder(&Files{Kind: "csv"}, []string{"a", "b"}))
@@ -137,5 +135,31 @@ func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 		if got := strings.Join(set.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got the warnings %q of the test samples, want %q", header, got, want)
 		}
+	}
+}
+
+// If only some columns have the names of the training, their places are no names for the others, in any table.
+func TestSomeNamesOfTheTrainingAreAnError(t *testing.T) {
+	train := writeText(t, "train.csv", "mass,wing,label\n5,6,0\n7,9,1\n")
+	for header, want := range map[string]string{
+		"wing,weight,label": `it lacks "mass"; the training has no "weight"`,
+		"mass,Wing,label":   `it lacks "wing"; the training has no "Wing"; did you mean "wing" by "Wing"?`,
+		"wing,wing,label":   `it lacks "mass"`,
+		"mass,label,0":      `it lacks "wing"; the training has no "0"`,
+	} {
+		path := writeText(t, "x.csv", header+"\n1,2,1\n")
+		like := InOrder(&Files{Kind: "csv"}, []string{"mass", "wing"})
+		_, read := ReadRows(background, path, []int{2}, like)
+		_, completed := Complete(background, path, filepath.Join(t.TempDir(), "out.csv"), []int{2}, like, nines)
+		_, loaded := Load(background, &Files{Kind: "csv", File: train, TestImages: path}, nil, Both)
+		for how, err := range map[string]error{"rows": read, "completed": completed, "test samples": loaded} {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s, %s: got the error %v, want %s", header, how, err, want)
+			}
+		}
+	}
+	ratings := &Files{Kind: "triples", File: writeText(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\n"), Empty: refuseEmpty}
+	if _, err := ReadPairs(background, writeText(t, "pairs.csv", "movieId,user\nm1,u1\n"), ratings); err == nil || !strings.Contains(err.Error(), `has no column "userId", which the training had, only "movieId", "user"`) {
+		t.Errorf("pairs: got the error %v", err)
 	}
 }

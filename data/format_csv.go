@@ -308,16 +308,14 @@ func (f *csvFile) missing(name string) error {
 }
 
 // renamed returns an error that names the columns of values of the training that the file lacks, and those that the training does not
-// know, if the file has another number of values than the model.
+// know, if other columns have names of the training, or if the file has another number of values than the model.
 func (f *csvFile) renamed(r reading, c csvColumns) error {
-	without := func(names, other []string) []string {
-		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(other, name) })
-	}
 	lost := without(r.order, f.header)
-	if size := r.size(); len(lost) == 0 || size == 0 || size == len(c.values) {
+	names, size := f.names(c.values), r.size()
+	fits := size == 0 || size == len(c.values)
+	if len(lost) == 0 || fits && (len(lost) == len(r.order) || counts(names)) {
 		return nil
 	}
-	text := "it lacks " + nameList(lost)
 	var others []string
 	taken := c.taken()
 	for i, name := range f.header {
@@ -325,10 +323,22 @@ func (f *csvFile) renamed(r reading, c csvColumns) error {
 			others = append(others, name)
 		}
 	}
+	text := "it lacks " + nameList(lost)
 	if unknown := without(others, r.order); len(unknown) > 0 {
 		text += "; the training has no " + nameList(unknown)
+		if near, ok := declared.Nearest(lost[0], unknown); ok {
+			text += fmt.Sprintf("; did you mean %q by %q?", lost[0], near)
+		}
 	}
-	return fmt.Errorf("each row has %d values, want %d: %s", len(c.values), r.size(), text)
+	if fits {
+		return fmt.Errorf("some columns have names of the training, others not: %s; give all columns the names that they had", text)
+	}
+	return fmt.Errorf("each row has %d values, want %d: %s", len(c.values), size, text)
+}
+
+// without returns the names that are not among others.
+func without(names, others []string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(others, name) })
 }
 
 func (r reading) size() int {
@@ -398,7 +408,7 @@ func (f *csvFile) values(r reading, c csvColumns) (chosen []int) {
 }
 
 // inOrder returns the columns with these names in the order of the names, and the names of the others; unless each name stands in the file
-// once, it returns columns unchanged.
+// once, it returns columns unchanged, which [csvFile.renamed] refuses if only some names are missing.
 func (f *csvFile) inOrder(columns []int, names []string) (ordered []int, others []string) {
 	if len(names) == 0 || len(names) > len(columns) {
 		return columns, nil
@@ -448,11 +458,10 @@ func (t *table) otherColumns(path string, known []string) []string {
 	if len(t.columns) != len(known) || len(known) == 0 || numbered || slices.Equal(t.columns, known) {
 		return nil
 	}
-	for i, name := range known {
-		if !slices.Contains(t.columns, name) {
-			return []string{fmt.Sprintf("%s: has no column %q, which the training had: the columns are read in the order of the file, column %d of values, %q, as %q",
-				path, name, i+1, t.columns[i], name)}
-		}
+	if lost := without(known, t.columns); len(lost) > 0 {
+		i := slices.Index(known, lost[0])
+		return []string{fmt.Sprintf("%s: has no column %q, which the training had: the columns are read in the order of the file, column %d of values, %q, as %q",
+			path, lost[0], i+1, t.columns[i], lost[0])}
 	}
 	return []string{fmt.Sprintf("%s: names of columns are repeated: the columns are read in the order of the file", path)}
 }

@@ -49,8 +49,8 @@ func likeOf(s Source) (l like, ok bool) {
 }
 
 // InOrder returns a source with the keys of s, for [ReadRows]. If a .csv file has the named columns of values, each
-// once, they are read in the order of the names, and others are left out; other files are read in their own order. The names come from [Namer]; without
-// names InOrder returns s. The entries of a sparse matrix are assigned to the columns with these names, or without names to
+// once, they are read in the order of the names, and others are left out; a file with only some of the names is an error, others are read in their own
+// order. The names come from [Namer]; without names InOrder returns s. The entries of a sparse matrix are assigned to the columns with these names, or without names to
 // the columns with the same numbers.
 func InOrder(s Source, columns []string) Source {
 	l, ok := likeOf(s)
@@ -133,7 +133,10 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	var note string
 	if r.is(EntryFiles) {
 		var matched *Files
-		matched, note = r.matched(path)
+		var err error
+		if matched, note, err = r.matched(path); err != nil {
+			return nil, FileError("", path, err)
+		}
 		r.Files = *matched
 	}
 	r.File = path

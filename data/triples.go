@@ -417,20 +417,22 @@ func headerOf(path string) []string {
 }
 
 // matched returns the settings for another file of the same kind: columns that no key names are those with the names that the first
-// columns of the training file have. A file without all of these names is read by places, and note says so.
-func (f *Files) matched(path string) (like *Files, note string) {
+// columns of the training file have. A file without any of these names is read by places, and note says so; one with some of them is an error.
+func (f *Files) matched(path string) (like *Files, note string, err error) {
 	known, header := headerOf(f.spelt().File), headerOf(path)
 	if len(known) < 2 || header == nil {
-		return f, ""
+		return f, "", nil
 	}
 	other := *f
 	var absent []string
+	found := ""
 	for i, key := range []*string{&other.Row, &other.Column, &other.Value} {
 		if *key != "" || i >= len(known) {
 			continue
 		}
 		if slices.Contains(header, known[i]) {
 			*key = known[i]
+			found = cmp.Or(found, known[i])
 		} else if i < 2 {
 			absent = append(absent, strconv.Quote(known[i]))
 		}
@@ -439,9 +441,13 @@ func (f *Files) matched(path string) (like *Files, note string) {
 		if other.Value == "" && f.Value == "" { // the third column is not the value of the training
 			other.Value = known[min(2, len(known)-1)]
 		}
-		return &other, ""
+		return &other, "", nil
 	}
-	return f, fmt.Sprintf("%s: has no column %s, which the training had: its first columns, %.200s, are read as rows and columns", inLine(path), strings.Join(absent, " and "), nameList(header[:min(2, len(header))]))
+	lacks := fmt.Sprintf("has no column %s, which the training had", strings.Join(absent, " and "))
+	if found != "" {
+		return f, "", fmt.Errorf("%s, only %.200s: give its columns the names that they had", lacks, nameList(header))
+	}
+	return f, fmt.Sprintf("%s: %s: its first columns, %.200s, are read as rows and columns", inLine(path), lacks, nameList(header[:min(2, len(header))])), nil
 }
 
 // findColumns returns the index of each named column, -1 for a missing column that is not needed.
@@ -490,13 +496,16 @@ func ReadPairs(ctx context.Context, path string, like *Files) (*Pairs, error) {
 		like = &Files{Kind: "triples"}
 	}
 	p := &Pairs{}
-	like, note := like.matched(path)
+	like, note, err := like.matched(path)
+	if err != nil {
+		return nil, FileError("", path, err)
+	}
 	if note != "" {
 		p.Notes = []string{note}
 	}
 	names := []string{like.Row, like.Column, like.Value}
 	values := true
-	err := eachLine(ctx, path, names, 2, func(line int, cells []string) error {
+	err = eachLine(ctx, path, names, 2, func(line int, cells []string) error {
 		p.Rows, p.Columns, p.Lines = append(p.Rows, strings.Clone(cells[0])), append(p.Columns, strings.Clone(cells[1])), append(p.Lines, line)
 		if values = values && cells[2] != ""; values {
 			v, err := entryValue(line, cells[2])
