@@ -119,7 +119,8 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	l, _ := likeOf(like)
 	r := l.r
 	if f, ok := l.Source.(FileReader); ok && f.ReadsFile(path) {
-		rows, err := f.ReadFile(ctx, path)
+		names, _ := r.classNames()
+		rows, err := f.ReadFile(ctx, path, names)
 		if err == nil {
 			err = rows.lacks(r)
 		}

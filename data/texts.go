@@ -18,8 +18,9 @@ type FileReader interface {
 	Source
 	// ReadsFile reports whether the samples of a file are read by ReadFile.
 	ReadsFile(path string) bool
-	// ReadFile reads the samples of a file like the training samples. It returns an error before it was fitted.
-	ReadFile(ctx context.Context, path string) (*Rows, error)
+	// ReadFile reads the samples of a file like the training samples, with labels that number these classes; nil for the classes of the file. It
+	// returns an error before it was fitted.
+	ReadFile(ctx context.Context, path string, classes []string) (*Rows, error)
 	// Fitted returns the source with the vocabulary of a model.
 	Fitted(t *tokens.Tokenizer) Source
 }
@@ -102,12 +103,15 @@ func EachPiece(ctx context.Context, path string, do func(piece string)) error {
 		var k int
 		k, err = io.ReadFull(r, b[n:])
 		n += k
+		if err == io.ErrUnexpectedEOF { // of a short last block, or of a file that is cut short
+			_, err = r.Peek(1)
+		}
 		end := n
 		if err == nil {
 			if end = pieceEnd(b[:n]); end == 0 {
 				continue
 			}
-		} else if err != io.EOF && err != io.ErrUnexpectedEOF {
+		} else if err != io.EOF {
 			return FileError("", path, err)
 		}
 		piece := string(b[:end])
@@ -128,7 +132,7 @@ func EachPiece(ctx context.Context, path string, do func(piece string)) error {
 // pieceEnd returns the last place of a space or an end of a line after another sign, 0 for none. Zero bytes, which no text has, end it.
 func pieceEnd(b []byte) int {
 	for i := len(b) - 1; i > 0; i-- {
-		if b[i] != ' ' && b[i] != '\n' {
+		if b[i] != ' ' && b[i] != '\n' && b[i] != '\r' {
 			continue
 		}
 		if before, _ := utf8.DecodeLastRune(b[:i]); !unicode.IsSpace(before) {

@@ -76,8 +76,8 @@ func (b *Bag) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Set, er
 	return b.load(ctx, bagName, b, b.Scale)
 }
 
-func (b *Bag) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
-	return b.rows(ctx, b, path)
+func (b *Bag) ReadFile(ctx context.Context, path string, classes []string) (*data.Rows, error) {
+	return b.rows(ctx, b, path, classes)
 }
 
 func (b *Bag) ReadTexts(ctx context.Context, texts []string) (*data.Images, error) {

@@ -83,8 +83,8 @@ func (c *Contexts) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.Se
 }
 
 // ReadFile implements [data.FileReader]. A sample has the name of its word.
-func (c *Contexts) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
-	return c.rows(ctx, c, path)
+func (c *Contexts) ReadFile(ctx context.Context, path string, classes []string) (*data.Rows, error) {
+	return c.rows(ctx, c, path, classes)
 }
 
 func (c *Contexts) Fitted(t *tokens.Tokenizer) data.Source {

@@ -85,8 +85,8 @@ func (c *Cooccurrence) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*dat
 	return c.load(ctx, pairsName, c, c.Scale)
 }
 
-func (c *Cooccurrence) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
-	return c.rows(ctx, c, path)
+func (c *Cooccurrence) ReadFile(ctx context.Context, path string, classes []string) (*data.Rows, error) {
+	return c.rows(ctx, c, path, classes)
 }
 
 func (c *Cooccurrence) Fitted(t *tokens.Tokenizer) data.Source {

@@ -1,9 +1,12 @@
 package text_test
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -68,6 +71,34 @@ func TestPiecesDivideNoToken(t *testing.T) {
 			if !slices.Equal(got, kind.Encode(whole)) {
 				t.Errorf("round %d, %s: the tokens of the pieces are not those of the text", round, kind.Kind)
 			}
+		}
+	}
+}
+
+// A text of lines without spaces is read in pieces, whatever ends its lines.
+func TestLinesWithoutSpacesAreReadInPieces(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		path, longest := filepath.Join(t.TempDir(), "a.txt"), 0
+		fatal.If(t, os.WriteFile(path, []byte(strings.Repeat("word"+end, 200000)), 0o600))
+		fatal.If(t, data.EachPiece(background, path, func(piece string) { longest = max(longest, len(piece)) }))
+		if longest > 1<<17 {
+			t.Errorf("lines that end in %q: got a piece of %d bytes, want at most %d", end, longest, 1<<17)
+		}
+	}
+}
+
+// A packed text that is cut short, at any place, is an error and not a shorter text.
+func TestATextCutShortIsAnError(t *testing.T) {
+	r := rand.New(rand.NewPCG(7, 8))
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := io.WriteString(w, randomText(r, 60000))
+	fatal.If(t, errors.Join(err, w.Close()))
+	path := filepath.Join(t.TempDir(), "a.txt.gz")
+	for _, left := range []int{packed.Len() - 1, packed.Len() - 9, packed.Len() / 2, 100} {
+		fatal.If(t, os.WriteFile(path, packed.Bytes()[:left], 0o600))
+		if all, err := data.ReadText(background, path); err == nil || !strings.Contains(err.Error(), "is cut short") {
+			t.Errorf("%d of %d bytes: got %d bytes of text and the error %v", left, packed.Len(), len(all), err)
 		}
 	}
 }

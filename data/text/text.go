@@ -578,8 +578,8 @@ func state(path string) string {
 	return text
 }
 
-// rows reads the samples of another file by the vocabulary of a model.
-func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, error) {
+// rows reads the samples of another file by the vocabulary of a model. Labels number these classes, or those of the file if they are nil.
+func (t *Texts) rows(ctx context.Context, m maker, path string, classes []string) (*data.Rows, error) {
 	if t.fitted == nil {
 		return nil, &data.Error{Path: path, Problem: "is a text, but the run has no vocabulary"}
 	}
@@ -587,7 +587,7 @@ func (t *Texts) rows(ctx context.Context, m maker, path string) (*data.Rows, err
 	if err != nil {
 		return nil, err
 	}
-	c.named = true
+	c.named, c.known = true, classes
 	images, err := m.samples(ctx, c, t.fitted)
 	if err == nil {
 		_, err = c.labels()

@@ -303,8 +303,25 @@ func TestPartsOfATextHaveItsName(t *testing.T) {
 	source := &text.Sequences{Texts: text.Texts{File: folder}, Tokens: tokens.Words, Length: 4, Least: 1}
 	set, err := source.Load(t.Context(), nil, data.Need{Train: true})
 	fatal.If(t, err)
-	rows, err := source.Fitted(set.Tokens).(data.FileReader).ReadFile(t.Context(), folder)
+	rows, err := source.Fitted(set.Tokens).(data.FileReader).ReadFile(t.Context(), folder, nil)
 	if want := []string{"long:1", "long:2", "short"}; err != nil || !slices.Equal(rows.Names, want) || rows.Images.Len() != len(want) {
 		t.Errorf("got %v, %v, want %v", rows, err, want)
+	}
+}
+
+// The labels of further texts number the classes of the training, of which a file may have some; another class is an error, as in a table of values.
+func TestFurtherTextsHaveTheClassesOfTheTraining(t *testing.T) {
+	dir := folder(t, map[string]string{"t.csv": "text,label\ngood film,a\nbad film,b\n", "b.csv": "text,label\nbad film,b\n", "c.csv": "text,label\nbad film,c\n", "folders/b/x.txt": "bad film"})
+	b := bag(filepath.Join(dir, "t.csv"), func(b *text.Bag) { b.Least, b.Most = 1, 1 })
+	set := load(t, b)
+	source := data.Reading(data.WithVocabulary(b, set.Tokens), data.Column{Name: data.LabelsColumn, Type: data.Whole, Names: set.Classes})
+	for _, name := range []string{"b.csv", "folders"} {
+		rows, err := data.ReadRows(background, filepath.Join(dir, name), set.Shape, source)
+		if fatal.If(t, err); !slices.Equal(rows.Labels(), []int{1}) || !slices.Equal(rows.Classes, set.Classes) {
+			t.Errorf("%s: got the labels %v of %q, want [1] of %q", name, rows.Labels(), rows.Classes, set.Classes)
+		}
+	}
+	if _, err := data.ReadRows(background, filepath.Join(dir, "c.csv"), set.Shape, source); err == nil || !strings.Contains(err.Error(), `has the class "c", which no training text has`) {
+		t.Errorf("a new class: got %v", err)
 	}
 }

@@ -94,8 +94,8 @@ func (s *Sequences) Load(ctx context.Context, _ data.Dirs, _ data.Need) (*data.S
 	return s.load(ctx, tokensName, s, nil)
 }
 
-func (s *Sequences) ReadFile(ctx context.Context, path string) (*data.Rows, error) {
-	return s.rows(ctx, s, path)
+func (s *Sequences) ReadFile(ctx context.Context, path string, classes []string) (*data.Rows, error) {
+	return s.rows(ctx, s, path, classes)
 }
 
 // ReadTexts implements [data.TextReader]: the first tokens of every text.
