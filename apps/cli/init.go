@@ -82,22 +82,31 @@ func elsewhere(paths ...string) string {
 	return fmt.Sprintf("in a new folder: mkdir %s && cd %s && %s", folder, folder, line)
 }
 
-// isData reports whether a path is a file, or a folder that has texts or pictures, itself or in the folders of its classes.
+// isData reports whether a path is a file, or a folder that has pictures or mostly texts, itself or in the folders of its classes.
 func isData(path string) bool {
 	info, err := os.Stat(path)
 	if err != nil {
 		return data.IsTable(path) || strings.ContainsAny(path, "*?[") || filepath.Ext(path) != ""
 	}
-	if info.IsDir() && isTexts(path) && filepath.Clean(path) != "." {
-		return true
+	if !info.IsDir() || filepath.Clean(path) == "." {
+		return !info.IsDir()
 	}
+	texts, files := 0, 0
 	for _, below := range []string{"*", "*/*"} {
 		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
-		if slices.ContainsFunc(found, data.IsPicture) && filepath.Clean(path) != "." {
-			return true
+		for _, name := range found {
+			if info, err := os.Stat(name); err != nil || info.IsDir() {
+				continue
+			}
+			if data.IsPicture(name) {
+				return true
+			}
+			if files++; isTexts(name) {
+				texts++
+			}
 		}
 	}
-	return !info.IsDir()
+	return 2*texts > files
 }
 
 // isTexts reports whether a path is a text, or a folder of texts.

@@ -377,6 +377,18 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 // be whole samples.
 func unitsFor(most, n int) int { return max(min(2, n), min(most, n/6)) }
 
+// labelledBy looks for the array of labels in a file of several arrays.
+func (o *foundData) labelledBy(ctx context.Context) {
+	for _, name := range []string{"labels", "label", "y", "y_train", "target", "targets"} {
+		text := fmt.Sprintf("%s, labels = %q }", strings.TrimSuffix(o.Dataset, " }"), name)
+		if set, err := loaded(ctx, text); err == nil && set.Train.Labels() != nil {
+			o.Dataset, o.Classes = text, true
+			o.say("labels: array %q", name)
+			return
+		}
+	}
+}
+
 // arrayOf guesses the keys of an array, of shards of one, or of a sparse matrix, whose entries are counts or other numbers >= 0.
 func arrayOf(ctx context.Context, path string) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.001, template: ownModels}
@@ -412,7 +424,9 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		}
 		low, high := set.Train.Range()
 		pixels := set.Train.Pixels()
-		own.Classes = len(set.Classes) > 1
+		if own.Classes = len(set.Classes) > 1; !own.Classes && !sparse && !set.Train.OnDisk() {
+			own.labelledBy(ctx)
+		}
 		own.say("%s of shape %s, values from %s to %s", numeral.Of(set.Train.Len(), "sample"), numeral.Shape(set.Shape), numeral.Float(float64(low)), numeral.Float(float64(high)))
 		own.Units = min(unitsFor(max(2, min(10, pixels/4)), set.Train.Len()), pixels)
 		switch {

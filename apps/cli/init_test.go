@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"archive/zip"
 	"bytes"
 	"compress/gzip"
 	"fmt"
@@ -145,6 +146,17 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 	b.must(0, "train", "shop-classes", "--set", "train.epochs=2")
 }
 
+// A folder is data if it has pictures or mostly texts; a project with a list of requirements gets its first models.
+func TestInitTakesNoProjectForTexts(t *testing.T) {
+	b := newBench(t)
+	b.shipped()
+	for name, text := range map[string]string{"project/requirements.txt": "numpy\n", "project/src/a.py": "pass\n", "project/src/notes/deep.txt": "some words\n", "project/go.mod": "module a\n"} {
+		b.write(name, text)
+	}
+	b.must(0, "init", "project")
+	b.contains("the file of the project", b.read("project/models.toml"), "[model.my-bars]")
+}
+
 // Arrays, shards and sparse matrices are declared by what they contain.
 func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 	t.Parallel()
@@ -152,6 +164,7 @@ func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 		"array":  {"acts-0.npy", `{ file = "acts-0.npy", scale = "minmax" }`},
 		"shards": {"acts-*.npy", `{ file = "acts-*.npy", scale = "minmax" }`},
 		"sparse": {"counts.mtx", `{ name = "triples", file = "counts.mtx", absent = "zero" }`},
+		"named":  {"both.npz", `{ file = "both.npz", labels = "y", scale = "minmax" }`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := benchOf(t)
@@ -165,6 +178,17 @@ func TestInitDeclaresArraysAndSparseMatrices(t *testing.T) {
 				entries += fmt.Sprintf("%d %d %d\n", 1+i/2, 1+(i%2)*4+i/2%4, 1+i%5)
 			}
 			b.write("counts.mtx", entries)
+			b.write("y.npy", "\x93NUMPY\x01\x00\x46\x00"+fmt.Sprintf("%-69s\n", "{'descr': '|i1', 'fortran_order': False, 'shape': (20,), }")+strings.Repeat("\x00\x01\x02\x01", 5))
+			var both bytes.Buffer
+			archive := zip.NewWriter(&both)
+			for name, file := range map[string]string{"X.npy": "acts-0.npy", "y.npy": "y.npy"} {
+				entry, err := archive.Create(name)
+				fatal.If(t, err)
+				_, err = entry.Write([]byte(b.read(file)))
+				fatal.If(t, err)
+			}
+			fatal.If(t, archive.Close())
+			b.write("both.npz", both.String())
 			b.must(0, "init", c.path)
 			b.contains("the file", b.read("models.toml"), c.want)
 			b.must(0, "check")
