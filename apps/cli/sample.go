@@ -36,6 +36,7 @@ type sampleCommand struct {
 	Count    int      `flag:"count" required:"true" want:"> 0" doc:"number of images"`
 	Seed     uint64   `flag:"seed" doc:"seed of the images"`
 	Mixture  bool     `flag:"mixture" without:"steps eta" doc:"draw codes from the mixture fitted to codes also for a model with a prior or a code book"`
+	Prior    string   `flag:"prior" is:"folder" without:"mixture column steps eta" doc:"run that draws the indices of a code book, each from those before it: a model with the loss next_token, whose data set has the indices of the run"`
 	Columns  []string `flag:"column" each:"true" without:"mixture" doc:"value of a column of every image, as in labels=3 or labels=Boot (NAME=VALUE, several numbers with commas), for a model that computes images from it; may be repeated"`
 	Steps    int      `flag:"steps" want:"> 0" doc:"number of steps of a diffusion model" default:"that of its layer"`
 	Eta      float64  `flag:"eta" want:"in [0,1]" doc:"share of fresh noise in a step of a diffusion model" default:"that of its layer"`
@@ -47,7 +48,7 @@ func (f *sampleCommand) Help() Help {
 	return Help{
 		Long: "Draw images, or vectors, from a model. A model that is a distribution (gmm, bmm, factor_analysis, the layers gaussian and diffuse, a head that reads drawn columns alone) " +
 			"is sampled itself. If the encoder ends in a code book (the layer vq), its indices are drawn, each given its place, the one on its left and the one above, by frequencies " +
-			"in at most 10,000 training images. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
+			"in at most 10,000 training images, or with --prior by a model of their sequences. The codes of any other model with a decoder are drawn from a mixture of normal distributions, which is fitted to the codes of at most 10,000 " +
 			"training images, and decoded; --mixture does this for a model with a prior or a code book too. The scaling of the training is undone. " +
 			"The output is .npy (float32), .npz, .idx, a .png (a grid of the images) or a new folder of PNG files; vectors are written as .npy, .npz or .csv. " +
 			"Equal seeds give equal images; more images continue those of a smaller count. " +
@@ -95,6 +96,15 @@ func (f *sampleCommand) Do(cmd *Call) error {
 	switch {
 	case f.Mixture:
 		draw = g.DrawFromCodes
+	case f.Prior != "":
+		prior, err := f.runFlags.open(f.Prior)
+		if err != nil {
+			return err
+		}
+		defer prior.Close()
+		draw = func(ctx context.Context, n int, seed uint64) ([]float32, error) {
+			return g.DrawFromPrior(ctx, prior, n, seed)
+		}
 	case stepped:
 		draw = func(ctx context.Context, n int, seed uint64) ([]float32, error) {
 			return g.DrawInSteps(ctx, n, seed, f.Steps, f.Eta)

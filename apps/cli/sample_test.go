@@ -90,6 +90,14 @@ extends = "vae"
 encoder = [{ kind = "dense", units = 8 }, { kind = "reshape", shape = [2, 2, 2] }, { kind = "vq", entries = 5 }]
 loss    = [{ kind = "mse" }, { kind = "commitment", weight = 0.25 }]
 
+[model.order]
+dataset   = { run = "runs/indexed", value = "encoder.2.index" }
+encoder   = [{ kind = "embedding", vocabulary = 5, units = 4 }, { kind = "position" }, { kind = "transformer", heads = 1, causal = true }]
+decoder   = []
+head.next = { from = "encoder.2", layers = [{ kind = "token_dense", units = 5 }] }
+loss      = [{ kind = "next_token" }]
+train     = { epochs = 1 }
+
 [model.parts]
 kind       = "nmf"
 components = 4
@@ -151,6 +159,11 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	if slices.Equal(b.values("codes.npy", 8, 8), b.values("indexed.npy", 8, 8)[:3*64]) {
 		t.Error("--mixture does not draw from the mixture of codes of a model with a code book")
 	}
+	b.must(0, "train", "order")
+	b.must(0, "sample", "runs/indexed", "--count", "40", "--prior", "runs/order", "-o", "ordered.npy")
+	if slices.Equal(b.values("ordered.npy", 8, 8), b.values("indexed.npy", 8, 8)) {
+		t.Error("--prior draws the images of the frequencies")
+	}
 	b.must(0, "sample", "runs/vae", "--count", "20", "-o", "grid.png")
 	if size := len(b.read("grid.png")); size < 1000 {
 		t.Errorf("a grid of %d bytes", size)
@@ -175,6 +188,8 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	quality := b.must(0, "sample", "runs/vae", "--count", "20", "--features", "runs/plain", "-o", "x.npy").stdout
 	b.contains("features", quality, "20 drawn and 20 test images, code of runs/plain")
 	for text, want := range map[string]string{
+		"runs/indexed --count 3 --prior runs/vae -o y.npy":              "runs/vae: its samples have the shape [8 8], want [4], the indices of run",
+		"runs/vae --count 3 --prior runs/order -o y.npy":                "add a layer vq",
 		"runs/vae --count 3 --steps 3 -o y.npy":                         "its images are not drawn in steps",
 		"runs/vae --count 20 --features no -o y.npy":                    "no",
 		"runs/vae --count 20 --features runs/plain --value no -o y.npy": "--value: got \"no\", want a value of runs/plain",

@@ -15,6 +15,8 @@ import (
 	"tessera/data"
 	"tessera/internal/coder"
 	"tessera/internal/indexprior"
+	"tessera/internal/lists"
+	"tessera/internal/random"
 	"tessera/internal/train/evaluation"
 	"tessera/losses"
 	"tessera/metrics"
@@ -253,29 +255,76 @@ func (g *Generator) DrawFromIndices(ctx context.Context, n int, seed uint64) ([]
 // images, and is fitted once. For T tokens and K used entries it has (T + 2 K) K float64: 17 MB for 1,024 entries, 1.1 GB for 8,192.
 // The error is [metrics.ErrNoSampler] for a model whose encoder does not end in a code book.
 func (g *Generator) IndexPrior(ctx context.Context) (metrics.Sampler, error) {
-	name, rows, columns, ok := g.run.CodeBook()
-	if !ok {
-		return nil, fmt.Errorf("run %s: %w: its encoder does not end in a code book: add a layer vq", g.run.Path, metrics.ErrNoSampler)
-	}
 	return g.prior.of(ctx, func() (metrics.Sampler, error) {
-		codes, err := g.fittedCodes(ctx)
+		b, err := g.book(ctx)
 		if err != nil {
 			return nil, err
 		}
-		sample, err := g.run.Sample(ctx, data.TrainSplit)
+		prior, err := indexprior.Fit(b.indices, b.codes, b.rows, b.columns)
 		if err != nil {
-			return nil, err
-		}
-		indices, err := g.run.ValuesOf(ctx, name, evaluation.Spread(sample.Images, evaluation.MostFitted).Scaled(nil))
-		if err != nil {
-			return nil, err
-		}
-		prior, err := indexprior.Fit(indices, codes, rows, columns)
-		if err != nil {
-			return nil, fmt.Errorf("run %s: %s: %w: %w", g.run.Path, name, metrics.ErrNoSampler, err)
+			return nil, fmt.Errorf("run %s: %s: %w: %w", g.run.Path, b.name, metrics.ErrNoSampler, err)
 		}
 		return prior, nil
 	})
+}
+
+// book contains the indices and codes of at most 10,000 evenly spaced fitted images, for a code book.
+type book struct {
+	name           string // value of the indices
+	rows, columns  int    // of the tokens of an image
+	indices, codes []float32
+}
+
+func (g *Generator) book(ctx context.Context) (b book, err error) {
+	var ok bool
+	if b.name, b.rows, b.columns, ok = g.run.CodeBook(); !ok {
+		return b, fmt.Errorf("run %s: %w: its encoder does not end in a code book: add a layer vq", g.run.Path, metrics.ErrNoSampler)
+	}
+	if b.codes, err = g.fittedCodes(ctx); err != nil {
+		return b, err
+	}
+	sample, err := g.run.Sample(ctx, data.TrainSplit)
+	if err == nil {
+		b.indices, err = g.run.ValuesOf(ctx, b.name, evaluation.Spread(sample.Images, evaluation.MostFitted).Scaled(nil))
+	}
+	return b, err
+}
+
+// DrawFromPrior is [Generator.DrawFromIndices] with indices that another run draws, each from those before it: a model of sequences with the loss
+// next_token, whose samples are the indices of this run. The first index of an image is that of a random fitted image; indices that none of these has
+// are not drawn.
+func (g *Generator) DrawFromPrior(ctx context.Context, prior *tessera.Run, n int, seed uint64) ([]float32, error) {
+	return g.drawDecoded(ctx, n, seed, func() (metrics.Sampler, error) {
+		b, err := g.book(ctx)
+		if shape, tokens := prior.Shape(), b.rows*b.columns; err == nil && (len(shape) != 1 || shape[0] != tokens) {
+			err = fmt.Errorf("run %s: its samples have the shape %v, want [%d], the indices of run %s: dataset = { run = %q, value = %q }",
+				prior.Path, shape, tokens, g.run.Path, g.run.Path, b.name)
+		}
+		return sequences{prior, b}, err
+	})
+}
+
+// sequences draws codes by a model of the sequences of their indices.
+type sequences struct {
+	prior *tessera.Run
+	book  book
+}
+
+func (s sequences) Draw(ctx context.Context, n int, seed uint64) (codes []float32, err error) {
+	b, entries := s.book, map[int32][]float32{}
+	values, tokens := len(b.codes)/len(b.indices), b.rows*b.columns
+	for i, index := range b.indices {
+		entries[int32(index)] = b.codes[i*values:][:values]
+	}
+	firsts := lists.Of(n, func(i int) int32 {
+		image := random.Stream(seed, "first index", uint64(i)).IntN(len(b.indices) / tokens)
+		return int32(b.indices[image*tokens])
+	})
+	drawn, err := s.prior.DrawNumbers(ctx, firsts, seed, func(k int32) bool { return entries[k] != nil })
+	for _, k := range drawn {
+		codes = append(codes, entries[k]...)
+	}
+	return codes, err
 }
 
 // column returns the values of column j of a matrix, row-major.

@@ -83,6 +83,37 @@ func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Samplin
 	return nil
 }
 
+// DrawNumbers draws sequences of whole numbers that begin with given ones, each number from those before it, among those that may be drawn, to which
+// the first ones belong. A sequence has as many as a sample; sequence i depends only on its first number, the seed and i. The model has the loss next_token; its samples are no texts.
+func (c *Coder) DrawNumbers(ctx context.Context, firsts []int32, seed uint64, may func(number int32) bool) (all []int32, err error) {
+	if err := c.Ready(); err != nil {
+		return nil, err
+	}
+	language := c.Language()
+	if language == nil || language.Shift != 1 {
+		return nil, fmt.Errorf("%s: it draws no sequences: want a model with a loss next_token", c.path)
+	}
+	next := c.next(language.Value, 0)
+	for i, first := range firsts {
+		seen, r := []int32{first}, random.Stream(seed, "numbers", uint64(i))
+		for len(seen) < c.Shape()[0] {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			row, err := next(seen)
+			if err != nil {
+				return nil, err
+			}
+			if int(first) >= len(row) {
+				return nil, fmt.Errorf("%s: it predicts numbers below %d, but a sequence begins with %d", c.path, len(row), first)
+			}
+			seen = append(seen, Sampling{Temperature: 1}.draw(row, r.Float64(), may))
+		}
+		all = append(all, seen...)
+	}
+	return all, nil
+}
+
 // next returns a function for the logits behind the last of at most as many tokens as a sample has. If all layers of the model compute a token from
 // those up to it ([graph.Coder.Step]), only tokens that are not a continuation of the last call's are computed again; otherwise all are.
 func (c *Coder) next(head string, pad int32) func(tokens []int32) ([]float32, error) {
