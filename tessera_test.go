@@ -17,6 +17,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/coder"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train"
@@ -55,9 +56,7 @@ func TestTheShippedModelsHaveNoMistakesAndOneLineEach(t *testing.T) {
 }
 
 func TestLoadReturnsWhatTheSystemSays(t *testing.T) {
-	if _, err := tessera.Load("no/such/file.toml"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v", err)
-	}
+	expect.Is(t, expect.Err(tessera.Load("no/such/file.toml")), os.ErrNotExist)
 }
 
 // bars returns a small model.
@@ -94,16 +93,12 @@ func TestAnOpenedRunIsTheTrainedOneOnEitherBackEnd(t *testing.T) {
 				t.Errorf("%s: code %d is %g, want %g", backend, i, got[i], want[i])
 			}
 		}
-		if err := opened.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, opened.Close())
 		if opened.Epoch != 2 || opened.Result != nil || run.Result.Epochs != 2 {
 			t.Errorf("opened at epoch %d, result %v; trained %+v", opened.Epoch, opened.Result, run.Result)
 		}
 	}
-	if _, err := tessera.Open(run.Path, tessera.Options{Backend: "abacus"}); err == nil {
-		t.Error("an unknown back end was taken")
-	}
+	expect.AnyError(t, expect.Err(tessera.Open(run.Path, tessera.Options{Backend: "abacus"})), "an unknown back end was taken")
 }
 
 func TestEvaluateUsesTheModelsTarget(t *testing.T) {
@@ -179,14 +174,10 @@ func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
 	fatal.If(t, err)
 	atoms := run.Atoms()
 	for range 2 {
-		if err := run.Close(); err != nil {
-			t.Errorf("closing: %v", err)
-		}
+		expect.NoError(t, run.Close(), "closing")
 	}
 	empty := &tessera.Run{Coder: coder.New(nil, coder.Options{})}
-	if err := empty.Close(); err != nil {
-		t.Errorf("closing an empty run: %v", err)
-	}
+	expect.NoError(t, empty.Close(), "closing an empty run")
 	for _, r := range []*tessera.Run{run, empty} {
 		for name, compute := range map[string]func() error{
 			"Encode":    func() error { _, err := r.Encode(make([]float32, 64)); return err },
@@ -250,12 +241,8 @@ func TestAModelThatWasChangedIsRefusedBeforeTheFirstStep(t *testing.T) {
 	if err == nil {
 		_ = r.Close()
 	}
-	if err == nil || !strings.Contains(err.Error(), "was changed after it was checked") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := os.Stat(out); err == nil {
-		t.Error("the refused training left a folder")
-	}
+	expect.Error(t, err, "was changed after it was checked")
+	expect.AnyError(t, expect.Err(os.Stat(out)), "the refused training left a folder")
 }
 
 // trainable are models of all kinds of trainings.
@@ -329,18 +316,14 @@ func TestATrainerGivesTheBytesOfTrain(t *testing.T) {
 					fatal.If(t, trainer.Save(dir+"/middle", false))
 				}
 			}
-			if _, err := trainer.Step(t.Context()); !errors.Is(err, tessera.ErrTrained) {
-				t.Errorf("a step after the last: %v", err)
-			}
+			expect.Is(t, expect.Err(trainer.Step(t.Context())), tessera.ErrTrained, "a step after the last")
 			fatal.If(t, trainer.Save(dir+"/own", false))
 			resumed, err := tessera.Resume(t.Context(), dir+"/middle", tessera.Options{})
 			fatal.If(t, err)
 			defer resumed.Close()
 			want := modelFiles(t, run.Path)
 			for _, name := range []string{"own", "middle"} {
-				if modelFiles(t, dir+"/"+name) != want {
-					t.Errorf("%s: other bytes than Train", name)
-				}
+				expect.Equal(t, modelFiles(t, dir+"/"+name), want, name, "other bytes than Train")
 			}
 			inMemory, err := trainer.Run()
 			fatal.If(t, err)
@@ -367,9 +350,7 @@ train     = { epochs = 2, batch = 16 }
 `), tessera.Options{Threads: 1})
 	fatal.If(t, err)
 	defer trainer.Close()
-	if _, err := trainer.Gradient("encoder.0.weight"); err == nil {
-		t.Error("there is a gradient before the first step")
-	}
+	expect.AnyError(t, expect.Err(trainer.Gradient("encoder.0.weight")), "there is a gradient before the first step")
 	for range 3 {
 		before := map[string][]float32{}
 		for _, path := range trainer.Parameters() {
@@ -397,10 +378,6 @@ train     = { epochs = 2, batch = 16 }
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := trainer.Step(ctx); !errors.Is(err, tessera.ErrInterrupted) {
-		t.Errorf("a cancelled step: %v", err)
-	}
-	if _, err := trainer.Gradient("no.weight"); err == nil {
-		t.Error("there is a gradient of no.weight")
-	}
+	expect.Is(t, expect.Err(trainer.Step(ctx)), tessera.ErrInterrupted, "a cancelled step")
+	expect.AnyError(t, expect.Err(trainer.Gradient("no.weight")), "there is a gradient of no.weight")
 }

@@ -7,11 +7,11 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/attack"
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -101,9 +101,7 @@ func TestCodeChangeIsRelativeToTheCode(t *testing.T) {
 		}
 		want += 0.1 / math.Sqrt(squares) / 2
 	}
-	if got := r.Attacks[0].CodeChange; math.Abs(got-want) > 1e-6 {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Near(t, r.Attacks[0].CodeChange, want, 1e-6)
 }
 
 // bumpy is a model with gradients of any direction and size, including zero and infinite ones.
@@ -199,17 +197,13 @@ func TestMeasureRefusesWhatItCannotMeasure(t *testing.T) {
 		},
 		"canceled": func() error { _, err := attack.Measure(ctx, scaling{}, images(1, 0, 1), some); return err },
 	} {
-		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an error that says %q", err, want)
-		}
+		expect.Error(t, call(), want)
 	}
 }
 
 func TestCheckNamesTheKey(t *testing.T) {
 	good := usual()
-	if err := good.Check(); err != nil {
-		t.Errorf("the usual one: %v", err)
-	}
+	expect.NoError(t, good.Check(), "the usual one")
 	score := func(change func(*attack.Score)) attack.Trial {
 		s := &attack.Score{Queries: 10, Estimator: attack.NES, Samples: 2}
 		change(s)
@@ -301,9 +295,7 @@ func TestRestartsFindWorseExamples(t *testing.T) {
 		one, _ := errors(0)
 		more, moved := errors(5)
 		_, again := errors(5)
-		if !slices.Equal(moved, again) {
-			t.Errorf("%s: equal seeds give other examples", norm)
-		}
+		expect.Slice(t, moved, again, norm, "equal seeds give other examples")
 		worse := 0
 		for i := range one {
 			if more[i] < one[i] {

@@ -5,10 +5,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/attack"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -206,8 +206,6 @@ func TestTrialsOnClassifiersSayWhatIsWrong(t *testing.T) {
 			return err
 		},
 	} {
-		if err := call(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, call(), want)
 	}
 }

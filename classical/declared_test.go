@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -71,8 +72,6 @@ func TestMistakesInABaselineAreReported(t *testing.T) {
 		if err == nil {
 			err = file.Check()
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want it to say %s", toml, err, want)
-		}
+		expect.Error(t, err, want, toml)
 	}
 }

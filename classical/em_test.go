@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/lists"
@@ -112,13 +113,9 @@ func TestResponsibilitiesAreTheDefinition(t *testing.T) {
 				p[c] = weights[c] * plainNormal(diff, plainCovariance(g, c))
 				sum += p[c]
 			}
-			if math.Abs(math.Log(sum)-likelihoods[i]) > 1e-8 {
-				t.Errorf("%s, image %d: log density %v, want %v", covariance, i, likelihoods[i], math.Log(sum))
-			}
+			expect.Near(t, math.Log(sum), likelihoods[i], 1e-8, covariance, "image", i, "log density")
 			for c := range k {
-				if math.Abs(p[c]/sum-float64(codes[i*k+c])) > 1e-6 {
-					t.Errorf("%s, image %d, component %d: %v, want %v", covariance, i, c, codes[i*k+c], p[c]/sum)
-				}
+				expect.Near(t, p[c]/sum, float64(codes[i*k+c]), 1e-6, covariance, "image", i, "component", c, codes[i*k+c])
 			}
 		}
 	}
@@ -185,9 +182,7 @@ func TestSmallVariancesAreKMeans(t *testing.T) {
 			h.weights[c], g.variances[c] = 1.0/k, 1e-7
 		}
 		fatal.If(t, m.settle())
-		if _, err := m.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(m.Step(t.Context())))
 		want, counts := make([]float64, k*d), make([]float64, k)
 		for i := range n {
 			best, least := 0, math.Inf(1)
@@ -239,9 +234,7 @@ func TestEqualNoiseIsProbabilisticPCA(t *testing.T) {
 		want += v / (d - k)
 	}
 	h := m.hidden.(*latent)
-	if got := h.noise[0]; math.Abs(got-want) > 1e-5*want {
-		t.Errorf("noise %v, want %v", got, want)
-	}
+	expect.Near(t, h.noise[0], want, 1e-5*want, "noise")
 	for q := range k { // the atoms have no part outside of the leading eigenvectors
 		for _, e := range [][]float64{vectors[k*d : (k+1)*d], vectors[(d-1)*d:]} {
 			along := 0.0
@@ -312,9 +305,7 @@ func TestBoundsAgreeWithScikitLearn(t *testing.T) {
 		for i, bound := range want {
 			p, err := m.Step(t.Context())
 			fatal.If(t, err)
-			if got := -p.Objective * float64(o.Dim); math.Abs(got-bound) > 1e-8*math.Abs(bound) {
-				t.Errorf("%s, iteration %d: bound %.12g, want %.12g", covariance, i+1, got, bound)
-			}
+			expect.Near(t, -p.Objective*float64(o.Dim), bound, 1e-8*math.Abs(bound), covariance, "iteration", i+1, "bound")
 		}
 	}
 }
@@ -348,9 +339,7 @@ func TestFactorAnalysisAgreesWithScikitLearn(t *testing.T) {
 	o := readMixtures(t)
 	m := newModel(t, &FactorAnalysis{Components: 2, Floor: 1e-9, Iterations: 5000, Tolerance: 1e-11}, []int{6}, 1).(*em)
 	fitAll(t, m, Matrix{o.Y, 6})
-	if got := meanLikelihood(t, m, o.Y); math.Abs(got-o.FactorAnalysis) > 1e-6 {
-		t.Errorf("log-likelihood %.9g, want %.9g", got, o.FactorAnalysis)
-	}
+	expect.Near(t, meanLikelihood(t, m, o.Y), o.FactorAnalysis, 1e-6, "log-likelihood")
 }
 
 // meanLikelihood returns the mean log-likelihood of images.
@@ -463,9 +452,7 @@ func TestDrawnImagesHaveTheMomentsOfTheModel(t *testing.T) {
 					got += (float64(drawn[k*d+i]) - mean[i]) * (float64(drawn[k*d+j]) - mean[j]) / draws
 				}
 				scale := math.Sqrt(covariance[i*d+i] * covariance[j*d+j])
-				if math.Abs(got-covariance[i*d+j]) > 0.05*scale {
-					t.Errorf("%s: covariance %d, %d: got %v, want %v", name, i, j, got, covariance[i*d+j])
-				}
+				expect.Near(t, got, covariance[i*d+j], 0.05*scale, name, "covariance", i, j)
 			}
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/vectors"
@@ -39,9 +40,7 @@ func TestRulesWithHolesAgreeWithPlainLoops(t *testing.T) {
 			fatal.If(t, m.Begin(t.Context(), images))
 			want := plainOf(m)
 			for range 3 {
-				if _, err := m.Step(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, expect.Err(m.Step(t.Context())))
 				for i, v := range images.values {
 					if v != v {
 						want.x[i] = want.product(i/want.p, i%want.p)
@@ -86,9 +85,7 @@ func TestFitsWithHolesMinimiseTheLossOfTheEntriesThatAreThere(t *testing.T) {
 		images := punched(Matrix{mixed(80).values[10*30:], 30}, 0.5)
 		fitAll(t, m, images)
 		for range steps { // beyond its end
-			if _, err := m.Step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(m.Step(t.Context())))
 		}
 		check := func(what string, x, codes []float32, atoms bool, tolerance float64) {
 			f := &plain{len(x) / 30, 30, 4, vectors.Wide(x), vectors.Wide(codes), vectors.Wide(m.atoms)}
@@ -230,9 +227,7 @@ func TestPCAWithHolesIsTheMaximumOfTheLikelihood(t *testing.T) {
 	gram := make([]float32, 9)
 	gramOf(gram, m.atoms, 3, 30)
 	for i, v := range gram {
-		if math.Abs(float64(v)-map[bool]float64{true: 1}[i%4 == 0]) > 1e-5 {
-			t.Errorf("the atoms are not orthonormal: %v", gram)
-		}
+		expect.Near(t, float64(v), map[bool]float64{true: 1}[i%4 == 0], 1e-5, "the atoms are not orthonormal", gram)
 	}
 }
 
@@ -304,9 +299,7 @@ func TestPCAWithHolesTendsToPCA(t *testing.T) {
 	if e := errs[len(errs)*9/10]; e > noise { // the others are of images of which little is known
 		t.Errorf("a tenth of the hidden entries are wrong by more than %v, the noise is %v", e, noise)
 	}
-	if e := math.Sqrt(m.noise); math.Abs(e-noise) > 0.1*noise {
-		t.Errorf("the noise is estimated as %v, want %v", e, noise)
-	}
+	expect.Near(t, math.Sqrt(m.noise), noise, 0.1*noise, "the noise is estimated as")
 }
 
 // holedMethods returns all methods that fit images with missing entries.
@@ -381,17 +374,13 @@ func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 		a, b := newModel(t, method, mixedShape, 1), newModel(t, method, mixedShape, 1)
 		fitAll(t, a, own.WithMissing())
 		fitAll(t, b, images)
-		if worst(a.Atoms().Values, b.Atoms().Values) != 0 {
-			t.Errorf("%s: the fits differ", name)
-		}
+		expect.Equal(t, worst(a.Atoms().Values, b.Atoms().Values), 0, name, "the fits")
 	}
 	if _, err := Fit(t.Context(), newModel(t, &KMeans{Components: 3, Iterations: 5}, mixedShape, 1), own.WithMissing(), nil); err == nil || !strings.Contains(err.Error(), "got NaN") {
 		t.Errorf("kmeans of images with missing entries: got %v", err)
 	}
 	_, err = Rank(t.Context(), &PCA{Components: 3}, own.WithMissing(), []int{2}, 2, 1, nil)
-	if err == nil || !strings.Contains(err.Error(), "missing or hidden") {
-		t.Errorf("ranks of images with missing entries: got %v", err)
-	}
+	expect.Error(t, err, "missing or hidden", "ranks of images with missing entries")
 }
 
 func TestSettingsThatTakeNoHolesAreRefused(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
@@ -118,9 +119,7 @@ func TestAtomsOfConvexNMFAreWeightedMeansOfImages(t *testing.T) {
 				atom[c] += weight * float64(images.values[i*30+c])
 			}
 		}
-		if math.Abs(total-1) > 1e-5 {
-			t.Errorf("the weights of atom %d sum to %v", j, total)
-		}
+		expect.Near(t, total, 1, 1e-5, "the weights of atom", j, "sum to")
 		for c, want := range atom {
 			if got := float64(m.Atoms().Values[j*30+c]); math.Abs(got-want) > 1e-5 {
 				t.Fatalf("atom %d, pixel %d: got %v, want %v", j, c, got, want)
@@ -174,8 +173,6 @@ func TestSettingsOfFactorisationsThatExcludeEachOtherAreReported(t *testing.T) {
 		{"anchors", &SeparableNMF{Components: 2}},
 	} {
 		wantKey(t, c.method.Check(), c.key)
-		if _, err := c.method.New([]int{2, 2}, 1); err == nil {
-			t.Errorf("%s: New accepts it", c.key)
-		}
+		expect.AnyError(t, expect.Err(c.method.New([]int{2, 2}, 1)), c.key, "New accepts it")
 	}
 }

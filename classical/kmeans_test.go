@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/lists"
@@ -67,16 +68,10 @@ func TestFirstCentresAreDrawnByTheirSquaredDistance(t *testing.T) {
 		counts[fit.Drawn(weights, (float64(i)+0.5)/draws)]++
 	}
 	for i, w := range weights {
-		if want := int(w * draws / 8); counts[i] != want {
-			t.Errorf("weight %v was drawn %d times, want %d", w, counts[i], want)
-		}
+		expect.Equal(t, counts[i], int(w*draws/8), "weight", w, "was drawn", counts[i], "times")
 	}
-	if got := fit.Drawn([]float32{0, 0, 0, 0}, 0.6); got != 2 {
-		t.Errorf("without weights: got %d, want 2", got)
-	}
-	if got := fit.Drawn([]float32{1, 0}, math.Nextafter(1, 0)); got != 0 {
-		t.Errorf("a weight of 0 was drawn: %d", got)
-	}
+	expect.Equal(t, fit.Drawn([]float32{0, 0, 0, 0}, 0.6), 2, "without weights")
+	expect.Equal(t, fit.Drawn([]float32{1, 0}, math.Nextafter(1, 0)), 0, "a weight of 0 was drawn")
 }
 
 // A large offset common to all samples, as in pressures in Pa, must not hide their differences.
@@ -119,9 +114,7 @@ func TestACentreWithoutImagesMovesToTheFarthestOne(t *testing.T) {
 	fatal.If(t, m.Start(Matrix{x, 2}))
 	m.objective = m.meanDistance()
 	for !m.Done() {
-		if _, err := m.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(m.Step(t.Context())))
 	}
 	if got := m.meanDistance(); math.Abs(got-0.125) > 1e-6 {
 		t.Errorf("error %v, want 0.125; centres %v", got, m.atoms)
@@ -149,16 +142,12 @@ func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
 			want, least = c, sum
 		}
 	}
-	if got := m.Best(candidates); got != want {
-		t.Errorf("got image %d, the sums of plain loops say %d", got, want)
-	}
+	expect.Equal(t, m.Best(candidates), want)
 	var sum float64
 	for _, d := range m.Distances {
 		sum += float64(d)
 	}
-	if math.Abs(sum-least) > 1e-4*least {
-		t.Errorf("the distances sum to %v, want %v", sum, least)
-	}
+	expect.Near(t, sum, least, 1e-4*least, "the distances sum to")
 }
 
 // The mean error of scikit-learn 1.2 over 5 seeds is 0.02986 (n_init = 1, tol = 0), and 0.02983 in another run.
@@ -227,9 +216,7 @@ func TestSoftAssignmentsAreProbabilities(t *testing.T) {
 	hard, m := newModel(t, &KMeans{Components: k, Iterations: 20}, mixedShape, 1), newModel(t, &KMeans{Components: k, Iterations: 20, Soft: soft}, mixedShape, 1)
 	objectives := fitAll(t, hard, images)
 	fitAll(t, m, images)
-	if worst(hard.Atoms().Values, m.Atoms().Values) != 0 {
-		t.Error("soft assignments change the centres")
-	}
+	expect.Equal(t, worst(hard.Atoms().Values, m.Atoms().Values), 0, "soft assignments change the centres")
 	scale := soft * 30 * objectives[len(objectives)-1]
 	codes, centres := encode(t, m, images.values), m.Atoms().Values
 	for i := range images.Len() {
@@ -256,9 +243,7 @@ func TestCentresOfMiniBatchesWithoutImagesMove(t *testing.T) {
 		m.atoms[30+j] = 1e4
 	}
 	for range 2 {
-		if _, err := m.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(m.Step(t.Context())))
 	}
 	if m.counts[1] == 0 || m.atoms[30] > 100 {
 		t.Errorf("the far centre is at %v with %v images", m.atoms[30:33], m.counts[1])

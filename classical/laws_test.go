@@ -7,6 +7,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -30,9 +31,7 @@ func TestEveryRegisteredMethodDescribesItself(t *testing.T) {
 		if c, ok := m.(interface{ Check() error }); ok && c.Check() != nil {
 			t.Errorf("%s: the defaults: %v", entry.Name, c.Check())
 		}
-		if _, err := m.New([]int{28, 28}, 1); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, expect.Err(m.New([]int{28, 28}, 1)))
 	}
 }
 
@@ -147,9 +146,7 @@ func TestZerosInTheImagesDoNoHarm(t *testing.T) {
 
 func refuses(t *testing.T, v variant, s State, what string) {
 	t.Helper()
-	if err := newModel(t, v.method, mixedShape, 1).Restore(s); err == nil {
-		t.Errorf("%s: accepted", what)
-	}
+	expect.AnyError(t, newModel(t, v.method, mixedShape, 1).Restore(s), what, "accepted")
 }
 
 func TestAFactorisationRefusesToResumeOnOtherImages(t *testing.T) {
@@ -157,7 +154,5 @@ func TestAFactorisationRefusesToResumeOnOtherImages(t *testing.T) {
 	fitAll(t, m, mixed(60))
 	resumed := newModel(t, variants()[3].method, mixedShape, 1)
 	fatal.If(t, resumed.Restore(m.State()))
-	if err := resumed.Begin(context.Background(), mixed(61)); err == nil {
-		t.Error("accepted")
-	}
+	expect.AnyError(t, resumed.Begin(context.Background(), mixed(61)), "accepted")
 }

@@ -14,6 +14,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
@@ -90,9 +91,7 @@ func TestAlternatingLeastSquaresEqualsNumPy(t *testing.T) {
 		images := sparseImages(t, oracle.N, oracle.M, c.Rows, c.Columns, c.Values)
 		fatal.If(t, m.Begin(context.Background(), images))
 		copy(m.sides, c.Start)
-		if _, err := m.solveRows(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(m.solveRows()))
 		objectives := fitAll(t, &begun{m}, images)
 		far := func(got, want []float64) (most float64) {
 			for i, v := range want {
@@ -202,9 +201,7 @@ func TestBiasesAreRight(t *testing.T) {
 	fatal.If(t, err)
 	for j := range m {
 		got, _ := p.PredictEntry(4, j)
-		if math.Abs(got-at(4, j)) > 0.01 {
-			t.Errorf("column %d: got %v, want %v", j, got, at(4, j))
-		}
+		expect.Near(t, got, at(4, j), 0.01, "column", j)
 		if got, _ := p.PredictCode(code, j); math.Abs(got-(8+0.25*float64(j))) > 0.05 {
 			t.Errorf("new row, column %d: got %v, want %v", j, got, 8+0.25*float64(j))
 		}
@@ -227,9 +224,7 @@ func TestFoldingInIsTheRowsOwnLeastSquares(t *testing.T) {
 			t.Fatalf("row %d: folded in as %v and %v, fitted as %v", i, code, codes[3*i:3*i+3], m.rows[3*i:3*i+3])
 		}
 	}
-	if _, err := m.FoldIn([]int32{30}, []float32{1}); err == nil {
-		t.Error("a column out of range was accepted")
-	}
+	expect.AnyError(t, expect.Err(m.FoldIn([]int32{30}, []float32{1})), "a column out of range was accepted")
 	full := newModel(t, s, []int{30}, 1) // the same entries, not sparse
 	missing, err := data.NewFloats([]int{30}, dense, nil)
 	fatal.If(t, err)
@@ -329,9 +324,7 @@ func TestMatrixFactorisationSaysWhatIsWrong(t *testing.T) {
 	m, err := (&MatrixFactorisation{Components: 3, Solver: "als", RidgeRows: 1, RidgeColumns: 1, Iterations: 1}).New([]int{3}, 1)
 	fatal.If(t, err)
 	two := sparseImages(t, 2, 3, append(rows, 0, 0, 0, 1, 1, 1), []int{0, 1, 2, 0, 1, 2}, []float64{1, 2, 3, 4, 5, 6})
-	if _, err := Fit(context.Background(), m, two, nil); err == nil || !strings.Contains(err.Error(), "the number of rows") {
-		t.Errorf("more components than rows: %v", err)
-	}
+	expect.Error(t, expect.Err(Fit(context.Background(), m, two, nil)), "the number of rows", "more components than rows")
 	empty := newModel(t, base(), []int{3}, 1) // row 3 has no entry
 	fitAll(t, empty, images)
 	if notes := Notes(empty); len(notes) != 1 || !strings.Contains(notes[0], "row 3") {
@@ -356,8 +349,6 @@ func BenchmarkSweep(b *testing.B) {
 	model := newModel(b, s, []int{m}, 1)
 	fatal.If(b, model.Begin(context.Background(), images))
 	for b.Loop() {
-		if _, err := model.Step(context.Background()); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(model.Step(context.Background())))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
@@ -64,9 +65,7 @@ func TestBetaRulesAgreeWithPlainLoops(t *testing.T) {
 		fatal.If(t, m.Begin(t.Context(), mixed(150)))
 		want := plainOf(m)
 		for range 3 {
-			if _, err := m.Step(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(m.Step(t.Context())))
 			want.beta(s)
 		}
 		got := plainOf(m)

@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 	"tessera/metrics"
@@ -167,8 +168,6 @@ func TestAtomsOfBatchesHaveNormOne(t *testing.T) {
 	fitAll(t, m, mixed(60))
 	atoms := m.Atoms()
 	for j := range atoms.Count {
-		if norm := vectors.Norm(atoms.Values[j*30 : (j+1)*30]); math.Abs(norm-1) > 1e-5 {
-			t.Errorf("atom %d has norm %v", j, norm)
-		}
+		expect.Near(t, vectors.Norm(atoms.Values[j*30:(j+1)*30]), 1, 1e-5, "atom", j, "has norm")
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/random"
 	"tessera/internal/vectors"
 )
@@ -81,9 +82,7 @@ func TestNNSAEIsThePublishedRule(t *testing.T) {
 		m := newModel(t, s, mixedShape, 4).(*nnsae)
 		got := fitAll(t, m, images)
 		for i := range want {
-			if math.Abs(got[i]-want[i]) > 1e-4*want[i] {
-				t.Errorf("pass %d: error %v, plain loops give %v", i+1, got[i], want[i])
-			}
+			expect.Near(t, got[i], want[i], 1e-4*want[i], "pass", i+1, "error", got[i], "plain loops give")
 		}
 		for name, pair := range map[string][2][]float32{
 			"atoms": {m.atoms, vectors.Narrow(w)}, "slopes": {m.slopes, vectors.Narrow(a)}, "offsets": {m.offsets, vectors.Narrow(b)},

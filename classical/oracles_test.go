@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/vectors"
@@ -123,9 +124,7 @@ func TestRulesAgreeWithPlainLoops(t *testing.T) {
 			fatal.If(t, m.Begin(t.Context(), mixed(150)))
 			want := plainOf(m)
 			for range 3 {
-				if _, err := m.Step(t.Context()); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, expect.Err(m.Step(t.Context())))
 				c.plain(want)
 			}
 			got := plainOf(m)
@@ -216,9 +215,7 @@ func TestPCAAgreesWithTheSingularValueDecomposition(t *testing.T) {
 			for i := range n {
 				mean += centred[i*p+j] / float64(n)
 			}
-			if math.Abs(mean-float64(m.bias[j])) > 1e-6 {
-				t.Errorf("%s: pixel %d: mean %v, want %v", name, j, m.bias[j], mean)
-			}
+			expect.Near(t, mean, float64(m.bias[j]), 1e-6, name, "pixel", j, "mean", m.bias[j])
 			for i := range n {
 				centred[i*p+j] -= mean
 			}
@@ -308,9 +305,7 @@ func TestLeadingEigenvectorsComeCloseToAllOfThem(t *testing.T) {
 	values, v, err := leading(n, count, 1, func(y, q []float64, m int) { timesSymmetric(y, q, a, m, n) })
 	fatal.If(t, err)
 	for q, value := range values {
-		if math.Abs(value-all[q]) > 1e-3*all[q] {
-			t.Errorf("eigenvalue %d: got %v, want %v", q, value, all[q])
-		}
+		expect.Near(t, value, all[q], 1e-3*all[q], "eigenvalue", q)
 		for r := range q + 1 {
 			var product, want float64
 			if r == q {
@@ -319,9 +314,7 @@ func TestLeadingEigenvectorsComeCloseToAllOfThem(t *testing.T) {
 			for j := range n {
 				product += v[q*n+j] * v[r*n+j]
 			}
-			if math.Abs(product-want) > 1e-6 {
-				t.Errorf("vectors %d and %d: inner product %v", q, r, product)
-			}
+			expect.Near(t, product, want, 1e-6, "vectors", q, "and", r, "inner product")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -62,12 +63,8 @@ func TestProgramsComputeWhatTheModelsCompute(t *testing.T) {
 	for _, v := range variants() {
 		m, err := v.method.New([]int{side, side}, 1)
 		fatal.If(t, err)
-		if _, err := Program(m, 1, losses.Code, losses.Output); err == nil {
-			t.Errorf("%s: a model that is not fitted has a program", v.name)
-		}
-		if _, err := Fit(context.Background(), m, rows, nil); err != nil {
-			t.Fatal(err)
-		}
+		expect.AnyError(t, expect.Err(Program(m, 1, losses.Code, losses.Output)), v.name, "a model that is not fitted has a program")
+		fatal.If(t, expect.Err(Fit(context.Background(), m, rows, nil)))
 		codes, err := m.Encode(x)
 		fatal.If(t, err)
 		output, err := m.Decode(codes)
@@ -91,15 +88,9 @@ func TestProgramRefusesValuesThatABaselineLacks(t *testing.T) {
 	fatal.If(t, err)
 	rows, err := NewMatrix([]float32{1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1}, 4)
 	fatal.If(t, err)
-	if _, err := Fit(context.Background(), m, rows, nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Fit(context.Background(), m, rows, nil)))
 	for _, values := range [][2]string{{"class", losses.Output}, {losses.Code, "class"}} {
-		if _, err := Program(m, 1, values[0], values[1]); err == nil {
-			t.Errorf("%v: no error", values)
-		}
+		expect.AnyError(t, expect.Err(Program(m, 1, values[0], values[1])), values)
 	}
-	if _, err := Program(nil, 1, losses.Code, losses.Output); err == nil {
-		t.Error("no model has a program")
-	}
+	expect.AnyError(t, expect.Err(Program(nil, 1, losses.Code, losses.Output)), "no model has a program")
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
@@ -58,9 +59,7 @@ func (o *oracles) methods() map[string]Method {
 func TestFactorisationsAgreeWithPython(t *testing.T) {
 	o := readOracles(t)
 	methods := o.methods()
-	if len(methods) != len(o.Products) {
-		t.Errorf("%d methods, %d oracles", len(methods), len(o.Products))
-	}
+	expect.Equal(t, len(methods), len(o.Products), "methods", len(o.Products), "oracles")
 	for name, want := range o.Products {
 		t.Run(name, func(t *testing.T) {
 			images := Matrix{o.X, o.Pixels}

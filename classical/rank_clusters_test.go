@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -36,9 +37,7 @@ func TestTheNumberOfClustersIsFound(t *testing.T) {
 			t.Errorf("%d clusters: errors %v after %v", r.Components, y[i], y[i-1])
 		}
 	}
-	if e := Elbow(x, y); e != 2 {
-		t.Errorf("the elbow of %v is at %d", y, e)
-	}
+	expect.Equal(t, Elbow(x, y), 2, "the elbow of", y, "is at")
 	m := newModel(t, &KMeans{Components: 5, Iterations: 100, Restarts: 5}, []int{4}, 1)
 	fitAll(t, m, images)
 	codes := encode(t, m, images.values)
@@ -63,8 +62,6 @@ func TestElbow(t *testing.T) {
 		{[]float64{1, 2, 3}, []float64{3, 2, 1}, -1}, // straight
 		{[]float64{1, 2}, []float64{3, 2}, -1},
 	} {
-		if got := Elbow(c.x, c.y); got != c.want {
-			t.Errorf("%v over %v: got %d, want %d", c.y, c.x, got, c.want)
-		}
+		expect.Equal(t, Elbow(c.x, c.y), c.want, c.y, "over", c.x)
 	}
 }

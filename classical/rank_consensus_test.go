@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/random"
 )
 
@@ -74,8 +75,6 @@ func TestAConsensusHasThePartsOfTheSamples(t *testing.T) {
 		t.Errorf("pca: got %v, want an error of the kind", err)
 	}
 	for _, wrong := range [][]int{nil, {0}, {n + 1}} {
-		if _, err := Consensus(t.Context(), method, Matrix{x, p}, wrong, seeds, 1, nil); err == nil {
-			t.Errorf("the components %v are taken", wrong)
-		}
+		expect.AnyError(t, expect.Err(Consensus(t.Context(), method, Matrix{x, p}, wrong, seeds, 1, nil)), "the components", wrong, "are taken")
 	}
 }

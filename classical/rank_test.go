@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -115,9 +116,7 @@ func TestBiCrossValidationOfPCAAgreesWithNumPy(t *testing.T) {
 		}
 	}
 	for i := range want {
-		if math.Abs(got[i]-want[i]) > 1e-5*want[i] {
-			t.Errorf("%d components: got %v, want %v", i+1, got[i], want[i])
-		}
+		expect.Near(t, got[i], want[i], 1e-5*want[i], i+1, "components")
 	}
 }
 
@@ -151,9 +150,7 @@ func TestWhatBiCrossValidationCannotMeasureIsRefused(t *testing.T) {
 		"NaN":        second(Rank(t.Context(), pca, Matrix{[]float32{1, 2, float32(math.NaN()), 4}, 2}, []int{1}, 2, 1, nil)),
 		"negative":   second(Rank(t.Context(), &NMF{Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, Matrix{[]float32{1, 2, -1, 4}, 2}, []int{1}, 2, 1, nil)),
 	} {
-		if err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		expect.AnyError(t, err, name, "accepted")
 	}
 }
 

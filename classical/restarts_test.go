@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 )
@@ -47,9 +48,7 @@ func TestADamagedStateBetweenRestartsIsRefused(t *testing.T) {
 	m := newModel(t, method, mixedShape, 1)
 	fatal.If(t, m.Begin(t.Context(), images))
 	for range 3 {
-		if _, err := m.Step(t.Context()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(m.Step(t.Context())))
 	}
 	v := variant{"kmeans", method, false}
 	names := 0
@@ -65,7 +64,5 @@ func TestADamagedStateBetweenRestartsIsRefused(t *testing.T) {
 		refuses(t, v, s, "without "+name)
 		names++
 	}
-	if names != 2+3*2+3 {
-		t.Errorf("the state has %d names", names)
-	}
+	expect.Equal(t, names, 2+3*2+3, "the state has", names, "names")
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/hoyer"
 	"tessera/internal/vectors"
 	"tessera/metrics"
@@ -105,9 +106,7 @@ func TestSettingsThatExcludeEachOtherAreReported(t *testing.T) {
 		{"init", &SparseNMF{CodeSparsity: 0.5, Per: "atom", Solver: "hals"}},
 	} {
 		wantKey(t, c.method.Check(), c.key)
-		if _, err := c.method.(Method).New([]int{2, 2}, 1); err == nil {
-			t.Errorf("%s: New accepts it", c.key)
-		}
+		expect.AnyError(t, expect.Err(c.method.(Method).New([]int{2, 2}, 1)), c.key, "New accepts it")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 
+	"tessera/internal/expect"
 	"tessera/losses"
 )
 
@@ -36,11 +37,7 @@ decoder = []
 head.d.layers = [{ kind = "dense", units = 4 }]
 loss = [{ kind = "zz_density", on = "d", against = "y" }]
 `
-	if err := load(t, text).Check(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, load(t, text).Check())
 	err := load(t, strings.Replace(text, "units = 4", "units = 5", 1)).Check()
-	if err == nil || !strings.Contains(err.Error(), "loss[0] (zz_density): against: want two units for each value") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "loss[0] (zz_density): against: want two units for each value")
 }

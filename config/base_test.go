@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 )
@@ -52,12 +53,8 @@ func unitsOf(m *Model) int { return m.Encoder[0].Layer.(*layers.Dense).Units }
 func TestAFileAddsToItsBase(t *testing.T) {
 	f := extended(t, ownText)
 	fatal.If(t, f.Check())
-	if got, want := strings.Join(f.Names(), " "), "shallow mine other deep"; got != want {
-		t.Errorf("models: got %s, want %s", got, want)
-	}
-	if got, want := strings.Join(f.SweepNames(), " "), "t s"; got != want {
-		t.Errorf("sweeps: got %s, want %s", got, want)
-	}
+	expect.Equal(t, strings.Join(f.Names(), " "), "shallow mine other deep", "models")
+	expect.Equal(t, strings.Join(f.SweepNames(), " "), "t s", "sweeps")
 	for _, want := range []struct {
 		model, file   string
 		units, epochs int
@@ -101,20 +98,14 @@ func TestExtendsByACommandLineArgument(t *testing.T) {
 		t.Errorf("got %d units, %d epochs, want 9, 7", unitsOf(m), m.Train.Epochs)
 	}
 	_, err := f.Model("shallow", parseSets(t, []string{"extends=other"})...)
-	if err == nil || !strings.Contains(err.Error(), "a cycle: shallow -> other -> shallow") {
-		t.Errorf("got %v, want a cycle", err)
-	}
+	expect.Error(t, err, "a cycle: shallow -> other -> shallow")
 }
 
 func TestErrorsInExtendedFiles(t *testing.T) {
 	cycle := extended(t, "[model.shallow]\nextends = \"b\"\n[model.b]\nextends = \"shallow\"\n")
-	if err := cycle.Check(); err == nil || !strings.Contains(err.Error(), "a cycle: shallow -> b -> shallow") {
-		t.Errorf("got %v, want a cycle", err)
-	}
+	expect.Error(t, cycle.Check(), "a cycle: shallow -> b -> shallow")
 	f := extended(t, "[model.m]\nextends = \"depe\"\n")
-	if err := f.Check(); err == nil || !strings.Contains(err.Error(), `did you mean "deep"?`) {
-		t.Errorf("got %v, want the model of the base", err)
-	}
+	expect.Error(t, f.Check(), `did you mean "deep"?`)
 	var unknown *UnknownModel
 	if _, err := f.Model("none"); !errors.As(err, &unknown) || unknown.File != "models.toml and base.toml" || !slices.Contains(unknown.Names, "deep") {
 		t.Errorf("got %v", err)
@@ -129,9 +120,7 @@ func TestErrorsInExtendedFiles(t *testing.T) {
 	f = load(t, "[model.m]\nextends = \"a\"\n[model.a]\nextends = \"a\"\n")
 	f.Extend(broken)
 	for _, name := range []string{"m", "a"} {
-		if _, err := f.Model(name); err == nil || !strings.Contains(err.Error(), "base.toml:2:") {
-			t.Errorf("%s: got %v, want the error of the base", name, err)
-		}
+		expect.Error(t, expect.Err(f.Model(name)), "base.toml:2:", name)
 	}
 }
 

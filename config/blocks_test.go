@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -68,9 +69,7 @@ func TestParametersOfBlocksArePathsThatGlobsMatch(t *testing.T) {
 		"encoder.1.*":       {"encoder.1.0.weight", "encoder.1.0.bias", "encoder.1.1.0.scale", "encoder.1.1.0.shift", "encoder.1.1.0.running_mean", "encoder.1.1.0.running_variance", "encoder.1.2.weight", "encoder.1.2.bias"},
 		"encoder.1.1.0.sc*": {"encoder.1.1.0.scale"},
 	} {
-		if got := l.MatchParameters(glob); !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", glob, got, want)
-		}
+		expect.Slice(t, l.MatchParameters(glob), want, glob)
 	}
 }
 
@@ -88,9 +87,7 @@ func TestLayersOfALayoutIncludeThoseOfBlocks(t *testing.T) {
 	want := []string{"encoder.0 conv2d 8x8x3 = 192", "encoder.1 residual 8x8x3 = 192", "encoder.1.0 conv2d 8x8x5 = 320",
 		"encoder.1.1 residual 8x8x5 = 320", "encoder.1.1.0 batch_norm 8x8x5 = 320", "encoder.1.1.1 leaky_relu 8x8x5 = 320",
 		"encoder.1.2 conv2d 8x8x3 = 192", "encoder.2 dense 4", "decoder.0 dense 64"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
+	expect.Slice(t, got, want)
 	all := lists.Map(l.Parameters(), func(p ParameterPath) string { return p.Path })
 	if !slices.Equal(paths, all) {
 		t.Errorf("parameters of the layers: %q\nof the layout: %q", paths, all)

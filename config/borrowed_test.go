@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 const borrowedText = `[model.m]
@@ -15,9 +17,7 @@ loss = [{ kind = "contrastive_divergence" }]
 // No loss has to read the output of a decoder whose parameters all belong to the encoder. It may have the bias of another layer, if
 // that has the right shape.
 func TestADecoderMayBorrowAllItsParameters(t *testing.T) {
-	if err := load(t, borrowedText).Check(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, load(t, borrowedText).Check())
 	if err := load(t, strings.Replace(borrowedText, `{ name = "bars", side = 3 }`, `{ name = "npy", images = "none.npy" }`, 1)).Check(); err != nil {
 		t.Errorf("of images of unknown shape: %v", err)
 	}
@@ -31,9 +31,7 @@ func TestADecoderMayBorrowAllItsParameters(t *testing.T) {
 		`{ kind = "rbm", units = 4 }`:               {`{ kind = "rbm", units = 4, deviation = 0.5 }`, `want 1 for binary visible units`},
 		`[{ kind = "tied", activation = "sigmoid",`: {`[{ kind = "tied", weight = "encoder.1.weight",`, `encoder.1.weight`},
 	} {
-		if err := load(t, strings.Replace(borrowedText, old, c[0], 1)).Check(); err == nil || !strings.Contains(err.Error(), c[1]) {
-			t.Errorf("%s: got %v, want %s", c[0], err, c[1])
-		}
+		expect.Error(t, load(t, strings.Replace(borrowedText, old, c[0], 1)).Check(), c[1], c[0])
 	}
 }
 
@@ -46,17 +44,13 @@ encoder = [{ kind = "dense", units = 4, activation = "sigmoid" }]
 decoder = [{ kind = "tied", bias = false }]
 loss = [{ kind = "mse" }]
 `
-	if err := load(t, text).Check(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, load(t, text).Check())
 	for _, c := range []struct{ decoder, loss, want string }{
 		{`[{ kind = "tied", bias = false }]`, `{ kind = "kl" }`, "no loss compares the output with the images"},
 		{`[{ kind = "tied", bias = false }]`, `{ kind = "weight_decay", on = "encoder.*.weight" }`, "no loss compares the output with the images"},
 		{`[]`, `{ kind = "weight_decay", on = "encoder.*.weight" }`, "no loss reads the images: all of them depend on parameters alone"},
 	} {
 		text := strings.NewReplacer(`[{ kind = "tied", bias = false }]`, c.decoder, `{ kind = "mse" }`, c.loss).Replace(text)
-		if err := load(t, text).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("decoder %s, loss %s: got %v, want %s", c.decoder, c.loss, err, c.want)
-		}
+		expect.Error(t, load(t, text).Check(), c.want, "decoder", c.decoder, "loss", c.loss)
 	}
 }

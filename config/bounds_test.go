@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -51,18 +52,14 @@ func TestAStackWithoutLayersIsAnError(t *testing.T) {
 		"encoder = [{ kind = \"concat\", layers = [] }, { kind = \"relative\", layers = [] }]\nhead.a = { from = \"encoder.0\", layers = [{ kind = \"relu\" }] }":      "layers",
 		"encoder = [{ kind = \"dense\", units = 2 }]\nhook.gradient_average = {}\ndecoder = []":                                                                        "",
 	} {
-		if got := checked(t, text); !strings.Contains(got, want) {
-			t.Errorf("%s gives %q, want %q", text, got, want)
-		}
+		expect.Contains(t, checked(t, text), want, text)
 	}
 }
 
 // A loss whose default value is a head that the model lacks says how the head is declared.
 func TestALossSaysHowItsHeadIsDeclared(t *testing.T) {
 	got := checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ndecoder = []\nloss = [{ kind = \"cross_entropy\" }]\n")
-	if !strings.Contains(got, "[model.m.head.class]\n    layers = [{ kind = \"dense\" }]") {
-		t.Error(got)
-	}
+	expect.Contains(t, got, "[model.m.head.class]\n    layers = [{ kind = \"dense\" }]")
 }
 
 // A head whose loss has a mistake is not reported, too: its number of units follows from the loss.

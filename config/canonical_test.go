@@ -7,6 +7,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/config/part/table"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 )
@@ -46,9 +47,7 @@ func TestTheCanonicalTextHasNoDefaults(t *testing.T) {
 	want := `"m" { dataset = { count = 100, name = "bars" }, decoder = [{ kind = "dense", units = 64 }], ` +
 		`encoder = [{ activation = "sigmoid", kind = "dense", units = 6 }], loss = [{ kind = "mse" }, { kind = "kl", weight = 0.001 }], train = { epochs = 4 } }`
 	got := strings.TrimSpace(canonical(t, canonicalText))
-	if got != want {
-		t.Errorf("got  %s\nwant %s", got, want)
-	}
+	expect.Equal(t, got, want)
 	for set, equal := range map[string]bool{
 		`about="another line"`: true, `train.batch=128`: true, `optimizer.kind="adam"`: true, `optimizer.learning_rate=1e-3`: true,
 		`optimizer.schedule.kind="constant"`: true, `loss.1.on="code"`: true, `encoder.0.bias=true`: true, `loss.1.weight=1e-3`: true,

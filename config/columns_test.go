@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -57,18 +58,14 @@ func TestTheFileOfATableHasTwoSpellings(t *testing.T) {
 		fatal.If(t, err)
 		m, err := f.Model("m")
 		if want != "" {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %q", keys, err, want)
-			}
+			expect.Error(t, err, want, keys)
 			continue
 		}
 		if err != nil {
 			t.Errorf("%s: %v", keys, err)
 			continue
 		}
-		if text := string(m.Canonical()); !strings.Contains(text, `file = "none.csv"`) {
-			t.Errorf("%s: its canonical text is\n%s", keys, text)
-		}
+		expect.Contains(t, string(m.Canonical()), `file = "none.csv"`, keys, "its canonical text")
 		checkFillRoundTrip(t, m)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -94,10 +95,6 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 	f.Trained = true
 	m, err := f.Model("m")
 	fatal.If(t, err)
-	if _, err := m.Layout([]int{32, 32}); err != nil {
-		t.Error(err)
-	}
-	if _, err := m.Layout([]int{2}); err == nil {
-		t.Error("a layer shares parameters of another shape")
-	}
+	expect.NoError(t, expect.Err(m.Layout([]int{32, 32})))
+	expect.AnyError(t, expect.Err(m.Layout([]int{2})), "a layer shares parameters of another shape")
 }

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
@@ -50,9 +51,7 @@ func TestALiteralKeepsTheSettingsOfEmbeddedStructs(t *testing.T) {
 		},
 	})
 	fatal.If(t, err)
-	if w := m.Losses[0].Weight.At(2.5); w != 3.5 {
-		t.Errorf("the weight after 2.5 epochs is %v, want 3.5", w)
-	}
+	expect.Equal(t, m.Losses[0].Weight.At(2.5), 3.5, "the weight after 2.5 epochs")
 	if l := m.Losses[1].Loss.(*losses.L2); l.Target != 0.3 {
 		t.Errorf("the target is %v, want 0.3", l.Target)
 	}

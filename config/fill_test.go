@@ -14,6 +14,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -85,9 +86,7 @@ func checkFillRoundTrip(t *testing.T, m *Model) {
 func TestEveryShippedModelIsSoundAndItsFilledTextIsTheSameModel(t *testing.T) {
 	f := load(t, string(shipped(t)))
 	fatal.If(t, f.Check())
-	if f.Names()[0] != "swimmer-parts" {
-		t.Errorf("the first model is %q", f.Names()[0])
-	}
+	expect.Equal(t, f.Names()[0], "swimmer-parts", "the first model")
 	for _, name := range f.Names() {
 		m := model(t, f, name)
 		if m.About == " " {

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // Text from other languages gets its TOML spelling.
@@ -29,9 +31,7 @@ func TestOtherLanguagesGetTheirTOML(t *testing.T) {
 		if err == nil {
 			err = f.Check()
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", text, err, want)
-		}
+		expect.Error(t, err, want, text)
 	}
 }
 

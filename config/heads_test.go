@@ -1,11 +1,11 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"sync"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -29,17 +29,13 @@ func TestHeadsComputeValuesFromValues(t *testing.T) {
 	m := model(t, load(t, headed), "m")
 	l, err := m.Layout([]int{28, 28})
 	fatal.If(t, err)
-	if got := l.Values(); !slices.Equal(got, []string{"code", "hidden", "class"}) {
-		t.Errorf("values %q", got)
-	}
+	expect.Slice(t, l.Values(), []string{"code", "hidden", "class"}, "values")
 	if l.Size("class") != 10 || l.Size("hidden") != 7 || l.Size("output") != 0 {
 		t.Errorf("sizes: class %d, hidden %d, output %d", l.Size("class"), l.Size("hidden"), l.Size("output"))
 	}
 	paths := lists.Map(l.Parameters(), func(p ParameterPath) string { return p.Path })
 	want := []string{"encoder.0.weight", "encoder.0.bias", "head.hidden.0.weight", "head.hidden.0.bias", "head.class.0.weight", "head.class.0.bias"}
-	if !slices.Equal(paths, want) {
-		t.Errorf("parameters %q, want %q", paths, want)
-	}
+	expect.Slice(t, paths, want, "parameters")
 	if text := string(m.Text()); !strings.Contains(text, "decoder = []") || !strings.Contains(text, "units = 10") {
 		t.Errorf("the filled text lacks the empty decoder or the number of classes:\n%s", text)
 	}
@@ -67,9 +63,7 @@ func TestWrongHeadsAreReportedWhereTheyAre(t *testing.T) {
 				t.Fatal("nothing was changed")
 			}
 			err := load(t, text).Check()
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got %v, want %q", err, c.want)
-			}
+			expect.Error(t, err, c.want)
 		})
 	}
 }

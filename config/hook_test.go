@@ -1,11 +1,11 @@
 package config
 
 import (
-	"slices"
 	"strings"
 	"testing"
 
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -28,9 +28,7 @@ func TestHooksAreTablesByTheirRegisteredName(t *testing.T) {
 		t.Errorf("got %+v", m.Hooks)
 	}
 	checkFillRoundTrip(t, m)
-	if text := string(m.Text()); !strings.Contains(text, "\n[model.n.hook.average]\ndecay = 0.25\n\n[model.n.hook.early_stopping]\npatience = 3\n") {
-		t.Errorf("filled to\n%s", text)
-	}
+	expect.Contains(t, string(m.Text()), "\n[model.n.hook.average]\ndecay = 0.25\n\n[model.n.hook.early_stopping]\npatience = 3\n", "filled to")
 	for old, now := range map[string]string{
 		"[model.m.hook.average]": "[model.m.hook.avarage]", "decay = 0.5": "decay = 5", "patience = 3": "patients = 3",
 	} {
@@ -85,9 +83,7 @@ KEY
 		{"revive", "every = 5", "optimizer = { kind = \"lbfgs\" }\n", "model \"m\": hook.revive: lbfgs cannot continue from re-initialised weights"},
 	} {
 		written := strings.NewReplacer("HOOK", c.hook, "KEY", c.key, "[model.m.hook", c.set+"[model.m.hook").Replace(text)
-		if err := load(t, written).Check(); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %s", c.hook, err, c.want)
-		}
+		expect.Error(t, load(t, written).Check(), c.want, c.hook)
 	}
 }
 
@@ -114,9 +110,7 @@ plateau = { patience = 3 }
 	m.Hooks["afterwards"], m.Hooks["zealous"], m.Hooks["first"] = between{hooks.Follow + 1}, between{hooks.Distort - 1}, between{1}
 	got := lists.Map(m.AllHooks(), func(h Hook) string { return h.Name })
 	want := []string{"first", "decomposition", "dense", "prune", "prune-2", "zealous", "adversarial", "average", "afterwards", "early_stopping", "plateau", "teacher"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Slice(t, got, want)
 	m = model(t, load(t, hooked), "n")
 	if got := m.AllHooks(); len(got) != 2 || got[0].Name != "average" {
 		t.Errorf("got %v", got)
@@ -149,9 +143,7 @@ func TestDifferencesNameEveryKey(t *testing.T) {
 	got := lists.Map(Differences(was, is), func(d Difference) string { return d.String() })
 	want := []string{"hook.average.decay: got 0.25, want 0.5", `loss.1.kind: got "l1", want nothing`, `loss.1.on: got "code", want nothing`,
 		"loss.1.weight: got 0.5, want nothing", "train.seed: got 7, want 1"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Slice(t, got, want)
 	if d := Differences(is, was); d[1].String() != `loss.1.kind: got nothing, want "l1"` {
 		t.Errorf("got %v", d[1])
 	}
@@ -201,9 +193,7 @@ func TestTheAttackedHeadIsTheOneThatIsComparedWithLabels(t *testing.T) {
 	for text, want := range map[string]string{classes: "class", plain: ""} {
 		m, err := load(t, text+"\n[model.m.hook.adversarial]\nepsilon = 0.05\n").Model("m")
 		fatal.If(t, err)
-		if got := m.Hooks["adversarial"].(*hooks.Adversarial).On; got != want {
-			t.Errorf("attacks %q, want %q", got, want)
-		}
+		expect.Equal(t, m.Hooks["adversarial"].(*hooks.Adversarial).On, want, "attacks")
 	}
 }
 
@@ -228,7 +218,5 @@ hook.surgery = TERMS
 		}
 	}
 	one := strings.Replace(strings.Replace(text, "TERMS", "{}", 1), `, { kind = "l1", weight = 0.1 }`, "", 1)
-	if err := load(t, one).Check(); err == nil || !strings.Contains(err.Error(), "at least 2") {
-		t.Errorf("one term: got %v", err)
-	}
+	expect.Error(t, load(t, one).Check(), "at least 2", "one term")
 }

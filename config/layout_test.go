@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/config/part/table"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -36,9 +37,7 @@ func TestLayoutOfTheStudysModelHas157684Parameters(t *testing.T) {
 	for _, p := range l.Parameters() {
 		total += product(p.Shape)
 	}
-	if total != 157684 {
-		t.Errorf("got %d parameters", total)
-	}
+	expect.Equal(t, total, 157684)
 	if !reflect.DeepEqual(l.Code, []int{100}) || !reflect.DeepEqual(l.Decoder[0].Out, []int{784}) {
 		t.Errorf("code %v, output %v", l.Code, l.Decoder[0].Out)
 	}
@@ -53,9 +52,7 @@ func TestOpenUnitsFollowTheInput(t *testing.T) {
 	for _, shape := range [][]int{{32, 32}, {5, 4, 3}, {7}} {
 		l, err := m.Layout(shape)
 		fatal.If(t, err)
-		if got := l.Decoder[0].Out[0]; got != product(shape) {
-			t.Errorf("%v: got %d outputs", shape, got)
-		}
+		expect.Equal(t, l.Decoder[0].Out[0], product(shape), shape)
 	}
 }
 
@@ -112,9 +109,7 @@ func TestGlobsMatchParameterPaths(t *testing.T) {
 		{"encoder.[01].*", "encoder.1.bias", true},
 		{"encoder.[01", "encoder.1.bias", false},
 	} {
-		if got := MatchPath(c.glob, c.path); got != c.want {
-			t.Errorf("%q on %q: got %v", c.glob, c.path, got)
-		}
+		expect.Equal(t, MatchPath(c.glob, c.path), c.want, c.glob, "on", c.path)
 	}
 	l, err := model(t, load(t, string(shipped(t))), "deep-dense").Layout([]int{28, 28})
 	fatal.If(t, err)
@@ -147,10 +142,6 @@ kind = "nonneg"
 		t.Errorf("units that are open are written out:\n%s", m.Text())
 	}
 	checkFillRoundTrip(t, m)
-	if _, err := m.Layout([]int{9, 9}); err != nil {
-		t.Error(err)
-	}
-	if _, err := m.Layout([]int{9, 8}); err == nil {
-		t.Error("81 values out of 72")
-	}
+	expect.NoError(t, expect.Err(m.Layout([]int{9, 9})))
+	expect.AnyError(t, expect.Err(m.Layout([]int{9, 8})), "81 values out of 72")
 }

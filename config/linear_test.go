@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -109,9 +110,7 @@ func TestHeadsArePlacedInRounds(t *testing.T) {
 	}
 	m, _ := load(t, text).build("m", nil)
 	got := lists.Map(m.walk([]int{32, 32}).layout.Heads, func(h PlacedHead) string { return h.Name })
-	if want := []string{"b", "d", "e", "a", "c"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Slice(t, got, []string{"b", "d", "e", "a", "c"})
 }
 
 // A very long name is not compared letter by letter. Messages contain it at most once, shortened.
@@ -144,9 +143,7 @@ func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
 	if got := slices.Collect(layout.Layers())[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
 		t.Errorf("got %+v", got)
 	}
-	if text := string(m.Text()); !strings.Contains(text, "kind = \"zz_twice\"\nslope = 0.5") {
-		t.Errorf("filled to\n%s", text)
-	}
+	expect.Contains(t, string(m.Text()), "kind = \"zz_twice\"\nslope = 0.5", "filled to")
 }
 
 // Check keeps the models that it has built up to a number of layers. A model beyond that number is built again, with the same text.
@@ -166,7 +163,5 @@ func TestModelsBeyondTheKeptLayersAreBuiltAgain(t *testing.T) {
 			t.Errorf("%s: got\n%s\nwant\n%s", name, b.Text(), a.Text())
 		}
 	}
-	if f.kept != 0 {
-		t.Errorf("%d layers are kept of models that were returned", f.kept)
-	}
+	expect.Equal(t, f.kept, 0, "layers are kept of models that were returned")
 }

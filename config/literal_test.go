@@ -10,6 +10,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -90,9 +91,7 @@ func TestALiteralWeightFallsToZero(t *testing.T) {
 	})
 	fatal.If(t, err)
 	for epoch, want := range map[float64]float64{0: 2, 2: 1, 4: 0, 100: 0} {
-		if got := m.Losses[1].Weight.At(epoch); got != want {
-			t.Errorf("epoch %v: got %v, want %v", epoch, got, want)
-		}
+		expect.Equal(t, m.Losses[1].Weight.At(epoch), want, "epoch", epoch)
 	}
 	if w := m.Losses[2].Weight; w.At(9) != 0 || w.At(10) != 3 {
 		t.Errorf("a step takes the default of 10 epochs: got %v", w)
@@ -104,9 +103,7 @@ loss    = [{ kind = "l1", weight = { kind = "linear", epochs = 4 } }]
 	if err == nil {
 		_, err = f.Model("m")
 	}
-	if err == nil || !strings.Contains(err.Error(), `missing key "to"`) {
-		t.Errorf("a schedule without its end: got %v", err)
-	}
+	expect.Error(t, err, `missing key "to"`, "a schedule without its end")
 }
 
 // A date as a label would give the head 20 million units.
@@ -124,13 +121,9 @@ func TestAHeadHasNoMoreUnitsThanThereCanBeClasses(t *testing.T) {
 	}
 	for _, label := range []int{1 << 16, 20240101, math.MaxInt} {
 		err := head(label)
-		if err == nil || !strings.Contains(err.Error(), "head.class.layers[0] (dense): units: the number of classes comes from the largest label") {
-			t.Errorf("label %d: got %v", label, err)
-		}
+		expect.Error(t, err, "head.class.layers[0] (dense): units: the number of classes comes from the largest label", "label", label)
 	}
-	if err := head(1<<16 - 1); err != nil {
-		t.Errorf("65,536 classes: %v", err)
-	}
+	expect.NoError(t, head(1<<16-1), "65,536 classes")
 }
 
 func TestTheLayoutOfAHandmadeModelNamesANilLayer(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/losses"
 )
@@ -21,9 +22,7 @@ func TestModelsAreJudgedByWhatTheyAre(t *testing.T) {
 		views: {"mse", "linear_probe_accuracy"}, numbers: {"mae", "rmse"}} {
 		m, err := load(t, text).Model("m")
 		fatal.If(t, err)
-		if got := m.Measures()[:2]; !slices.Equal(got, want) {
-			t.Errorf("%s: got %q, want %q", text, got, want)
-		}
+		expect.Slice(t, m.Measures()[:2], want, text)
 	}
 }
 

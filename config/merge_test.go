@@ -11,6 +11,7 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/optim"
@@ -213,15 +214,11 @@ model = "bse"
 		"base": nil, "same": nil, "broken": {`model "broken"`}, "heir": {`model "broken"`}, "lost": {`model "broken"`, `model "lost"`},
 	} {
 		_, err := f.Model(name)
-		if got := subjectsOf(err); !slices.Equal(got, subjects) {
-			t.Errorf("model %q: got errors of %q, want %q:\n%v", name, got, subjects, err)
-		}
+		expect.Slice(t, subjectsOf(err), subjects, "model", name)
 	}
 	for name, subjects := range map[string][]string{"of-base": nil, "of-heir": {`model "broken"`}, "broken": {`sweep "broken"`}} {
 		_, err := f.Sweep(name)
-		if got := subjectsOf(err); !slices.Equal(got, subjects) {
-			t.Errorf("sweep %q: got errors of %q, want %q:\n%v", name, got, subjects, err)
-		}
+		expect.Slice(t, subjectsOf(err), subjects, "sweep", name)
 	}
 	if got := subjectsOf(f.Check()); !slices.Equal(got, []string{`model "broken"`, `model "lost"`, `sweep "broken"`, ""}) {
 		t.Errorf("check reports errors of %q:\n%v", got, f.Check())
@@ -247,9 +244,7 @@ func TestTextsThatAreNotUTF8AreRefused(t *testing.T) {
 	if err == nil || !strings.HasPrefix(err.Error(), "models.toml:2:11: not valid UTF-8\n") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := ParseSet("about=\xff"); err == nil {
-		t.Error("a --set argument that is not UTF-8 is taken")
-	}
+	expect.AnyError(t, expect.Err(ParseSet("about=\xff")), "a --set argument that is not UTF-8 is taken")
 }
 
 func TestNumbersAreWrittenShortestAndExact(t *testing.T) {
@@ -257,9 +252,7 @@ func TestNumbersAreWrittenShortestAndExact(t *testing.T) {
 		1: "1.0", 0.1: "0.1", 2.9296875e-06: "2.9296875e-06", 1e300: "1e+300", 1. / 3: "0.3333333333333333",
 		math.Inf(1): "inf", math.Inf(-1): "-inf", 123456789: "1.23456789e+08",
 	} {
-		if got := table.NumberText(v); got != want {
-			t.Errorf("got %s, want %s", got, want)
-		}
+		expect.Equal(t, table.NumberText(v), want)
 	}
 }
 

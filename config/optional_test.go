@@ -1,9 +1,9 @@
 package config
 
 import (
-	"slices"
-	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // An optional term is left out for samples for whose shape it is not defined, and only for these.
@@ -37,21 +37,11 @@ loss    = [{ kind = "mse", optional = true }]
 		{[]int{12}, []string{"mse"}},
 	} {
 		for _, got := range []*Model{m.Resolved(c.shape), m.For(c.shape, nil), m.For(c.shape, nil).For(c.shape, nil)} {
-			if !slices.Equal(got.Terms(), c.want) {
-				t.Errorf("shape %v: got the terms %v, want %v", c.shape, got.Terms(), c.want)
-			}
-			if err := got.Verify(); err != nil {
-				t.Error(err)
-			}
-			if _, err := got.Layout(c.shape); err != nil {
-				t.Error(err)
-			}
+			expect.Slice(t, got.Terms(), c.want, "shape", c.shape)
+			expect.NoError(t, got.Verify())
+			expect.NoError(t, expect.Err(got.Layout(c.shape)))
 		}
 	}
-	if got := model(t, f, "large").Resolved([]int{8, 8}).Terms(); !slices.Equal(got, []string{"max_approximation"}) {
-		t.Errorf("a radius that is too large leaves the term out: %v", got)
-	}
-	if _, err := f.Model("plain"); err == nil || !strings.Contains(err.Error(), "optional") {
-		t.Errorf("a term that is always defined is optional: %v", err)
-	}
+	expect.Slice(t, model(t, f, "large").Resolved([]int{8, 8}).Terms(), []string{"max_approximation"}, "a radius that is too large leaves the term out")
+	expect.Error(t, expect.Err(f.Model("plain")), "optional", "a term that is always defined is optional")
 }

@@ -4,10 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -41,18 +41,12 @@ func TestADataSetIsAPath(t *testing.T) {
 			}
 			return string(m.Text())
 		}
-		if got, want := text(declared), text(want); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s", declared, got, want)
-		}
+		expect.Equal(t, text(declared), text(want), declared)
 	}
 	f, err := Load("models.toml", []byte("[model.m]\nkind = \"pca\"\ndataset = \"swimer\"\n"))
 	if err == nil {
 		_, err = f.Model("m")
 	}
-	if err == nil || !strings.Contains(err.Error(), `"swimmer"`) {
-		t.Errorf("got %v, want a suggestion", err)
-	}
-	if got := data.KindOf("genes.xyz"); got != "" {
-		t.Errorf("got %q for an unknown file, want none", got)
-	}
+	expect.Error(t, err, `"swimmer"`)
+	expect.Equal(t, data.KindOf("genes.xyz"), "")
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 const played = `[model.m]
@@ -48,8 +50,6 @@ func TestPlayersThatCannotWorkAreRefusedAtTheirPlace(t *testing.T) {
 		"steps = 2":                         {"steps = 0", `steps: got 0`},
 	} {
 		text := strings.Replace(played, old, c[0], 1)
-		if err := load(t, text).Check(); err == nil || !strings.Contains(err.Error(), c[1]) {
-			t.Errorf("%s: got %v, want %s", c[0], err, c[1])
-		}
+		expect.Error(t, load(t, text).Check(), c[1], c[0])
 	}
 }

@@ -3,6 +3,7 @@ package config
 import (
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -29,9 +30,7 @@ batch = 7
 	} {
 		m, err := f.Model(c.model)
 		fatal.If(t, err)
-		if got := m.Sets(c.key); got != c.want {
-			t.Errorf("%s sets %s: %v, want %v", c.model, c.key, got, c.want)
-		}
+		expect.Equal(t, m.Sets(c.key), c.want, c.model, "sets", c.key)
 	}
 	if (&Model{}).Sets("train.epochs") {
 		t.Error("a model made in Go has a declaration that sets a key")

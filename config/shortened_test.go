@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -38,9 +39,7 @@ encoder = [{ kind = "patches" }, { kind = "mask_patches", ratio = 0.5 }]
 decoder = [{ kind = "token_dense", units = 16, from = "encoder.1" }]
 `))
 	fatal.If(t, err)
-	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), "the output has the shape") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(f.Model("m")), "the output has the shape")
 }
 
 // A layer that looks up whole numbers checks the values of its column, also inside blocks, and if layers that only rearrange
@@ -86,9 +85,7 @@ func TestLayersThatCannotReadTheirInputAreRefused(t *testing.T) {
 		if err == nil {
 			_, err = f.Model("m")
 		}
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", list, err, want)
-		}
+		expect.Error(t, err, want, list)
 	}
 }
 

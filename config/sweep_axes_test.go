@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -49,18 +50,12 @@ func settings(t *testing.T, text string, sets ...string) (keys []string, trials 
 func TestModelsOfDifferentKindsHaveKeysOfTheirOwn(t *testing.T) {
 	fatal.If(t, load(t, kinds).Check())
 	keys, trials := settings(t, kinds)
-	if want := []string{"dataset.limit", "encoder.0.units", "loss.1.weight", "components"}; !slices.Equal(keys, want) {
-		t.Errorf("keys %q, want %q", keys, want)
-	}
+	expect.Slice(t, keys, []string{"dataset.limit", "encoder.0.units", "loss.1.weight", "components"}, "keys")
 	want := []string{"net[70 4 0.5 <nil>]", "net[70 8 0.25 <nil>]", "factors[50 <nil> <nil> 3]", "factors[50 <nil> <nil> 4]", "factors[60 <nil> <nil> 3]", "factors[60 <nil> <nil> 4]"}
-	if !slices.Equal(trials, want) {
-		t.Errorf("got %q, want %q", trials, want)
-	}
+	expect.Slice(t, trials, want)
 	// --set for a key that the sweep sets for one model applies only to this model, and removes the key from its pair
 	keys, trials = settings(t, kinds, "components=5", "loss.1.weight=0.1")
-	if want := []string{"net[70 4]", "net[70 8]", "factors[50 <nil>]", "factors[60 <nil>]"}; !slices.Equal(trials, want) {
-		t.Errorf("%q: got %q, want %q", keys, trials, want)
-	}
+	expect.Slice(t, trials, []string{"net[70 4]", "net[70 8]", "factors[50 <nil>]", "factors[60 <nil>]"}, keys)
 }
 
 // swept returns the text of a sweep of one model with the given axes.
@@ -77,9 +72,7 @@ func TestRandomSettingsAreThoseOfTheSeed(t *testing.T) {
 	if len(first) != 10 || !slices.Equal(random("random.count = 10"), first) || !slices.Equal(random("random.count = 10\nrandom.seed = 1"), first) {
 		t.Errorf("got %q", first)
 	}
-	if !slices.Equal(random("random.count = 25")[:10], first) {
-		t.Error("a larger count draws other settings")
-	}
+	expect.Slice(t, random("random.count = 25")[:10], first, "a larger count draws other settings")
 	for _, more := range []string{"random.seed = 2", "random.sampling = \"latin_hypercube\""} {
 		if slices.Equal(random("random.count = 10\n"+more), first) {
 			t.Errorf("%s: the same settings", more)
@@ -141,8 +134,6 @@ func TestWhatIsWrongWithAxesIsReportedInItsPlace(t *testing.T) {
 		"random.count = 9000\nrandom.set.loss.1.weight = { from = 1.0, to = 2 }\nseeds = [1, 2]": "gives more than 10000 trials",
 	} {
 		err := load(t, swept(axes+"\n")).Check()
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s:\ngot %v\nwant %s", axes, err, want)
-		}
+		expect.Error(t, err, want, axes)
 	}
 }

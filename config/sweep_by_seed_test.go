@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -68,8 +69,6 @@ func TestMistakesInKeysOfSeedsAreReported(t *testing.T) {
 			text = strings.Replace(bySeed, c.old, c.new, 1)
 		}
 		_, err := load(t, text).Sweep("s", c.sets...)
-		if err == nil || !strings.Contains(err.Error(), c.says) {
-			t.Errorf("%s for %s: got %v, want %q", c.new, c.old, err, c.says)
-		}
+		expect.Error(t, err, c.says, c.new, "for", c.old)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -22,9 +23,7 @@ func TestSeedsReplaceThoseOfASweep(t *testing.T) {
 		if want := []uint64{1, 2, math.MaxInt64, 1, 2, math.MaxInt64}; !slices.Equal(seeds, want) || !slices.Equal(s.Keys, []string{"loss.0.weight"}) {
 			t.Errorf("%s: seeds %d of keys %q, want %d", name, seeds, s.Keys, want)
 		}
-		if !slices.Equal(s.Changes, []string{"--seeds 1,2,9223372036854775807"}) {
-			t.Errorf("%s: changes %q", name, s.Changes)
-		}
+		expect.Slice(t, s.Changes, []string{"--seeds 1,2,9223372036854775807"}, name, "changes")
 	}
 	declared, err := f.Sweep("own")
 	fatal.If(t, err)
@@ -48,9 +47,7 @@ func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
 		t.Helper()
 		s, err := f.Sweep("s", sets...)
 		fatal.If(t, err)
-		if !slices.Equal(s.Keys, []string{"iterations"}) {
-			t.Errorf("the keys are %q", s.Keys)
-		}
+		expect.Slice(t, s.Keys, []string{"iterations"}, "the keys")
 		for _, trial := range s.Trials {
 			all = append(all, trial.Model.Train.Seed)
 		}
@@ -68,9 +65,7 @@ func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
 		{[]Set{given}, []uint64{7, 8, 7, 8, 7, 8, 7, 8}},
 		{[]Set{set}, []uint64{9, 9, 9, 9}},
 	} {
-		if got := seeds(c.sets...); !slices.Equal(got, c.want) {
-			t.Errorf("%v: got the seeds %d, want %d", c.sets, got, c.want)
-		}
+		expect.Slice(t, seeds(c.sets...), c.want, c.sets)
 	}
 	for list, problem := range map[string]string{"[]": "seeds: got an empty list, want at least one seed", "[1, 1]": "is given before, as seeds[0]", "\"a\"": "seeds: got"} {
 		_, err := load(t, strings.Replace(text, "[4]", list, 1)).Sweep("s")
@@ -82,8 +77,6 @@ func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
 
 func TestSeedsAreDifferent(t *testing.T) {
 	for _, list := range [][]uint64{nil, {1, 2, 1}, {1 << 63}} {
-		if _, err := Seeds(list); err == nil {
-			t.Errorf("%d are no error", list)
-		}
+		expect.AnyError(t, expect.Err(Seeds(list)), list)
 	}
 }

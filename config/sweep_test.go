@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/config/part/table"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/losses"
@@ -61,9 +62,7 @@ func TestTrialsAreAllCombinationsWithSeedsFastest(t *testing.T) {
 			}
 		}
 	}
-	if len(s.Trials) != i {
-		t.Errorf("%d trials, want %d", len(s.Trials), i)
-	}
+	expect.Equal(t, len(s.Trials), i, "trials")
 }
 
 func TestATrialIsTheModelThatSetMakes(t *testing.T) {
@@ -78,9 +77,7 @@ func TestATrialIsTheModelThatSetMakes(t *testing.T) {
 	}
 	m, err := f.Model("m", sets...)
 	fatal.If(t, err)
-	if got, want := string(s.Trials[7].Model.Text()), string(m.Text()); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, string(s.Trials[7].Model.Text()), string(m.Text()))
 }
 
 func TestSetTakesThePlaceOfASweptKey(t *testing.T) {
@@ -92,9 +89,7 @@ func TestSetTakesThePlaceOfASweptKey(t *testing.T) {
 		t.Errorf("%d trials of %q", len(s.Trials), s.Keys)
 	}
 	for _, trial := range s.Trials {
-		if trial.Model.Losses[1].Weight.At(0) != 0.25 {
-			t.Errorf("weight %v", trial.Model.Losses[1].Weight)
-		}
+		expect.Equal(t, trial.Model.Losses[1].Weight.At(0), 0.25, "weight", trial.Model.Losses[1].Weight)
 	}
 }
 
@@ -288,7 +283,5 @@ func TestChangesOfSweepsGivenToAModel(t *testing.T) {
 	}
 	seeds, err := Seeds([]uint64{1, 2})
 	fatal.If(t, err)
-	if _, err := f.Model("m", seeds); err == nil || !strings.Contains(err.Error(), "train.seed") {
-		t.Errorf("got %v, want an error that names train.seed", err)
-	}
+	expect.Error(t, expect.Err(f.Model("m", seeds)), "train.seed")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/config/part/table"
+	"tessera/internal/expect"
 )
 
 // TestEveryRegisteredPartCanBeDeclared checks the registered parts: tags are well formed, no part has a key that its
@@ -39,9 +40,7 @@ func checkFields(t *testing.T, part string, fields []table.Field) {
 			t.Errorf("%s: two keys %q", part, f.Key)
 		}
 		keys = append(keys, f.Key)
-		if err := f.Malformed(); err != nil {
-			t.Errorf("%s: %s: %v", part, f.Key, err)
-		}
+		expect.NoError(t, f.Malformed(), part, f.Key)
 		if f.Doc == "" {
 			t.Errorf("%s: %s has no doc", part, f.Key)
 		}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/layers"
 
 	"gorgonia.org/gorgonia"
@@ -113,9 +114,7 @@ dataset = "bars"
 encoder = [{ kind = "conv2d", filters = 3, stride = 2 }]
 decoder = [{ kind = "conv2d_transpose", filters = 1, stride = 2 }]
 `).Check()
-	if err == nil || !strings.Contains(err.Error(), `put { kind = "reshape", shape = [4, 4, 3] } before it`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, `put { kind = "reshape", shape = [4, 4, 3] } before it`)
 }
 
 func TestUnrolledStepsAreBounded(t *testing.T) {
@@ -124,7 +123,5 @@ func TestUnrolledStepsAreBounded(t *testing.T) {
 dataset = "bars"
 encoder = [{ kind = "unrolled", units = 9, steps = 2147483647 }]
 `).Check()
-	if err == nil || !strings.Contains(err.Error(), "steps: got 2147483647, want 1 to 1000") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "steps: got 2147483647, want 1 to 1000")
 }

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestEarlyStoppingOnTestImagesIsAWarning(t *testing.T) {
@@ -215,9 +217,7 @@ func TestSilentMistakesAreWarnings(t *testing.T) {
 		}
 	}
 	err := load(t, "[model.m]\n"+gaussian+"loss = [{ kind = \"mse\" }, { kind = \"kl\" }]\n").Check()
-	if err == nil || !strings.Contains(err.Error(), `the divergence of a layer gaussian from its prior is kind = "gaussian_kl"`) {
-		t.Error(err)
-	}
+	expect.Error(t, err, `the divergence of a layer gaussian from its prior is kind = "gaussian_kl"`)
 }
 
 func TestRunningAveragesThatDoNotSettleAreAWarning(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 	"tessera/config/part"
 	"tessera/constraints"
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 )
 
@@ -174,9 +175,7 @@ func TestViolationIsTheLargestBreach(t *testing.T) {
 		{"orthogonal", constraints.Orthogonal{}, []int{2, 2}, []float32{1, 0, 0.5, 1}, 0.5},
 		{"max_norm inside", &constraints.MaxNorm{Max: 9}, []int{2, 2}, []float32{3, 4, 1, 0}, 0},
 	} {
-		if got := c.c.Violation(c.w, c.shape); math.Abs(got-c.want) > 1e-12 {
-			t.Errorf("%s: violation %v, want %v", c.name, got, c.want)
-		}
+		expect.Near(t, c.c.Violation(c.w, c.shape), c.want, 1e-12, c.name, "violation")
 	}
 }
 

@@ -3,10 +3,9 @@ package data
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -31,9 +30,7 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: the columns are %s of %d files", name, got, len(set.Files))
 		}
 		texts := lists.Map(ColumnsOf(s, nil), func(c Column) string { return fmt.Sprint(c.Name, c.Shape, c.Type) })
-		if want := []string{"length[]whole", "tokens[2]whole", "unread[]"}; !slices.Equal(texts, want) {
-			t.Errorf("%s: described as %q, want %q", name, texts, want)
-		}
+		expect.Slice(t, texts, []string{"length[]whole", "tokens[2]whole", "unread[]"}, name, "described as")
 	}
 	for want, edit := range map[string]func(a *Files){
 		"the test samples need a file of the column":         func(a *Files) { a.TestColumns = ColumnNames{"tokens": {"x"}} },
@@ -45,9 +42,7 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 	} {
 		wrong := keys
 		edit(&wrong)
-		if err := wrong.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, wrong.Check(), want)
 	}
 	for want, edit := range map[string]func(a *Files){
 		"want 2 samples first": func(a *Files) { a.Columns = ColumnNames{"tokens": a.TestColumns["tokens"]} },
@@ -58,8 +53,6 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 	} {
 		wrong := keys
 		edit(&wrong)
-		if _, err := (as("npy", wrong)).Load(t.Context(), nil, Both.WithColumns([]string{"tokens"})); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err((as("npy", wrong)).Load(t.Context(), nil, Both.WithColumns([]string{"tokens"}))), want)
 	}
 }

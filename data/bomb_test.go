@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -53,9 +54,7 @@ func TestAFileThatInflatesToMoreOrLessThanItsHeaderSaysTakesLittleMemory(t *test
 	const size, most = 48 << 20, 8 << 20
 	noise := make([]byte, 1<<13) // which does not shrink: the claim is not impossible at sight
 	random := rand.NewChaCha8([32]byte{})
-	if _, err := random.Read(noise); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(random.Read(noise)))
 	for name, c := range map[string]struct {
 		header []byte
 		says   string
@@ -83,7 +82,5 @@ func TestAFileThatInflatesToMoreOrLessThanItsHeaderSaysTakesLittleMemory(t *test
 	if err := errors.Join(os.WriteFile(plain, nil, 0o600), os.Truncate(plain, 1<<32)); err != nil { // takes no disk
 		t.Fatal(err)
 	}
-	if _, err := ReadImages(context.Background(), plain, nil); err == nil || !strings.Contains(err.Error(), "neither an NPY nor an IDX") {
-		t.Errorf("a plain file: got %v", err)
-	}
+	expect.Error(t, expect.Err(ReadImages(context.Background(), plain, nil)), "neither an NPY nor an IDX", "a plain file")
 }

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -142,9 +143,7 @@ func TestPixelsInTheUsersCache(t *testing.T) {
 	}
 	writeFile(t, filepath.Join(beside[0], "x"), nil)
 	want, _ := pixelsOf(t, folder)
-	if _, err := os.Stat(beside[1]); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(os.Stat(beside[1])))
 	var all sync.WaitGroup
 	for range 4 {
 		all.Go(func() {

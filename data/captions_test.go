@@ -5,15 +5,15 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/fatal"
 )
 
 // Every caption has the words of the positions of its figure, in any order of the limbs, and no combination of the test samples is one of training.
 func TestCaptionsSayWhereTheLimbsAre(t *testing.T) {
 	c := &Captions{Count: 300, Tests: 200, Seed: 3}
 	set, err := Load(context.Background(), c, Dirs{}, Need{Train: true, Test: true, Columns: []string{CaptionColumn}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	seen := [2]map[int]bool{{}, {}}
 	orders := map[string]bool{}
 	for k, m := range []*Images{set.Train, set.Test} {

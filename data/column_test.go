@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -25,9 +25,7 @@ func TestUnreadColumnsAreNotRead(t *testing.T) {
 	held := ColumnNames{"weight": {"w"}, "mask": {"m"}, "group": {"g"}}
 	got, err := (Opened{parts: parts}).table(t.Context(), reading{Files: Files{Columns: held}, need: []string{"group"}})
 	fatal.If(t, err)
-	if fmt.Sprint(reads) != "map[g:1 x:1]" {
-		t.Errorf("the arrays read are %v, want x and g once", reads)
-	}
+	expect.Equal(t, fmt.Sprint(reads), "map[g:1 x:1]", "the arrays read are", reads, "want x and g once")
 	if v := got.further; len(v) != 1 || v[0].Type != Whole || !slices.Equal(v[0].whole, []int32{7, -1}) {
 		t.Errorf("got %+v", v)
 	}
@@ -62,9 +60,7 @@ func TestColumnsAreCutLikePixels(t *testing.T) {
 	}
 	var hot [6]float32
 	set.Train.OneHot(hot[:], "g", []int{2, 0})
-	if hot != [6]float32{0, 0, 1, 1, 0, 0} {
-		t.Errorf("one-hot %v", hot)
-	}
+	expect.Equal(t, hot, [6]float32{0, 0, 1, 1, 0, 0}, "one-hot")
 }
 
 func TestColumnsThatCannotBeUsedAreRefused(t *testing.T) {
@@ -78,9 +74,7 @@ func TestColumnsThatCannotBeUsedAreRefused(t *testing.T) {
 		`a further column cannot have the name ""`:             {images, FloatColumn("", nil, []float32{0, 1})},
 		`column "w": 3 values are not a whole number of value`: {images, FloatColumn("w", []int{2}, []float32{0, 1, 2})},
 	} {
-		if _, err := FromColumns(columns...); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(FromColumns(columns...)), want)
 	}
 }
 
@@ -103,7 +97,5 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 		t.Errorf("%d values, group %d, weights %v", set.Train.Pixels(), set.Test.Class("group", 0), set.Test.All()["weight"])
 	}
 	s.TestImages = write(t, dir, "other.csv", []byte("a,b,sex,w,n\n5,6,x,1,9\n"))
-	if _, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group"})); err == nil || !strings.Contains(err.Error(), `has "x", which no training sample has (f, m)`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))), `has "x", which no training sample has (f, m)`)
 }

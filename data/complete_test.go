@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/safetensors"
 
@@ -102,9 +103,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 			fatal.If(t, os.WriteFile(path, b, 0o600))
 		}
 		write(in, slices.Concat(head, values))
-		if _, err := Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npy"}, nines); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npy"}, nines)))
 		b, err := os.ReadFile(out)
 		fatal.If(t, err)
 		width := len(values) / 6
@@ -112,9 +111,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 		a, err := parseArray(b)
 		fatal.If(t, err)
 		for k, place := range []int{1, 4} {
-			if got := a.floats[c.at[k]]; got != 9+float32(c.at[k])/16 {
-				t.Errorf("%s: value %d is %v", c.kind, c.at[k], got)
-			}
+			expect.Equal(t, a.floats[c.at[k]], 9+float32(c.at[k])/16, c.kind, "value", c.at[k])
 			copy(want[place*width:(place+1)*width], b[len(head)+place*width:])
 		}
 		if !bytes.Equal(b, slices.Concat(head, want)) {
@@ -130,9 +127,7 @@ func TestCompletedArraysKeepEveryOtherEntry(t *testing.T) {
 		fatal.If(t, z.Close())
 		in, out = filepath.Join(dir, "x.npz"), filepath.Join(dir, "y.npz")
 		write(in, archive.Bytes())
-		if _, err := Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npz", Tensor: "x"}, nines); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Complete(t.Context(), in, out, []int{3}, &Files{Kind: "npz", Tensor: "x"}, nines)))
 		r, err := zip.OpenReader(out)
 		fatal.If(t, err)
 		for _, f := range r.File {
@@ -166,9 +161,7 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 	if !safetensors.Is(b.Bytes()[:16]) {
 		t.Fatal("not a safetensors file")
 	}
-	if _, err := Complete(t.Context(), in, out, []int{2, 2, 3}, &Files{Kind: "safetensors", Axes: channelsFirst}, nines); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Complete(t.Context(), in, out, []int{2, 2, 3}, &Files{Kind: "safetensors", Axes: channelsFirst}, nines)))
 	got, err := os.ReadFile(out)
 	fatal.If(t, err)
 	want := b.Bytes()
@@ -186,9 +179,7 @@ func TestWhatCannotBeCompleted(t *testing.T) {
 	whole := writeText(t, "x.csv", "a,b\n1,2\n")
 	for out, want := range map[string]string{"y.csv": "has no missing entries", "y.npy": "as a file of the same kind"} {
 		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &Files{Kind: "csv"}, nines)
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", out, err, want)
-		}
+		expect.Error(t, err, want, out)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -18,9 +19,7 @@ func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
 	s := &Files{Kind: "csv", File: file, Labels: "mkind", Columns: ColumnNames{ImagesColumn: {"m*"}, "mask": {"mask"}, "rest": {"m*e"}}}
 	set, err := s.Load(t.Context(), nil, Need{Train: true, Columns: []string{"mask", "rest"}})
 	fatal.If(t, err)
-	if want := []float32{1, 2, 5, 3, 4, 6}; !slices.Equal(set.Train.Float32(), want) {
-		t.Errorf("values: got %v, want %v", set.Train.Float32(), want)
-	}
+	expect.Slice(t, set.Train.Float32(), []float32{1, 2, 5, 3, 4, 6}, "values")
 	all := set.Train.All()
 	if !slices.Equal(all["mask"], []float32{1, 0}) || !slices.Equal(all["rest"], []float32{5, 6}) {
 		t.Errorf("got %v", all)
@@ -36,9 +35,7 @@ func TestOneHotLeavesOutClassesBeyondTheRow(t *testing.T) {
 	fatal.If(t, err)
 	got := make([]float32, 6)
 	images.OneHot(got, LabelsColumn, []int{0, 1, 2})
-	if want := []float32{1, 0, 0, 0, 0, 0}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, got, []float32{1, 0, 0, 0, 0, 0})
 }
 
 // A name or a glob of columns that matches nothing is an error, which names the nearest column and the others.
@@ -78,11 +75,7 @@ func TestAnEmptyFileIsSaidToBeEmpty(t *testing.T) {
 		"csv":         func(file string) Source { return &Files{Kind: "csv", File: file} },
 	} {
 		file := write(t, t.TempDir(), "f."+kind, nil)
-		if got := KindOf(file); got != kind {
-			t.Errorf("%s: the kind is %q", file, got)
-		}
-		if _, err := load(file).Load(t.Context(), nil, Both); err == nil || !strings.Contains(err.Error(), "is empty") {
-			t.Errorf("%s: got %v", kind, err)
-		}
+		expect.Equal(t, KindOf(file), kind, file, "the kind")
+		expect.Error(t, expect.Err(load(file).Load(t.Context(), nil, Both)), "is empty", kind)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -110,9 +111,7 @@ func TestOnDiskEqualsMemory(t *testing.T) {
 							if !slices.Equal(g.Float32(), w.Float32()) || !slices.Equal(g.Labels(), w.Labels()) || !slices.Equal(g.Shape, w.Shape) {
 								t.Errorf("%s: values, labels or shapes differ", name)
 							}
-							if g.Checksum() != w.Checksum() {
-								t.Errorf("%s: the checksums differ", name)
-							}
+							expect.Equal(t, g.Checksum(), w.Checksum(), name, "the checksums")
 						}
 						low, high := got.Fit.Range()
 						least, most := want.Fit.Range()
@@ -215,9 +214,7 @@ func TestShardsThatDiffer(t *testing.T) {
 	} {
 		write()
 		_, err := (&Files{Kind: "npy", File: filepath.Join(dir, "a-*.npy")}).Load(context.Background(), Dirs{}, Need{Train: true})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, err, want)
 	}
 	writeFile(t, filepath.Join(dir, "t-0.csv"), []byte("a,b,label\n1,2,x\n"))
 	writeFile(t, filepath.Join(dir, "t-1.csv"), []byte("a,b,label\n3,4,y\n5,6,x\n"))
@@ -244,8 +241,6 @@ func TestBudget(t *testing.T) {
 	}
 	for _, wrong := range []any{"2", "GB", "-1GB", "0.1B", "1e30TB", int64(5), "0x10GB", "infGB", "nanGB"} {
 		var b Budget
-		if err := b.FromTOML(wrong); err == nil {
-			t.Errorf("%v: got %d, want an error", wrong, b)
-		}
+		expect.AnyError(t, b.FromTOML(wrong), wrong, "got", b, "want an")
 	}
 }

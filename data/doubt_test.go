@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -56,9 +57,7 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 			t.Errorf("%s: got the notes %q, want none", name, notes)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(notes, want) {
-				t.Errorf("%s: got the notes %q, want one with %q", name, notes, want)
-			}
+			expect.Contains(t, notes, want, name)
 		}
 	}
 }
@@ -83,9 +82,7 @@ func TestMissingCellsAreCounted(t *testing.T) {
 	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "m1,m2,label\n1,2,a\n1,NA,a\n,3,\n4,nan,b\n")}
 	_, err := s.Load(context.Background(), nil, Both)
 	const want = `3 of 8 cells of values are empty or NA (first: line 3, column "m2"); write missing = "nan" in the dataset table if it is a missing entry, `
-	if err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q", err, want)
-	}
+	expect.Error(t, err, want)
 }
 
 // For a file that belongs to no data set, the message must not advise to set keys.
@@ -132,14 +129,10 @@ func TestPlacesNameLinesAndColumns(t *testing.T) {
 	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}
 	set, err := s.Load(context.Background(), nil, Both)
 	fatal.If(t, err)
-	if got, want := set.Train.Subset([]int{1}).Place(0, 1), `line 4, column "b"`; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, set.Train.Subset([]int{1}).Place(0, 1), `line 4, column "b"`)
 	colour, err := NewBytes([]int{2, 3, 3}, slices.Repeat([]byte{1}, 36), nil)
 	fatal.If(t, err)
-	if got, want := colour.Place(1, 11), "image 1, row 1, column 0, channel 2"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, colour.Place(1, 11), "image 1, row 1, column 0, channel 2")
 }
 
 func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
@@ -153,9 +146,7 @@ func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
 		`is a file, want a folder of images; write name = "npy" in the dataset table`:                                                                        &Files{Kind: "images", Images: array, Channels: 1},
 		`is neither an NPY nor an IDX file; write name = "csv" in the dataset table`:                                                                         &Files{Kind: "npy", Images: table},
 	} {
-		if _, err := s.Load(context.Background(), nil, Both); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(s.Load(context.Background(), nil, Both)), want)
 	}
 }
 
@@ -183,17 +174,13 @@ func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 			return nil
 		})
 		if c.bytes == 0 {
-			if err == nil || !strings.Contains(err.Error(), " pixels of ") {
-				t.Errorf("%v: got %v", c, err)
-			}
+			expect.Error(t, err, " pixels of ", c)
 			continue
 		}
 		if err != nil {
 			t.Fatalf("%v: %v", c, err)
 		}
-		if decoded != c.bytes {
-			t.Errorf("%v: got %d bytes", c, decoded)
-		}
+		expect.Equal(t, decoded, c.bytes, c)
 	}
 }
 
@@ -231,9 +218,7 @@ func TestAnArrayOfFloatsIsReadWithoutACopy(t *testing.T) {
 	fatal.If(t, err)
 	got := rows.Float32()
 	runtime.ReadMemStats(&after)
-	if !slices.Equal(got, values) {
-		t.Error("the values changed on the way")
-	}
+	expect.Slice(t, got, values, "the values changed on the way")
 	const size = 4 * n * pixels
 	if used := after.TotalAlloc - before.TotalAlloc; used > size*3/2 { // buffers of a few MB are no copy
 		t.Errorf("%d bytes were allocated for an array of %d", used, size)

@@ -10,10 +10,10 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -39,13 +39,9 @@ func TestGetDownloadsAllFilesOnceAndReportsProgress(t *testing.T) {
 		}
 	}
 	for name, b := range files {
-		if done[name] != int64(len(b)) {
-			t.Errorf("%s: the last report was %d of %d bytes", name, done[name], len(b))
-		}
+		expect.Equal(t, done[name], int64(len(b)), name, "the last report was", done[name], "of", len(b), "bytes")
 	}
-	if len(m.requests) != 4 {
-		t.Errorf("requests %q, want one per file: what is there must not be fetched again", m.requests)
-	}
+	expect.Equal(t, len(m.requests), 4, "requests", m.requests, "want one per file: what is there must not be fetched again")
 	wantComplete(t, set, dir)
 }
 
@@ -99,9 +95,7 @@ func TestAFileThatChangesBetweenTwoRequestsIsFetchedAnew(t *testing.T) {
 		})
 	dir := t.TempDir()
 	fatal.If(t, fetch(t, set, dir, m))
-	if len(m.requests) != 5 {
-		t.Errorf("requests %q, want one more than files: If-Range makes the mirror send all of the new file", m.requests)
-	}
+	expect.Equal(t, len(m.requests), 5, "requests", m.requests, "want one more than files: If-Range makes the mirror send all of the new file")
 	wantComplete(t, set, dir)
 }
 
@@ -125,15 +119,11 @@ func TestASilentMirrorIsGivenUpAndACancelledDownloadKeepsWhatItHas(t *testing.T)
 		<-r.Context().Done()
 	})
 	d := Download{Mirrors: []string{silent.URL}, Stall: 50 * time.Millisecond, pause: time.Millisecond}
-	if _, err := d.get(background, set, t.TempDir()); err == nil || !strings.Contains(err.Error(), "silent for 50ms") {
-		t.Errorf("a silent mirror gave %v", err)
-	}
+	expect.Error(t, expect.Err(d.get(background, set, t.TempDir())), "silent for 50ms", "a silent mirror gave")
 	ctx, cancel := context.WithCancel(background)
 	dir := t.TempDir()
 	d.Stall, d.Progress = time.Hour, func(Progress) { cancel() }
-	if _, err := d.get(ctx, set, dir); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled download gave %v", err)
-	}
+	expect.Is(t, expect.Err(d.get(ctx, set, dir)), context.Canceled, "a cancelled download gave")
 	if info, err := os.Stat(filepath.Join(dir, "tiny", set.files[0].name+".gz.part")); err != nil || info.Size() == 0 {
 		t.Errorf("what had come in was not kept: %v", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -71,16 +72,12 @@ func TestADrawnColumnIsThatOfItsPlace(t *testing.T) {
 		want[i] = float32(r.NormFloat64())
 	}
 	subset := m.Subset([]int{4, 7, 9})
-	if got := drawnOf(subset, "x", 1); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, drawnOf(subset, "x", 1), want)
 	if all := subset.All(); !slices.Equal(all["x"][6:12], want) || len(all["y"]) != 6 || slices.Equal(all["y"], all["x"][:6]) {
 		t.Errorf("all columns are %v", all)
 	}
 	c, ok := m.Column("y")
-	if text := fmt.Sprint(c.Shape, c.Type, c.Drawn, ok); text != "[2]float32true true" {
-		t.Errorf("y is described as %s", text)
-	}
+	expect.Equal(t, fmt.Sprint(c.Shape, c.Type, c.Drawn, ok), "[2]float32true true", "y is described as")
 }
 
 func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {
@@ -121,9 +118,7 @@ func TestNegativesAreScaledAsImages(t *testing.T) {
 	columns := []Drawn{{"negative", &DrawOther{Of: "images"}}}
 	drawn, err := m.WithDrawn(1, columns...)
 	fatal.If(t, err)
-	if got, want := drawnOf(drawn, "negative", 0), drawnOf(m, "images", 1); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, drawnOf(drawn, "negative", 0), drawnOf(m, "images", 1))
 	holed, err := NewFloats([]int{1}, []float32{5, float32(math.NaN())}, nil)
 	fatal.If(t, err)
 	raw, err := holed.WithMissing().DrawnAsRead(1, columns...)
@@ -146,9 +141,7 @@ func TestADrawnColumnOfClasses(t *testing.T) {
 			t.Errorf("row %d is %v, want 1 at %d", i, dst[3*i:3*i+3], class)
 		}
 	}
-	if !slices.Equal(dst, other) {
-		t.Errorf("got %v and %v", dst, other)
-	}
+	expect.Slice(t, dst, other)
 	if place, v := m.FirstOutside("turn", func(v float32) bool { return v < 2 }); place != `the drawn column "turn"` || v != 2 {
 		t.Errorf("got %s: %v", place, v)
 	}
@@ -160,9 +153,7 @@ func TestDrawnColumnsThatCannotBeAreRefused(t *testing.T) {
 		"a column of this name":                  {"images", &DrawConstant{}},
 		`column "x": like: there is no column "`: {"x", &DrawNormal{Shaped: Shaped{Like: "q"}}},
 	} {
-		if _, err := lines(t, 2).WithDrawn(1, d); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(lines(t, 2).WithDrawn(1, d)), want)
 	}
 	for want, d := range map[string]interface{ Check() error }{
 		"leave out one":  &Shaped{Shape: []int{2}, Like: "images"},
@@ -187,16 +178,12 @@ func (b broken) Draw([]float32, Drawing, *rand.Rand)              { panic(b.caus
 
 func TestOnlyAColumnThatReadsItsSetIsNotDrawnAlone(t *testing.T) {
 	r := random.Stream(1, "alone", 0)
-	if err := (Drawn{Name: "other", Draw: &DrawOther{Of: ImagesColumn}}).DrawAlone(make([]float32, 2), r); !errors.Is(err, ErrAlone) {
-		t.Errorf("other: got %v, want ErrAlone", err)
-	}
+	expect.Is(t, (Drawn{Name: "other", Draw: &DrawOther{Of: ImagesColumn}}).DrawAlone(make([]float32, 2), r), ErrAlone, "other")
 	for _, cause := range []any{"a bug", errors.New("a bug"), []string{"a bug"}} {
 		err := Drawn{Name: "noise", Draw: broken{cause}}.DrawAlone(make([]float32, 2), r)
 		if err == nil || errors.Is(err, ErrAlone) || !strings.Contains(err.Error(), `"noise": panicked`) || !strings.Contains(err.Error(), "a bug") {
 			t.Errorf("%v: got %v, want an error with the panic", cause, err)
 		}
 	}
-	if err := (Drawn{Name: "noise", Draw: &DrawNormal{Stddev: 1}}).DrawAlone(make([]float32, 2), r); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, (Drawn{Name: "noise", Draw: &DrawNormal{Stddev: 1}}).DrawAlone(make([]float32, 2), r))
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -95,12 +96,8 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 			if method == "minmax" {
 				want = (v - slices.Min(northing)) / (slices.Max(northing) - slices.Min(northing))
 			}
-			if got := float64(fitted[2*i]); math.Abs(got-want) > 1e-6 {
-				t.Errorf("%s: sample %d: got %v, want %v", method, i, got, want)
-			}
-			if centred[2*i] != fitted[2*i] {
-				t.Errorf("%s: sample %d: got %v from rows, want %v as in the training", method, i, centred[2*i], fitted[2*i])
-			}
+			expect.Near(t, float64(fitted[2*i]), want, 1e-6, method, "sample", i)
+			expect.Equal(t, centred[2*i], fitted[2*i], method, "sample", i)
 		}
 		splits.Scaling.Undo(fitted)
 		if got := fitted[0]; math.Abs(float64(got)-northing[0]) > 0.25 {
@@ -159,9 +156,7 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 func TestCellsAreRoundedOnce(t *testing.T) {
 	cell := "1.00000005960464477540"
 	v, _ := parseNumber(cell, ".")
-	if got := narrow(cell, v); got != math.Nextafter32(1, 2) {
-		t.Errorf("got %v, want %v", got, math.Nextafter32(1, 2))
-	}
+	expect.Equal(t, narrow(cell, v), math.Nextafter32(1, 2))
 }
 
 func TestErrorsOfTablesNameTheCause(t *testing.T) {
@@ -175,14 +170,10 @@ func TestErrorsOfTablesNameTheCause(t *testing.T) {
 	} {
 		path := filepath.Join(dir, "table.csv")
 		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
-		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
+		expect.Error(t, expect.Err(Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both)), want, text)
 	}
 	path := filepath.Join(dir, "comma.csv")
-	if err := os.WriteFile(path, []byte("a;b\n1,75;2\n3;4\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte("a;b\n1,75;2\n3;4\n"), 0o600))
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Decimal: ","}, Dirs{}, Both)
 	if err != nil || !slices.Equal(set.Train.Float32(), []float32{1.75, 2, 3, 4}) {
 		t.Errorf("with a decimal comma: got %v, want 1.75, 2, 3, 4", err)

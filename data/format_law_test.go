@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -38,14 +39,10 @@ func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
 			}
 			whole, err := os.ReadFile(path)
 			fatal.If(t, err)
-			if _, err := ReadRows(background, path, nil, like); err != nil {
-				t.Errorf("%s: %v", suffix, err)
-			}
+			expect.NoError(t, expect.Err(ReadRows(background, path, nil, like)), suffix)
 			for n := 0; n < len(whole) && f.Dataset != "csv"; n++ {
 				write(t, filepath.Dir(path), filepath.Base(path), whole[:n])
-				if _, err := ReadRows(background, path, nil, like); err == nil {
-					t.Errorf("%s: the first %d of %d bytes are read", suffix, n, len(whole))
-				}
+				expect.AnyError(t, expect.Err(ReadRows(background, path, nil, like)), suffix, "the first", n, "of", len(whole), "bytes are read")
 			}
 		}
 	}

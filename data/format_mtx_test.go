@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -24,9 +25,7 @@ func TestMatrixMarketFilesAreTheirMatrices(t *testing.T) {
 	} {
 		for name, b := range map[string][]byte{"m.mtx": []byte(text), "m.mtx.gz": gzipped(t, []byte(text))} {
 			path := write(t, t.TempDir(), name, b)
-			if got := KindOf(path); got != "triples" {
-				t.Errorf("%s: the data set is %q", name, got)
-			}
+			expect.Equal(t, KindOf(path), "triples", name, "the data set")
 			set, err := Load(t.Context(), &Files{Kind: "triples", File: path, Absent: absentZero}, nil, Both)
 			if err != nil {
 				t.Errorf("%q: %v", text, err)
@@ -69,23 +68,17 @@ func TestNamesOfMatricesAreReadFromFiles(t *testing.T) {
 	set, err := Load(t.Context(), of("features.tsv.gz", "barcodes.tsv", nil), nil, Both)
 	fatal.If(t, err)
 	genes := []string{"Actb", "Tbce (E2)", "Xist", "Tbce (E4)"}
-	if got, want := set.Train.Float32(), []float32{5, 0, 0, 2, 0, 3, 0, 0, 1, 0, 0, 0}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, set.Train.Float32(), []float32{5, 0, 0, 2, 0, 3, 0, 0, 1, 0, 0, 0})
 	if got := set.Train.ValueNames(); !slices.Equal(got, genes) || !slices.Equal(set.Train.RowNames(), []string{"AA-1", "AC-1", "AG-1"}) || len(set.Files) != 3 {
 		t.Errorf("got the names %q and %q, the files %v", got, set.Train.RowNames(), set.Files)
 	}
 	dropped, err := Load(t.Context(), of("features.tsv.gz", "", func(f *Files) { f.Empty = dropEmpty }), nil, Both)
 	fatal.If(t, err)
-	if got := dropped.Train.ValueNames(); !slices.Equal(got, []string{"Actb", "Tbce (E2)", "Tbce (E4)"}) {
-		t.Errorf("without the empty column: got the names %q", got)
-	}
+	expect.Slice(t, dropped.Train.ValueNames(), []string{"Actb", "Tbce (E2)", "Tbce (E4)"}, "without the empty column")
 	other := write(t, dir, "other.mtx", []byte("%%MatrixMarket matrix coordinate integer general\n4 1 1\n3 1 7\n"))
 	rows, err := ReadRows(t.Context(), other, []int{4}, InOrder(of("features.tsv.gz", "barcodes.tsv", nil), genes))
 	fatal.If(t, err)
-	if got := rows.Float32(); !slices.Equal(got, []float32{0, 0, 7, 0}) {
-		t.Errorf("another file: got %v", got)
-	}
+	expect.Slice(t, rows.Float32(), []float32{0, 0, 7, 0}, "another file")
 	for _, layout := range []string{"coo", "csr", "csc"} { // of which SciPy's m.T.toarray() is the transposed matrix
 		f := &Files{Kind: "triples", File: "testdata/sparse_" + layout + ".npz", Absent: absentZero}
 		plain, err := Load(t.Context(), f, nil, Both)
@@ -108,9 +101,7 @@ func TestNamesOfMatricesAreReadFromFiles(t *testing.T) {
 		"none.tsv: not found": of("none.tsv", "", nil),
 		"but row_names, column_names or transpose is given; leave these out": of("features.tsv.gz", "", func(f *Files) { f.File = filepath.Join(dir, "t.csv") }),
 	} {
-		if _, err := Load(t.Context(), f, nil, Both); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(Load(t.Context(), f, nil, Both)), want)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -148,9 +149,7 @@ func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
 	for name, content := range map[string][]byte{"x.npy": npy, "x.npz": npz.Bytes()} {
 		path := filepath.Join(t.TempDir(), name)
 		fatal.If(t, os.WriteFile(path, content, 0o600))
-		if _, err := ReadRows(t.Context(), path, nil, nil); err == nil || !strings.Contains(err.Error(), "is not possible") {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.Error(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), "is not possible", name)
 	}
 }
 
@@ -165,9 +164,7 @@ func TestMissingFilesFoldersAndPipesAreErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	cancel()
 	path := write(t, dir, "a", idxBytes(idxUint8, []int{1, 1, 1}, byte(1)))
-	if _, err := ReadImages(ctx, path, nil); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled read gave %v", err)
-	}
+	expect.Is(t, expect.Err(ReadImages(ctx, path, nil)), context.Canceled, "a cancelled read gave")
 }
 
 func TestImagesTakeTheShapeThatTheCallerNeedsOrAreRefused(t *testing.T) {
@@ -190,9 +187,7 @@ func TestImagesTakeTheShapeThatTheCallerNeedsOrAreRefused(t *testing.T) {
 	} {
 		images, err := ReadImages(background, c.path, c.shape)
 		if c.want != "" {
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("%s as %v: got %v, want %q", c.path, c.shape, err, c.want)
-			}
+			expect.Error(t, err, c.want, c.path, "as", c.shape)
 		} else if err != nil || c.shape != nil && !slices.Equal(images.Shape, c.shape) {
 			t.Errorf("%s as %v: got %v", c.path, c.shape, err)
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -64,9 +65,7 @@ func TestFormatsOfOtherModules(t *testing.T) {
 	} {
 		c.source.File = filepath.Join(t.TempDir(), "file")
 		fatal.If(t, os.WriteFile(c.source.File, []byte(c.text), 0o600))
-		if got := data.KindOf(c.source.File); got != c.source.Kind {
-			t.Errorf("%s: the data set is %q", name, got)
-		}
+		expect.Equal(t, data.KindOf(c.source.File), c.source.Kind, name, "the data set")
 		set, err := data.Load(t.Context(), c.source, nil, data.Both)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -77,7 +76,5 @@ func TestFormatsOfOtherModules(t *testing.T) {
 	}
 	damaged := &data.Files{Kind: "npz", File: filepath.Join(t.TempDir(), "file")}
 	fatal.If(t, os.WriteFile(damaged.File, []byte("#numbers\n1 2 3\n4 5\n"), 0o600))
-	if _, err := data.Load(t.Context(), damaged, nil, data.Both); err == nil || !strings.Contains(err.Error(), "the header says 48 bytes") {
-		t.Errorf("a line that is cut: %v", err)
-	}
+	expect.Error(t, expect.Err(data.Load(t.Context(), damaged, nil, data.Both)), "the header says 48 bytes", "a line that is cut")
 }

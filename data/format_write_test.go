@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -36,15 +36,11 @@ func TestImagesAreWrittenAndReadBackInEveryFormat(t *testing.T) {
 				t.Errorf("%s: %v", path, err)
 				continue
 			}
-			if got := images.Float32(); !slices.Equal(got, written) {
-				t.Errorf("%s: read back %v, want %v", path, got, written)
-			}
+			expect.Slice(t, images.Float32(), written, path, "read back")
 		}
 	}
 	entries, _ := os.ReadDir(filepath.Join(dir, "2x4"))
-	if len(entries) != 7 {
-		t.Errorf("the folder holds %v: something was left beside", entries)
-	}
+	expect.Equal(t, len(entries), 7, "the folder holds", entries, "something was left beside")
 }
 
 func TestBytesAreRoundedAndClippedAndFloatsAreKept(t *testing.T) {
@@ -95,9 +91,7 @@ func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 		{"no/such/folder.npy", []int{1, 3}, 6, "no such file"},
 	} {
 		err := WriteImages(filepath.Join(dir, c.name), c.shape, make([]float32, c.n))
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
-		}
+		expect.Error(t, err, c.want, c.name)
 	}
 	var disk *fs.PathError
 	if err := WriteImages(filepath.Join(dir, "no/folder.npy"), []int{1}, nil); !errors.As(err, &disk) {

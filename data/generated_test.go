@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -57,9 +58,7 @@ func TestSwimmerImagesAreTheTorsoAndOnePositionOfEachLimb(t *testing.T) {
 			t.Fatalf("image %d is made of parts %v (all of it: %v), want the torso and four limbs", i, present, union)
 		}
 		for limb := range 4 {
-			if got, want := present[1+limb], 1+4*limb+i>>(2*limb)&3; got != want {
-				t.Errorf("image %d, limb %d: part %d, want %d", i, limb, got, want)
-			}
+			expect.Equal(t, present[1+limb], 1+4*limb+i>>(2*limb)&3, "image", i, "limb", limb, "part")
 		}
 		lit := 0
 		for _, v := range image {
@@ -67,14 +66,10 @@ func TestSwimmerImagesAreTheTorsoAndOnePositionOfEachLimb(t *testing.T) {
 				lit++
 			}
 		}
-		if lit != 24+4*7 {
-			t.Errorf("image %d has %d pixels, want 52", i, lit)
-		}
+		expect.Equal(t, lit, 24+4*7, "image", i, "has", lit, "pixels, want 52")
 		seen[string(set.Train.Bytes(i))] = true
 	}
-	if len(seen) != 256 {
-		t.Errorf("%d distinct images, want 256", len(seen))
-	}
+	expect.Equal(t, len(seen), 256, "distinct images")
 }
 
 func TestSwimmerPartsAreDisjointAndLieWhereTheLayoutSays(t *testing.T) {
@@ -91,9 +86,7 @@ func TestSwimmerPartsAreDisjointAndLieWhereTheLayoutSays(t *testing.T) {
 			}
 			owner[j] = p + 1
 		}
-		if want := map[string]int{"torso": 24, "limb": 7}[set.Kinds[p]]; pixels != want {
-			t.Errorf("part %d, a %s, has %d pixels, want %d", p, set.Kinds[p], pixels, want)
-		}
+		expect.Equal(t, pixels, map[string]int{"torso": 24, "limb": 7}[set.Kinds[p]], "part", p, "a", set.Kinds[p], "has", pixels, "pixels")
 	}
 	// The ends of some parts, read off the layout by hand.
 	for _, c := range []struct{ part, row, column int }{
@@ -165,28 +158,20 @@ func TestBarsOfAnotherSide(t *testing.T) {
 }
 
 func TestBarsOfOnePixelAreAnError(t *testing.T) {
-	if err := (&Bars{Side: 1, Count: 5}).Check(); err == nil || !strings.Contains(err.Error(), "side: got 1, want 2 or more") {
-		t.Errorf("got %v, want an error with the key side", err)
-	}
+	expect.Error(t, (&Bars{Side: 1, Count: 5}).Check(), "side: got 1, want 2 or more")
 	for _, side := range []int{0, 2, 32} {
-		if err := (&Bars{Side: side, Count: 5}).Check(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, (&Bars{Side: side, Count: 5}).Check())
 	}
 }
 
 func TestBarsDependOnTheirSeedAlone(t *testing.T) {
 	first := load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()
-	if !slices.Equal(first, load(t, &Bars{Count: 100, Seed: 1}).Train.Float32()) {
-		t.Error("equal seeds gave different images")
-	}
+	expect.Slice(t, first, load(t, &Bars{Count: 100, Seed: 1}).Train.Float32(), "equal seeds gave different images")
 	if slices.Equal(first, load(t, &Bars{Count: 100, Seed: 2}).Train.Float32()) {
 		t.Error("different seeds gave the same images")
 	}
 	longer := load(t, &Bars{Count: 200, Seed: 1}).Train.First(100).Float32()
-	if !slices.Equal(first, longer) {
-		t.Error("a larger count changed the first images")
-	}
+	expect.Slice(t, first, longer, "a larger count changed the first images")
 }
 
 // TestGeneratedSetsAreBounded declares sets within the ranges of the keys whose values would take far more than 4 GB.
@@ -221,7 +206,5 @@ func (largePictures) Load(context.Context, Dirs, Need) (set *Set, err error) {
 func TestGeneratedNotesEndWithTheirContext(t *testing.T) {
 	done, cancel := context.WithCancel(background)
 	cancel()
-	if _, err := (&Notes{Notes: 2, Bins: 64, Count: 10, Density: 0.5}).Load(done, nil, Both); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want the error of the context", err)
-	}
+	expect.Is(t, expect.Err((&Notes{Notes: 2, Bins: 64, Count: 10, Density: 0.5}).Load(done, nil, Both)), context.Canceled)
 }

@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -25,17 +25,11 @@ func TestAWebPFrameOfAnotherSizeIsRefused(t *testing.T) {
 	config, err := webpHeader(bytes.NewReader(file))
 	fatal.If(t, err)
 	shape := []int{config.Height, config.Width, 3}
-	if _, err := DecodePicture(extended(config.Width, config.Height), shape); err != nil {
-		t.Errorf("a canvas of the size of its frame: %v", err)
-	}
-	if _, err := DecodePicture(extended(28, 28), []int{28, 28, 3}); err == nil || !strings.Contains(err.Error(), "its canvas is 28x28") {
-		t.Errorf("another canvas: got %v", err)
-	}
+	expect.NoError(t, expect.Err(DecodePicture(extended(config.Width, config.Height), shape)), "a canvas of the size of its frame")
+	expect.Error(t, expect.Err(DecodePicture(extended(28, 28), []int{28, 28, 3})), "its canvas is 28x28", "another canvas")
 	path := filepath.Join(t.TempDir(), "a.webp")
 	fatal.If(t, os.WriteFile(path, extended(28, 28), 0o600))
-	if _, err := ReadRows(t.Context(), path, nil, nil); err == nil {
-		t.Error("another canvas in a folder: got no error")
-	}
+	expect.AnyError(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), "another canvas in a folder")
 	for n := range len(file) { // and no panic
 		_, _ = webpHeader(bytes.NewReader(file[:n]))
 	}
@@ -49,9 +43,7 @@ func TestOddArraysOfWholeNumbersAreErrors(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "x.npy")
 		fatal.If(t, os.WriteFile(path, file, 0o600))
-		if _, err := Load(t.Context(), &Files{Kind: "npy", Images: path}, Dirs{}, Both); err == nil {
-			t.Errorf("%s: got no error", name)
-		}
+		expect.AnyError(t, expect.Err(Load(t.Context(), &Files{Kind: "npy", Images: path}, Dirs{}, Both)), name)
 	}
 }
 
@@ -66,9 +58,7 @@ func TestNegativeLabelsAreNoClasses(t *testing.T) {
 
 func TestManyNumberedClassesAreNotListed(t *testing.T) {
 	s := &Set{Train: &Images{n: 2, labels: []int{3, 20240101}}}
-	if got := s.DescribeClasses(); got != "labels from 3 to 20240101" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, s.DescribeClasses(), "labels from 3 to 20240101")
 }
 
 // Workers get the numbers of a file in float64 where these are needed.
@@ -91,9 +81,7 @@ func TestCompletedCellsHaveTheDecimalCommaOfTheirFile(t *testing.T) {
 		in := textFile(t, "in.csv", text)
 		out := filepath.Join(t.TempDir(), "out.csv")
 		like := &Files{Kind: "csv", File: in, Decimal: ","}
-		if _, err := Complete(t.Context(), in, out, []int{2}, like, func(r *Rows) ([]float64, error) { return []float64{0, 0, 0.25, 0}, nil }); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Complete(t.Context(), in, out, []int{2}, like, func(r *Rows) ([]float64, error) { return []float64{0, 0, 0.25, 0}, nil })))
 		got, err := ReadRows(t.Context(), out, nil, like)
 		if err != nil || !slices.Equal(got.Float32(), []float32{1.5, 2.5, 0.25, 3.5}) {
 			t.Errorf("%s: got %v, %v", name, got, err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -38,13 +39,9 @@ func TestBytesAreScaledBy255AndFloatsAreTakenAsTheyAre(t *testing.T) {
 	plain, err := NewFloats([]int{16, 16}, f, nil)
 	fatal.If(t, err)
 	for i, v := range scaled.Float32() {
-		if want := float32(float64(i) / 255); v != want {
-			t.Errorf("byte %d became %v, want %v", i, v, want)
-		}
+		expect.Equal(t, v, float32(float64(i)/255), "byte", i, "became")
 	}
-	if !slices.Equal(plain.Float32(), f) {
-		t.Error("floats were changed")
-	}
+	expect.Slice(t, plain.Float32(), f, "floats were changed")
 	if plain.Bytes(0) != nil || scaled.Labels() != nil {
 		t.Error("floats have bytes, or images without labels have labels")
 	}
@@ -111,9 +108,7 @@ func TestABatchHoldsItsImagesInTheOrderOfTheIndices(t *testing.T) {
 	images.Batch(batch, []int{4, 0, 4})
 	for k, i := range []int{4, 0, 4} {
 		for j := range 4 {
-			if want := float32(7*i+j) / 255; batch[4*k+j] != want {
-				t.Errorf("value %d of image %d: %v, want %v", j, k, batch[4*k+j], want)
-			}
+			expect.Equal(t, batch[4*k+j], float32(7*i+j)/255, "value", j, "of image", k)
 		}
 	}
 }
@@ -130,11 +125,7 @@ func TestImagesRefuseSizesThatDoNotFit(t *testing.T) {
 		{[]int{1 << 40, 1 << 40}, 0, nil},
 		{[]int{2, 2}, 8, []int{1}},
 	} {
-		if _, err := NewBytes(c.shape, make([]byte, c.values), c.labels); err == nil {
-			t.Errorf("shape %v, %d values, %d labels: no error", c.shape, c.values, len(c.labels))
-		}
+		expect.AnyError(t, expect.Err(NewBytes(c.shape, make([]byte, c.values), c.labels)), "shape", c.shape, c.values, "values", len(c.labels), "labels")
 	}
-	if _, err := counting(t, 2, 4).WithShape([]int{5}); err == nil {
-		t.Error("images of 4 values took a shape of 5")
-	}
+	expect.AnyError(t, expect.Err(counting(t, 2, 4).WithShape([]int{5})), "images of 4 values took a shape of 5")
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // A coloured image is the plain one in every channel that its parts have.
@@ -17,9 +19,7 @@ func TestColouredSwimmersArePlainOnesInColour(t *testing.T) {
 	}
 	for i, want := range [][]float32{{1, 1, 1}, {1, 0, 0}, {1, 0, 0}, {1, 0, 0}, {1, 0, 0}, {0, 1, 0}} {
 		at := slices.Index(plain.Parts[i], 1)
-		if got := coloured.Parts[i][3*at : 3*at+3]; !slices.Equal(got, want) {
-			t.Errorf("part %d: got the colour %v, want %v", i, got, want)
-		}
+		expect.Slice(t, coloured.Parts[i][3*at:3*at+3], want, "part", i)
 	}
 	present, union := partsOf(y[:len(coloured.Parts[0])], coloured.Parts)
 	if !union || !slices.Equal(present, []int{0, 1, 5, 9, 13}) {
@@ -79,9 +79,7 @@ func TestTextsMixTheirTopics(t *testing.T) {
 	}
 	for w := range mean { // each topic has a third of all words
 		want := float64(set.Parts[0][w]+set.Parts[1][w]+set.Parts[2][w]) / 3
-		if math.Abs(mean[w]-want) > 0.04 {
-			t.Errorf("word %d: frequency %v, want about %v", w, mean[w], want)
-		}
+		expect.Near(t, mean[w], want, 0.04, "word", w, "frequency", mean[w], "want about")
 	}
 	s.Count = 10
 	if few := load(t, s).Train.Float32(); !slices.Equal(few, x[:len(few)]) {

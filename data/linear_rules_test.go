@@ -41,9 +41,7 @@ func TestLinearRulesFollowFromTheirExamples(t *testing.T) {
 					continue
 				}
 				if k == d {
-					if err := w.SolveVec(a, b); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, w.SolveVec(a, b))
 				}
 				want := 0.0
 				for j, v := range row {

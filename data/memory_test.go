@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -45,12 +46,8 @@ func TestTheChecksumCoversImagesShapeAndLabels(t *testing.T) {
 			t.Errorf("set %d: checksum %s is another's, or changes", i, m.SHA256)
 		}
 		sums[m.SHA256] = true
-		if _, err := m.For(again); err != nil {
-			t.Errorf("set %d: %v", i, err)
-		}
-		if _, err := m.For(&Memory{SHA256: "0123"}); err == nil {
-			t.Errorf("set %d is taken for another", i)
-		}
+		expect.NoError(t, expect.Err(m.For(again)), "set", i)
+		expect.AnyError(t, expect.Err(m.For(&Memory{SHA256: "0123"})), "set", i, "is taken for another")
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -87,9 +88,7 @@ func fetch(t *testing.T, set *published, dir string, mirrors ...*mirror) error {
 // wantComplete checks that dir contains the files of the set and no others.
 func wantComplete(t *testing.T, set *published, dir string) {
 	t.Helper()
-	if _, err := set.Load(background, Dirs{dir}, Both); err != nil {
-		t.Errorf("what was downloaded cannot be loaded: %v", err)
-	}
+	expect.NoError(t, expect.Err(set.Load(background, Dirs{dir}, Both)), "what was downloaded cannot be loaded")
 	entries, _ := os.ReadDir(filepath.Join(dir, set.name))
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), ".part") {
@@ -205,9 +204,7 @@ func TestMirrorsComeFromTheCallerThenTheEnvironmentThenTheSet(t *testing.T) {
 	}
 	t.Setenv(EnvMirror, "http://a/data http://b")
 	want := []string{"http://a/data/fashion-mnist/train-images-idx3-ubyte.gz", "http://b/fashion-mnist/train-images-idx3-ubyte.gz"}
-	if got := (Download{}).urls(set, f); !slices.Equal(got, want) {
-		t.Errorf("the environment's: %q, want %q", got, want)
-	}
+	expect.Slice(t, (Download{}).urls(set, f), want, "the environment's")
 	if got := (Download{Mirrors: []string{"http://c/"}}).urls(set, f); !slices.Equal(got, []string{"http://c/fashion-mnist/train-images-idx3-ubyte.gz"}) {
 		t.Errorf("the caller's: %q", got)
 	}

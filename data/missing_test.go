@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -42,17 +43,13 @@ func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
 	a, b := func(v float64) float32 { return float32((v - 3) / sd) }, func(v float64) float32 { return float32((v - 20) / math.Sqrt(200./3)) }
 	want := []float32{a(1), b(10), 0, b(20), a(3), 0, a(5), b(30)}
 	for i, v := range gathered(t, splits.Fit, ImagesColumn) {
-		if math.Abs(float64(v-want[i])) > 1e-6 {
-			t.Errorf("value %d: got %v, want %v", i, v, want[i])
-		}
+		expect.Near(t, v, want[i], 1e-6, "value", i)
 	}
 	for name, want := range map[string]string{
 		"observed": "[1 1 0 1 1 0 1 1]", "target": "[0.5 0 1.5 2.5]", "target.observed": "[1 0 1 1]",
 		"two": "[0.5 1 0 2 1.5 0 2.5 4]", "two.observed": "[1 1 0 1 1 0 1 1]", "group": "[0 1 -1 0]",
 	} {
-		if got := fmt.Sprint(gathered(t, splits.Fit, name)); got != want {
-			t.Errorf("%s: got %s, want %s", name, got, want)
-		}
+		expect.Equal(t, fmt.Sprint(gathered(t, splits.Fit, name)), want, name)
 		if got := fmt.Sprint(splits.Fit.Subset([]int{3, 1}).All()[name]); name == "target" && got != "[2.5 0]" {
 			t.Errorf("%s of a subset: got %s", name, got)
 		}
@@ -78,26 +75,18 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	load := func(path, missing string) (*Set, error) {
 		return Load(t.Context(), &Files{Kind: "npy", Images: path, Missing: missing}, nil, Both)
 	}
-	if _, err := load(path, ""); err == nil || !strings.Contains(err.Error(), `sample 0, value 1: got NaN, want a finite number; write missing = "nan"`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(load(path, "")), `sample 0, value 1: got NaN, want a finite number; write missing = "nan"`)
 	if _, err := load(write("inf.npy", 1, float32(math.Inf(1)), 3, 4), "nan"); err == nil || strings.Contains(err.Error(), "missing") {
 		t.Errorf("got %v, want an error of an infinite value", err)
 	}
 	set, err := load(path, "nan")
 	fatal.If(t, err)
-	if got := fmt.Sprint(set.Train.Float32(), gathered(t, set.Train, "observed")); got != "[1 0 3 4] [1 0 1 1]" {
-		t.Errorf("got %s", got)
-	}
+	expect.Equal(t, fmt.Sprint(set.Train.Float32(), gathered(t, set.Train, "observed")), "[1 0 3 4] [1 0 1 1]")
 	if !HasMissing(&Files{Kind: "npz", Missing: "nan"}) || HasMissing(&Files{Kind: "csv"}) {
 		t.Error("HasMissing")
 	}
-	if err := (&Files{Kind: "csv", File: "x", Missing: "zero"}).Check(); err == nil || !strings.Contains(err.Error(), `got "zero", want "nan"`) {
-		t.Errorf("got %v", err)
-	}
-	if err := (&Files{Kind: "csv", File: "x", Columns: ColumnNames{"observed": {"o"}}}).Check(); err == nil || !strings.Contains(err.Error(), "give another one") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, (&Files{Kind: "csv", File: "x", Missing: "zero"}).Check(), `got "zero", want "nan"`)
+	expect.Error(t, (&Files{Kind: "csv", File: "x", Columns: ColumnNames{"observed": {"o"}}}).Check(), "give another one")
 }
 
 // Hidden entries depend only on the seed and their position, not on the selection of samples. Statistics ignore hidden
@@ -125,16 +114,12 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 	if hidden < 700 || hidden > 900 {
 		t.Errorf("%d of 4000 entries are hidden, want about 800", hidden)
 	}
-	if again := gathered(t, split(Selection{}, 7).Fit, "held_out"); !slices.Equal(again, held) {
-		t.Error("equal seeds hide other entries")
-	}
+	expect.Slice(t, gathered(t, split(Selection{}, 7).Fit, "held_out"), held, "equal seeds hide other entries")
 	if other := gathered(t, split(Selection{}, 8).Fit, "held_out"); slices.Equal(other, held) {
 		t.Error("another seed hides the same entries")
 	}
 	some := split(Selection{Limit: 100}, 7)
-	if got := gathered(t, some.Fit, "held_out"); !slices.Equal(got, held[:1000]) {
-		t.Error("a limit hides other entries")
-	}
+	expect.Slice(t, gathered(t, some.Fit, "held_out"), held[:1000], "a limit hides other entries")
 	measured, _, err := set.Measured(Selection{Fit: "train", Hide: 0.2}, 7, TestSplit)
 	fatal.If(t, err)
 	if got := gathered(t, measured, "held_out"); !slices.Equal(got, gathered(t, all.Test, "held_out")) || slices.Equal(got, held[:500]) {
@@ -169,9 +154,7 @@ func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
 	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: "nan", Scale: Scale{&MinMax{}}}
 	set, err := Load(t.Context(), s, nil, Both)
 	fatal.If(t, err)
-	if _, err := set.Split(Selection{Fit: "train"}, 1); err == nil || !strings.Contains(err.Error(), `column "b" is missing in all fitted samples`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(set.Split(Selection{Fit: "train"}, 1)), `column "b" is missing in all fitted samples`)
 }
 
 // leave hides as many entries of every sample, drawn by the seed; a sample with no more keeps all.
@@ -192,13 +175,9 @@ func TestEntriesOfEverySampleAreLeftOut(t *testing.T) {
 				for _, h := range held[5*i : 5*i+5] {
 					sum += int(h)
 				}
-				if sum != count {
-					t.Errorf("%s: leave = %d hides %d entries of sample %d, want %d", name, n, sum, i, count)
-				}
+				expect.Equal(t, sum, count, name, "leave =", n, "hides", sum, "entries of sample", i)
 			}
-			if !slices.Equal(held, leave(n, 3)) {
-				t.Errorf("%s: equal seeds leave out other entries", name)
-			}
+			expect.Slice(t, held, leave(n, 3), name, "equal seeds leave out other entries")
 		}
 		if slices.Equal(leave(2, 1), leave(2, 2)) && slices.Equal(leave(2, 1), leave(2, 4)) {
 			t.Errorf("%s: the seed has no influence", name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -52,16 +53,12 @@ func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
 		t.Errorf("further rows: got %v: %v %v, %q", further.RowNames(), columns, values, further.Notes)
 	}
 	_, err = ReadRows(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm7,u9,1\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
-	if err == nil || !strings.Contains(err.Error(), `has no column of the training ("m1", "m2"), only "m7"`) {
-		t.Errorf("no column of the training: got %v", err)
-	}
+	expect.Error(t, err, `has no column of the training ("m1", "m2"), only "m7"`, "no column of the training")
 }
 
 func TestAnIndexColumnIsNoRow(t *testing.T) {
 	source := &Files{Kind: "triples", File: textFile(t, "ratings.csv", ",userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n"), Empty: refuseEmpty}
-	if _, err := source.Load(t.Context(), Dirs{}, Both); err == nil || !strings.Contains(err.Error(), `row = "userId", column = "movieId", value = "rating"`) {
-		t.Errorf("a column without a name: got %v, want the line to write", err)
-	}
+	expect.Error(t, expect.Err(source.Load(t.Context(), Dirs{}, Both)), `row = "userId", column = "movieId", value = "rating"`, "a column without a name")
 	source.File = textFile(t, "ratings.csv", "id,userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n")
 	set, err := source.Load(t.Context(), Dirs{}, Both)
 	if err == nil && (len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `row = "userId"`)) {
@@ -110,9 +107,7 @@ func TestLabelsAreReadByOneRule(t *testing.T) {
 }
 
 func TestALabelColumnOccursOnce(t *testing.T) {
-	if _, err := loadedText(t, "a,b,y,y\n1,2,0,0\n3,5,1,1\n"); err == nil || !strings.Contains(err.Error(), `column "y" occurs twice`) {
-		t.Errorf("got %v, want an error", err)
-	}
+	expect.Error(t, expect.Err(loadedText(t, "a,b,y,y\n1,2,0,0\n3,5,1,1\n")), `column "y" occurs twice`)
 }
 
 func TestColumnsOfValuesWithOneNameAreAWarning(t *testing.T) {
@@ -147,9 +142,7 @@ func TestASetIsDescribed(t *testing.T) {
 	if got, others := set.Describe(); others != 0 || !slices.Equal(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)
 	}
-	if got, want := set.DescribeClasses(), "2 classes (cat: 1, dog: 1), 1 without a class"; got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, set.DescribeClasses(), "2 classes (cat: 1, dog: 1), 1 without a class")
 }
 
 func TestEqualSamplesAreAWarning(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -93,9 +94,7 @@ func TestEveryFloat16IsThatOfNumPy(t *testing.T) {
 			t.Errorf("%#x is %v", i, v)
 		}
 	}
-	if got := hex.EncodeToString(h.Sum(nil)); got != own(t).AllHalves {
-		t.Errorf("the float16 numbers differ from NumPy's")
-	}
+	expect.Equal(t, hex.EncodeToString(h.Sum(nil)), own(t).AllHalves, "the float16 numbers differ from NumPy's")
 }
 
 func TestVectorsAreReadFromEveryFormat(t *testing.T) {
@@ -156,9 +155,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 		}
 	}
 	write(t, dir, "test.csv", []byte("a,b,label\n7,8,tit\n"))
-	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), `"tit", which no training sample has`) {
-		t.Errorf("a class of no training sample: %v", err)
-	}
+	expect.Error(t, expect.Err(source.Load(background, nil, Both)), `"tit", which no training sample has`, "a class of no training sample")
 	both := &Files{Kind: "npz", Images: "testdata/arrays.npz", Tensor: "x", TestTensor: "x", TestLabels: "y"}
 	both.Labels = "y"
 	if set, err := both.Load(background, nil, Both); err != nil || set.Test.Len() != 6 || !both.HasTest() {
@@ -212,9 +209,7 @@ func safetensorsOf(header string, values int) []byte {
 func TestATypeThatIsNotReadIsNamed(t *testing.T) {
 	head := `{"x":{"dtype":"F8_E4M3","shape":[3,2],"data_offsets":[0,6]}}`
 	path := textFile(t, "x.safetensors", string(rune(len(head)))+"\x00\x00\x00\x00\x00\x00\x00"+head+"sample")
-	if _, err := ReadRows(t.Context(), path, nil, nil); err == nil || !strings.Contains(err.Error(), `type "F8_E4M3" are not read`) {
-		t.Errorf("got %v, want the type", err)
-	}
+	expect.Error(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), `type "F8_E4M3" are not read`)
 }
 
 func TestEmptyCellsBetweenTabs(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -124,9 +125,7 @@ func TestPNGFoldersLoadInTheOrderOfNamesWithClassesAsLabels(t *testing.T) {
 	set, err := source.Load(background, nil, Both)
 	fatal.If(t, err)
 	for i, base := range []byte{10, 20, 30, 40} {
-		if got, want := set.Train.Bytes(i), []byte{base, base + 1, base + 2, base + 3, base + 4, base + 5}; !slices.Equal(got, want) {
-			t.Errorf("image %d is %v, want %v", i, got, want)
-		}
+		expect.Slice(t, set.Train.Bytes(i), []byte{base, base + 1, base + 2, base + 3, base + 4, base + 5}, "image", i)
 	}
 	if !slices.Equal(set.Train.Labels(), []int{0, 0, 1, 1}) || !slices.Equal(set.Classes, []string{"bag", "shoe"}) ||
 		!slices.Equal(set.Test.Labels(), []int{0, 1}) || len(set.Files) != 2 {

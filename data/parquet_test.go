@@ -3,12 +3,12 @@ package data
 import (
 	"encoding/json"
 	"errors"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -29,9 +29,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %v", codec, err)
 		}
-		if got := []string{"d", "f", "small", "big", "u", "flag", "price"}; !slices.Equal(set.Train.ValueNames(), got) {
-			t.Errorf("%s: got the columns %q, want %q", codec, set.Train.ValueNames(), got)
-		}
+		expect.Slice(t, set.Train.ValueNames(), []string{"d", "f", "small", "big", "u", "flag", "price"}, codec)
 		sums := make([]float64, 8)
 		for i, v := range set.Train.Float32() {
 			sums[i%7] += float64(v)
@@ -42,9 +40,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 			}
 		}
 		for i, sum := range sums {
-			if math.Abs(sum-want.Sums[i]) > 1e-6*want.Sums[i] {
-				t.Errorf("%s: column %d: got the sum %v, want %v", codec, i, sum, want.Sums[i])
-			}
+			expect.Near(t, sum, want.Sums[i], 1e-6*want.Sums[i], codec, "column", i)
 		}
 		source.Decimal = "," // of texts, which the numbers of this file are not
 		if again, err := Load(t.Context(), source, Dirs{}, Both); err != nil || !slices.Equal(again.Train.Float32(), set.Train.Float32()) {

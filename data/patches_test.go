@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -49,9 +50,7 @@ func TestPatchesAreCutOutOfTheImages(t *testing.T) {
 		}
 		seen[first]++
 	}
-	if len(seen) != 3*3*4 {
-		t.Errorf("500 patches are at %d places, want all 36", len(seen))
-	}
+	expect.Equal(t, len(seen), 3*3*4, "500 patches are at", len(seen), "places, want all 36")
 	p.Count = 20
 	if few := load(t, p).Train.Float32(); !slices.Equal(few, got[:len(few)]) {
 		t.Error("a smaller set is not the beginning of a larger one")
@@ -61,9 +60,7 @@ func TestPatchesAreCutOutOfTheImages(t *testing.T) {
 		t.Error("patches of floats are not those of bytes")
 	}
 	p.Size = 6
-	if _, err := p.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "no patches of 6x6") {
-		t.Errorf("images that are smaller than a patch: %v", err)
-	}
+	expect.Error(t, expect.Err(p.Load(background, nil, Both)), "no patches of 6x6", "images that are smaller than a patch")
 }
 
 func TestWhitenedSamplesAreUncorrelated(t *testing.T) {
@@ -150,7 +147,5 @@ func (s holedPictures) Load(ctx context.Context, dirs Dirs, need Need) (*Set, er
 
 func TestPatchesOfImagesWithMissingValuesAreRefused(t *testing.T) {
 	p := &Patches{Of: &Inner{Source: holedPictures{}}, Size: 3, Count: 5}
-	if _, err := p.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "missing values") {
-		t.Errorf("got %v, want an error: the missing value would be 0", err)
-	}
+	expect.Error(t, expect.Err(p.Load(background, nil, Both)), "missing values")
 }

@@ -2,13 +2,13 @@ package data
 
 import (
 	"bytes"
-	"errors"
 	"image"
 	"image/color"
 	"image/png"
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -27,26 +27,16 @@ func TestPicturesBecomeImagesAndBack(t *testing.T) {
 		t.Errorf("colours: got %v, %v; want %v", got, err, want)
 	}
 	for _, shape := range [][]int{{3, 2}, {6}, {2, 3, 4}, {-1, -1}} {
-		if _, err := DecodePicture(file.Bytes(), shape); err == nil {
-			t.Errorf("shape %v: no error", shape)
-		}
+		expect.AnyError(t, expect.Err(DecodePicture(file.Bytes(), shape)), "shape", shape)
 	}
-	if _, err := DecodePicture([]byte("text"), []int{2, 3}); !errors.Is(err, ErrNoPicture) {
-		t.Errorf("a text: %v", err)
-	}
+	expect.Is(t, expect.Err(DecodePicture([]byte("text"), []int{2, 3})), ErrNoPicture, "a text")
 	var b bytes.Buffer
 	fatal.If(t, WritePNG(&b, []int{1, 4}, []float32{-1, 0.5, 1, 2}))
 	back, err := png.Decode(&b)
 	fatal.If(t, err)
-	if got := back.(*image.Gray).Pix; !slices.Equal(got, []byte{0, 128, 255, 255}) {
-		t.Errorf("got %v", got)
-	}
+	expect.Slice(t, back.(*image.Gray).Pix, []byte{0, 128, 255, 255})
 	for _, shape := range [][]int{{3, 2}, {4}, {0, 4}} {
-		if err := WritePNG(&b, shape, []float32{0, 0, 0, 0}); err == nil {
-			t.Errorf("shape %v: no error", shape)
-		}
+		expect.AnyError(t, WritePNG(&b, shape, []float32{0, 0, 0, 0}), "shape", shape)
 	}
-	if err := WritePNG(&b, []int{0, 0}, nil); err == nil {
-		t.Error("no pixels: no error")
-	}
+	expect.AnyError(t, WritePNG(&b, []int{0, 0}, nil), "no pixels")
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -96,9 +97,7 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 		t.Errorf("%d classes, %v", n, ok)
 	}
 	write(t, dir, "stray.bmp", []byte("BM"))
-	if _, err := source.Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "has images (stray.bmp) next to folders of images (owl)") {
-		t.Errorf("an image beside classes: %v", err)
-	}
+	expect.Error(t, expect.Err(source.Load(background, nil, Both)), "has images (stray.bmp) next to folders of images (owl)", "an image beside classes")
 }
 
 func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
@@ -131,9 +130,7 @@ func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
 	_, test := source.Load(background, nil, Need{Test: true})
 	_, inspected := source.Inspect(background)
 	for i, err := range []error{both, test, inspected} {
-		if err == nil || !strings.Contains(err.Error(), other+`: the class folders differ from those of the training images (got "ant dog", want "ant bee cat")`) {
-			t.Errorf("%d: an unknown class: %v", i, err)
-		}
+		expect.Error(t, err, other+`: the class folders differ from those of the training images (got "ant dog", want "ant bee cat")`, i, "an unknown class")
 	}
 }
 
@@ -240,9 +237,7 @@ func TestCodesKeepNamesAndLabels(t *testing.T) {
 	if alone, err := ReadRows(background, one, []int{5}, nil); err != nil || alone.Len() != 1 {
 		t.Errorf("a vector alone: %v", err)
 	}
-	if _, err := ReadRows(background, one, []int{4}, nil); err == nil {
-		t.Errorf("a vector of another length is taken")
-	}
+	expect.AnyError(t, expect.Err(ReadRows(background, one, []int{4}, nil)), "a vector of another length is taken")
 }
 
 // Files of several images, written by Pillow, are said by check and by a training; cut or circular files of pages have a number of pages too.

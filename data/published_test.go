@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -71,9 +72,7 @@ func TestPublishedSetsLoadPackedAndUnpackedFilesFromAnyFolder(t *testing.T) {
 		t.Error("the second test image has other bytes")
 	}
 	for i, f := range loaded.Files {
-		if f.SHA256 != set.files[i].sha256 {
-			t.Errorf("%s is recorded with %s", f.Path, f.SHA256)
-		}
+		expect.Equal(t, f.SHA256, set.files[i].sha256, f.Path, "is recorded with")
 	}
 }
 
@@ -144,9 +143,7 @@ func TestFoldersAreSearchedFlagThenEnvironmentThenCache(t *testing.T) {
 	fatal.If(t, err)
 	cache = filepath.Join(cache, "tessera")
 	for flag, want := range map[string]Dirs{"/flag": {"/flag", "/env", cache}, "": {"/env", cache}, "/env": {"/env", cache}} {
-		if got := SearchDirs(flag); !slices.Equal(got, want) {
-			t.Errorf("--data %q: %v, want %v", flag, got, want)
-		}
+		expect.Slice(t, SearchDirs(flag), want, "--data", flag)
 	}
 }
 
@@ -205,9 +202,7 @@ func moments(images *Images) (mean, deviation float64) {
 func BenchmarkLoadFashionMNIST(b *testing.B) {
 	dirs := realData(b)
 	for b.Loop() {
-		if _, err := fashionMNIST.Load(background, dirs, Both); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(fashionMNIST.Load(background, dirs, Both)))
 	}
 }
 

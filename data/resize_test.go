@@ -6,9 +6,9 @@ import (
 	"image/color"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -84,9 +84,7 @@ func TestPartsOfImagesAreScaledByTriangles(t *testing.T) {
 			}
 			if luma, ok := m.(*image.YCbCr); ok {
 				alone := scaled(&image.Gray{Pix: luma.Y, Stride: luma.YStride, Rect: luma.Rect}, c.from, c.to, true)
-				if !slices.Equal(scaled(m, c.from, c.to, false).(*image.RGBA).Pix, alone.(*image.RGBA).Pix) {
-					t.Errorf("%s, %v to %v: grey is not the luma", name, c.from, c.to)
-				}
+				expect.Slice(t, scaled(m, c.from, c.to, false).(*image.RGBA).Pix, alone.(*image.RGBA).Pix, name, c.from, "to", c.to, "grey is not the luma")
 			}
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -107,9 +108,7 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 	if splits, split := set.Split(Selection{}, 1); err != nil || split != nil || splits.Fit.Float32()[2] != 1 {
 		t.Errorf(`floats up to 255 with scale = "bytes": %v, %v`, err, split)
 	}
-	if _, err := load(floats, Files{Scale: Scale{&Factor{By: 1}}}); err != nil {
-		t.Errorf("floats up to 255 with scale = 1: %v", err)
-	}
+	expect.NoError(t, expect.Err(load(floats, Files{Scale: Scale{&Factor{By: 1}}})), "floats up to 255 with scale = 1")
 	if _, err := load(first, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write axes = "nchw"`) {
 		t.Errorf("channels first: %v", err)
 	}
@@ -180,9 +179,7 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 			}
 			holds(t, kind+" "+string(text), splits.Fit, c.Want[:len(all.Fit)], 2e-6)
 			holds(t, kind+" "+string(text), splits.Test, c.Want[len(all.Fit):], 2e-6)
-			if splits.Test.Zeros() != (kind == "sparse") {
-				t.Errorf("%s: %s: the zeros are stored", kind, text)
-			}
+			expect.Equal(t, splits.Test.Zeros(), (kind == "sparse"), kind, text, "the zeros are stored")
 			var packed bytes.Buffer
 			scaled := &Set{Name: "x", Shape: []int{7}, Train: splits.Fit, Scale: c.Scale}
 			fatal.If(t, scaled.Pack(&packed))
@@ -199,8 +196,6 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 	negative, err := NewFloats([]int{2}, []float32{1, -2, 3, 4}, nil)
 	fatal.If(t, err)
 	for _, name := range []string{"log1p", "tfidf", "ppmi"} {
-		if _, err := scaleNamed(name).Fit(negative); err == nil || !strings.Contains(err.Error(), "sample 0, value 1: got -2, want numbers") {
-			t.Errorf("%s of negative numbers: %v", name, err)
-		}
+		expect.Error(t, expect.Err(scaleNamed(name).Fit(negative)), "sample 0, value 1: got -2, want numbers", name, "of negative numbers")
 	}
 }

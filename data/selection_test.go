@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -44,9 +45,7 @@ func TestSplitTakesWhatTheSelectionSays(t *testing.T) {
 				if got.images != nil {
 					n = got.images.Len()
 				}
-				if n != got.want {
-					t.Errorf("%s: %d images, want %d", got.what, n, got.want)
-				}
+				expect.Equal(t, n, got.want, got.what, n, "images")
 			}
 		})
 	}
@@ -62,9 +61,7 @@ func TestHeldOutImagesArePartitionedByTheSeedAlone(t *testing.T) {
 	fit, validation := labels(1)
 	again, _ := labels(1)
 	other, _ := labels(2)
-	if !slices.Equal(fit, again) {
-		t.Error("equal seeds gave different splits")
-	}
+	expect.Slice(t, fit, again, "equal seeds gave different splits")
 	if slices.Equal(fit, other) {
 		t.Error("different seeds gave the same split")
 	}
@@ -93,9 +90,7 @@ func TestSplitsThatAreNotPossibleAreRefused(t *testing.T) {
 		{"nothing left to fit", "holds out 30 of 30", testSet(t, 30, 0), Selection{Validation: Validation{Fraction: 0.99}}},
 		{"not loaded", "not loaded", unloaded, Selection{Validation: Validation{Test: true}}},
 	} {
-		if _, err := c.set.Split(c.sel, 1); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want an error with %q", c.name, err, c.want)
-		}
+		expect.Error(t, expect.Err(c.set.Split(c.sel, 1)), c.want, c.name)
 	}
 }
 
@@ -147,12 +142,8 @@ func TestValidationReadsAndWritesTOMLValues(t *testing.T) {
 	for _, in := range []any{"train", "0.1", 1.0, -0.1, int64(1), int64(-3), true, []any{}, nil} {
 		v := Validation{Fraction: 0.5}
 		err := v.FromTOML(in)
-		if err == nil || !strings.Contains(err.Error(), `want "test" or a fraction in [0,1)`) {
-			t.Errorf("%v: got %v, want what is valid", in, err)
-		}
-		if v != (Validation{Fraction: 0.5}) {
-			t.Errorf("%v: a refused value changed the setting to %+v", in, v)
-		}
+		expect.Error(t, err, `want "test" or a fraction in [0,1)`, in)
+		expect.Equal(t, v, (Validation{Fraction: 0.5}), in, "a refused value changed the setting to")
 	}
 }
 
@@ -182,7 +173,5 @@ func TestMessagesQuoteTexts(t *testing.T) {
 			t.Errorf("got %v, want %s", wrong, want)
 		}
 	}
-	if _, err := findColumns([]string{"doc", "word"}, []string{"user"}, 1); err == nil || !strings.Contains(err.Error(), `only "doc", "word"`) {
-		t.Errorf("got %v, want the names of the columns", err)
-	}
+	expect.Error(t, expect.Err(findColumns([]string{"doc", "word"}, []string{"user"}, 1)), `only "doc", "word"`)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func shapes() *Shapes {
@@ -54,9 +56,7 @@ func TestShapesOverlapNoMoreThanDeclared(t *testing.T) {
 func TestShapesWithoutRoomAreAnError(t *testing.T) {
 	s := shapes()
 	s.Parts, s.Overlap = 200, 0
-	if _, err := s.Load(context.Background(), nil, Need{}); err == nil || !strings.Contains(err.Error(), "found no room for part") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(s.Load(context.Background(), nil, Need{})), "found no room for part")
 }
 
 // Least squares with the true parts recovers the brightness of each part in each image. The frequency of the parts, their mean
@@ -96,9 +96,7 @@ func TestShapesHaveTheDeclaredDensityAndCorrelation(t *testing.T) {
 		}
 	}
 	for p := 0; p+2 < s.Parts; p += 2 {
-		if got := correlation(present[p], present[p+1]); math.Abs(got-s.Correlation) > 0.08 {
-			t.Errorf("the pair of part %d has correlation %.3f, want %g", p, got, s.Correlation)
-		}
+		expect.Near(t, correlation(present[p], present[p+1]), s.Correlation, 0.08, "the pair of part", p, "has correlation")
 		if got := correlation(present[p+1], present[p+2]); math.Abs(got) > 0.08 {
 			t.Errorf("parts %d and %d have correlation %.3f, want 0", p+1, p+2, got)
 		}
@@ -124,9 +122,7 @@ func TestTheFirstPartsCanBeInEveryImage(t *testing.T) {
 			t.Errorf("part %d is in %d of %d images", p, in, s.Count)
 		}
 	}
-	if err := s.Check(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, s.Check())
 	if s.Always = s.Parts + 1; s.Check() == nil || !strings.Contains(s.Check().Error(), "got 13, want at most parts = 12") {
 		t.Errorf("got %v", s.Check())
 	}
@@ -151,9 +147,7 @@ func TestShapesKeepTheirPartsWhateverTheImages(t *testing.T) {
 	if low, high := second.Train.Range(); low < 0 || high > 1 {
 		t.Errorf("noisy pixels in [%g,%g], want in [0,1]", low, high)
 	}
-	if !slices.Equal(first.Train.Float32(), load(t, shapes()).Train.Float32()) {
-		t.Error("equal keys gave different images")
-	}
+	expect.Slice(t, first.Train.Float32(), load(t, shapes()).Train.Float32(), "equal keys gave different images")
 }
 
 func TestClippedShapesAreSaturatedSums(t *testing.T) {
@@ -162,9 +156,7 @@ func TestClippedShapesAreSaturatedSums(t *testing.T) {
 	longer := shapes()
 	longer.Clipped, longer.Count = true, 80
 	first, second := load(t, s), load(t, longer)
-	if !slices.Equal(first.Train.Float32(), second.Train.First(50).Float32()) {
-		t.Error("a larger count changed the first images")
-	}
+	expect.Slice(t, first.Train.Float32(), second.Train.First(50).Float32(), "a larger count changed the first images")
 	ones := 0
 	for _, v := range first.Train.Float32() {
 		if v == 1 {
@@ -195,9 +187,7 @@ func TestThickAndNoisySwimmers(t *testing.T) {
 			sum, n = sum+float64(values[i]), n+1
 		}
 	}
-	if got := sum / float64(n); math.Abs(got-0.0798) > 0.002 {
-		t.Errorf("mean of the noise on black pixels %.4f, want 0.0798", got)
-	}
+	expect.Near(t, sum/float64(n), 0.0798, 0.002, "mean of the noise on black pixels")
 	if slices.Equal(values, load(t, &Swimmer{Noise: 0.2, Seed: 2}).Train.Float32()) {
 		t.Error("different seeds gave the same noise")
 	}

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -108,7 +109,5 @@ func TestATableWithMissingEntriesIsInMemory(t *testing.T) {
 	writeFile(t, path, []byte("a,b\n"+strings.Repeat("1,2\n3,\n", 20000)))
 	f := &Files{Kind: "csv", File: path, Missing: "nan", Memory: LeastBudget}
 	_, err := Load(context.Background(), f, Dirs{}, f.need())
-	if err == nil || !strings.Contains(err.Error(), "do not fit into memory") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "do not fit into memory")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -49,9 +50,7 @@ func TestTheMeasuredValidationImagesAreThoseHeldOut(t *testing.T) {
 	for split, want := range map[Split]*Images{ValidationSplit: splits.Validation, TrainSplit: splits.Fit} {
 		got, _, err := set.Measured(sel, 7, split)
 		fatal.If(t, err)
-		if !slices.Equal(got.Float32(), want.Float32()) {
-			t.Errorf("%s: got %v, want %v", split, got.Float32(), want.Float32())
-		}
+		expect.Slice(t, got.Float32(), want.Float32(), split)
 	}
 }
 

@@ -2,10 +2,10 @@ package data
 
 import (
 	"errors"
-	"slices"
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -33,16 +33,10 @@ func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"swimmer", "png", "minst"} {
-		if _, err := Verify(background, name, dirs); err == nil {
-			t.Errorf("%s was verified", name)
-		}
-		if _, err := (Download{}).Get(background, name, dirs[0]); err == nil {
-			t.Errorf("%s was downloaded", name)
-		}
+		expect.AnyError(t, expect.Err(Verify(background, name, dirs)), name, "was verified")
+		expect.AnyError(t, expect.Err((Download{}).Get(background, name, dirs[0])), name, "was downloaded")
 	}
-	if got := Published(); !slices.Equal(got, []string{"fashion-mnist", "mnist"}) {
-		t.Errorf("published: %q", got)
-	}
+	expect.Slice(t, Published(), []string{"fashion-mnist", "mnist"}, "published")
 }
 
 func TestTheRealFilesVerify(t *testing.T) {

@@ -3,6 +3,8 @@ package data
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // present returns which features are active in samples of orthogonal directions, whose inner products are the magnitudes.
@@ -40,9 +42,7 @@ func TestFeaturesInSuperpositionAreCorrelatedInGroups(t *testing.T) {
 		}
 	}
 	for k, n := range counts {
-		if math.Abs(n/4000-0.25) > 0.03 {
-			t.Errorf("feature %d is active in %v of the samples, want 0.25", k, n/4000)
-		}
+		expect.Near(t, n/4000, 0.25, 0.03, "feature", k, "is active in", n/4000, "of the samples")
 	}
 	// the chance that two normals of correlation 0.6 both exceed their upper quartile is 0.1345 (scipy.stats.multivariate_normal)
 	for pair, want := range map[[2]int]float64{{0, 1}: 0.1345, {2, 3}: 0.1345, {0, 2}: 0.0625, {1, 3}: 0.0625} {

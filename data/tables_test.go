@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -89,9 +90,7 @@ func TestLabelsOfColumnsAreNumbersOrNamesAsInTheTraining(t *testing.T) {
 		source := &Files{Kind: "csv", Images: labelFile(t, dir, "train.csv", c.train), TestImages: labelFile(t, dir, "test.csv", c.test)}
 		set, err := source.Load(background, nil, Both)
 		if c.problem != "" {
-			if err == nil || !strings.Contains(err.Error(), c.problem) {
-				t.Errorf("%s: got %v, want %q", name, err, c.problem)
-			}
+			expect.Error(t, err, c.problem, name)
 		} else if err != nil || !slices.Equal(set.Classes, c.classes) || !slices.Equal(set.Train.Labels(), c.fitted) || !slices.Equal(set.Test.Labels(), c.tested) {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
@@ -125,9 +124,7 @@ func TestNumbersOfTestSamplesCountTheClassesOfTheirFile(t *testing.T) {
 		source := &Files{Kind: "npz", Images: train, TestImages: npzFile(t, "test.npz", append(c.test, samplesArray("x", 3, 4))...)}
 		set, err := source.Load(background, nil, Both)
 		if c.problem != "" {
-			if err == nil || !strings.Contains(err.Error(), c.problem) {
-				t.Errorf("%s: got %v, want %q", name, err, c.problem)
-			}
+			expect.Error(t, err, c.problem, name)
 		} else if err != nil || len(set.Classes) != 3 || !slices.Equal(set.Train.Labels(), []int{2, 1}) || !slices.Equal(set.Test.Labels(), c.want) {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}

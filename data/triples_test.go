@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -42,9 +43,7 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 		if shape, ok := s.Shape(nil); !ok || !reflect.DeepEqual(shape, []int{5}) {
 			t.Errorf("%s: shape %v, %v", layout, shape, ok)
 		}
-		if kind := KindOf(s.File); kind != "triples" {
-			t.Errorf("%s: read as %s", layout, kind)
-		}
+		expect.Equal(t, KindOf(s.File), "triples", layout, "read as")
 		m := loadTriples(t, s)
 		columns, values := entriesOf(m)
 		if !reflect.DeepEqual(columns, wantColumns) || !reflect.DeepEqual(values, wantValues) {
@@ -172,14 +171,10 @@ func TestDamagedTriplesAreRefused(t *testing.T) {
 	if _, err := Load(background, &Files{Kind: "triples", File: path, Row: "user"}, nil, Both); err == nil || !strings.Contains(err.Error(), `has no column "user"`) {
 		t.Errorf("an unknown column: %v", err)
 	}
-	if err := (&Files{Kind: "triples", File: path, Row: "u", Column: "u"}).Check(); err == nil {
-		t.Error("one column for two roles was accepted")
-	}
+	expect.AnyError(t, (&Files{Kind: "triples", File: path, Row: "u", Column: "u"}).Check(), "one column for two roles was accepted")
 	ended, cancel := context.WithCancel(background)
 	cancel()
-	if _, err := Load(ended, &Files{Kind: "triples", File: path}, nil, Both); !errors.Is(err, context.Canceled) {
-		t.Errorf("cancelled: %v", err)
-	}
+	expect.Is(t, expect.Err(Load(ended, &Files{Kind: "triples", File: path}, nil, Both)), context.Canceled, "cancelled")
 }
 
 // For every damaged .npz file, reading returns either an error or the same matrix, and never panics.
@@ -250,9 +245,7 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 	}
 	good["col.npy"] = array("<i4", "(4,)", whole(0, 1, 2, 1)...)
 	good["row.npy"] = array("<i4", "(4,)", whole(0, 1, 1, 1)...)
-	if err := load("data.npy", array("|u1", "(4,)", 7, 8, 9, 9)); err == nil || !strings.Contains(err.Error(), "row 1, column 1 is given twice, by the entries 1 and 3") {
-		t.Errorf("twice: %v", err)
-	}
+	expect.Error(t, load("data.npy", array("|u1", "(4,)", 7, 8, 9, 9)), "row 1, column 1 is given twice, by the entries 1 and 3", "twice")
 	file, err := os.ReadFile("testdata/sparse_csr.npz")
 	fatal.If(t, err)
 	path := filepath.Join(t.TempDir(), "damaged.npz")
@@ -296,9 +289,7 @@ func TestAbsentEntriesAreZeroIfDeclared(t *testing.T) {
 		}
 		sums := 0.0
 		m.eachValue(func(_ int, v float64) { sums++ })
-		if int(sums) != m.Len()*m.Pixels() {
-			t.Errorf("%s: %v values", name, sums)
-		}
+		expect.Equal(t, int(sums), m.Len()*m.Pixels(), name, sums, "values")
 	}
 	if m := set.Train; m.Len() != 3 || m.Pixels() != 3 {
 		t.Errorf("%d rows of %d values, want 3 of 3", m.Len(), m.Pixels())

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/safetensors"
 )
@@ -57,9 +58,7 @@ func TestUnreadArraysAreNotInMemory(t *testing.T) {
 		if got := after.TotalAlloc - before.TotalAlloc; got > most {
 			t.Errorf("%s: allocates %d bytes, want at most %d", name, got, most)
 		}
-		if got := set.Train.Len(); got != 2 {
-			t.Errorf("%s: got %d samples, want 2", name, got)
-		}
+		expect.Equal(t, set.Train.Len(), 2, name)
 	}
 }
 
@@ -77,13 +76,9 @@ func TestAFileThatChangesWhileItIsReadIsRefused(t *testing.T) {
 		write(path, 10)
 		c, err := openContents(path)
 		fatal.If(t, err)
-		if err := c.unchanged(); err != nil {
-			t.Errorf("%s, before: %v", name, err)
-		}
+		expect.NoError(t, c.unchanged(), name, "before")
 		change()
-		if err := c.unchanged(); err == nil {
-			t.Errorf("%s: got no error", name)
-		}
+		expect.AnyError(t, c.unchanged(), name)
 		_ = c.Close()
 	}
 }

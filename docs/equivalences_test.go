@@ -12,6 +12,7 @@ import (
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/layers"
@@ -123,9 +124,7 @@ func fitted(t *testing.T, method classical.Method, values []float32, d int) clas
 	fatal.If(t, err)
 	images, err := classical.NewMatrix(values, d)
 	fatal.If(t, err)
-	if _, err := classical.Fit(context.Background(), m, images, nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(classical.Fit(context.Background(), m, images, nil)))
 	return m
 }
 
@@ -212,9 +211,7 @@ func TestWeightDecayFindsThePrincipalAxes(t *testing.T) {
 		t.Errorf("cosine with decay %v, want 1; without %v, want another basis", with, without)
 	}
 	for i, v := range variances { // the mean over d values divides the squared error, and the decay is halved
-		if want := math.Sqrt(1 - decay*d/2/v); math.Abs(sizes[i]-want) > 1e-3 {
-			t.Errorf("singular value %d: %v, want %v", i, sizes[i], want)
-		}
+		expect.Near(t, sizes[i], math.Sqrt(1-decay*d/2/v), 1e-3, "singular value", i)
 	}
 }
 
@@ -369,9 +366,7 @@ func TestMatrixFactorisationIsNotIdentifiable(t *testing.T) {
 		fatal.If(t, err)
 		images, err := classical.NewMatrix(values, d)
 		fatal.If(t, err)
-		if _, err := classical.Fit(context.Background(), model, images, nil); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(classical.Fit(context.Background(), model, images, nil)))
 		codes, err := model.Encode(values)
 		fatal.If(t, err)
 		var product mat.Dense

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -109,7 +110,5 @@ func TestBrokenLinksAreFound(t *testing.T) {
 		t.Errorf("broken: %q", got)
 	}
 	page += "```\n# code\n[x](none.md)\n```\n[f](#a-page-2) [g](none.md) [h](#code)\n"
-	if got := fmt.Sprint(broken(".", page)); got != "[#a-page-2 none.md #code]" {
-		t.Errorf("broken: %s", got)
-	}
+	expect.Equal(t, fmt.Sprint(broken(".", page)), "[#a-page-2 none.md #code]", "broken")
 }

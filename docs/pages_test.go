@@ -26,6 +26,7 @@ import (
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
@@ -193,9 +194,7 @@ func TestTheDeclarationsOfTheDocsAreRight(t *testing.T) {
 				models.Extend(tessera.Shipped())
 				err = models.Check()
 			}
-			if err != nil {
-				t.Errorf("%v", err)
-			}
+			expect.NoError(t, err)
 		}
 	}
 	text := read(t, "docs/models.md")
@@ -470,7 +469,5 @@ func TestThePageOfPartsIsThatOfTheSource(t *testing.T) {
 		fatal.If(t, os.WriteFile(filepath.Join(root, partsFile), []byte(before+partsHead+want), 0o600))
 		return
 	}
-	if got != want {
-		t.Errorf("%s is not what the source says (go test ./docs -update writes it)", partsFile)
-	}
+	expect.Equal(t, got, want, partsFile, "is not what the source says (go test ./docs -update writes it)")
 }

@@ -3,7 +3,6 @@ package graph_test
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"gorgonia.org/tensor"
@@ -12,6 +11,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -80,9 +80,7 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 		up[i] += h
 		down[i] -= h
 		numeric := (reconstruction(t, m, up, target) - reconstruction(t, m, down, target)) / (2 * h)
-		if math.Abs(want[i]-numeric) > 1e-7 {
-			t.Errorf("pixel %d: gradient %v, central difference %v", i, want[i], numeric)
-		}
+		expect.Near(t, want[i], numeric, 1e-7, "pixel", i, "gradient", want[i], "central difference")
 	}
 	team := team.New(2)
 	defer team.Close()
@@ -95,12 +93,8 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 				t.Errorf("%s: pixel %d: got %v, want %v", name, i, g, want[i])
 			}
 		}
-		if _, err := coder.InputGradient(images, clean[:12]); err == nil || !strings.Contains(err.Error(), "equal numbers") {
-			t.Errorf("%s: other numbers of images: got %v", name, err)
-		}
-		if err := coder.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.Error(t, expect.Err(coder.InputGradient(images, clean[:12])), "equal numbers", name, "other numbers of images")
+		expect.NoError(t, coder.Close())
 	}
 }
 

@@ -2,7 +2,6 @@ package graph_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/metrics"
@@ -128,9 +128,7 @@ func TestDrawnImagesHaveTheDistributionOfTheMachine(t *testing.T) {
 			got[i%4] += float64(v) / n
 		}
 		for i := range want {
-			if math.Abs(got[i]-want[i]/total) > 0.05 {
-				t.Errorf("%s: pixel %d has the mean %v, want %v", name, i, got[i], want[i]/total)
-			}
+			expect.Near(t, got[i], want[i]/total, 0.05, name, "pixel", i, "has the mean")
 		}
 		few, err := c.Draw(context.Background(), 5, 1)
 		if err != nil || !slices.Equal(few, images[:20]) {
@@ -168,9 +166,7 @@ func TestDrawnImagesBeginAtPersistentChains(t *testing.T) {
 		}
 		seen[float32(math.Round(float64(v[0])))]++
 	}
-	if len(seen) != 2 {
-		t.Errorf("all images are of one chain: %v", seen)
-	}
+	expect.Equal(t, len(seen), 2, "all images are of one chain", seen)
 }
 
 // In a deep belief net the last machine draws, and its samples are decoded.
@@ -195,31 +191,21 @@ func TestTheLastMachineOfADeepBeliefNetDraws(t *testing.T) {
 	if again, err := other.Draw(context.Background(), 64, 1); err != nil || slices.Equal(again, images) {
 		t.Errorf("three steps give the images of 20 (%v)", err)
 	}
-	if _, err := c.Stepped(3, 0.5); err == nil {
-		t.Error("eta gives no error")
-	}
+	expect.AnyError(t, expect.Err(c.Stepped(3, 0.5)), "eta")
 }
 
 func TestOnlyASingleMachineHasALikelihood(t *testing.T) {
 	for _, name := range []string{"deep", "plain", "column"} {
-		if _, err := graph.NewCoder(machine(t, name), tape.Backend{}).Boltzmann(); !errors.Is(err, metrics.ErrNoBoltzmann) {
-			t.Errorf("%s: got %v, want %v", name, err, metrics.ErrNoBoltzmann)
-		}
+		expect.Is(t, expect.Err(graph.NewCoder(machine(t, name), tape.Backend{}).Boltzmann()), metrics.ErrNoBoltzmann, name)
 	}
-	if _, err := graph.NewCoder(nil, nil).Boltzmann(); !errors.Is(err, graph.ErrNoModel) {
-		t.Errorf("got %v, want %v", err, graph.ErrNoModel)
-	}
+	expect.Is(t, expect.Err(graph.NewCoder(nil, nil).Boltzmann()), graph.ErrNoModel)
 }
 
 func TestOnlyAStackOfMachinesIsADeepBeliefNet(t *testing.T) {
 	for _, name := range []string{"machine", "gaussian", "plain", "column"} {
-		if _, err := graph.NewCoder(machine(t, name), tape.Backend{}).DeepBelief(); !errors.Is(err, metrics.ErrNoDeepBelief) {
-			t.Errorf("%s: got %v, want %v", name, err, metrics.ErrNoDeepBelief)
-		}
+		expect.Is(t, expect.Err(graph.NewCoder(machine(t, name), tape.Backend{}).DeepBelief()), metrics.ErrNoDeepBelief, name)
 	}
-	if _, err := graph.NewCoder(nil, nil).DeepBelief(); !errors.Is(err, graph.ErrNoModel) {
-		t.Errorf("got %v, want %v", err, graph.ErrNoModel)
-	}
+	expect.Is(t, expect.Err(graph.NewCoder(nil, nil).DeepBelief()), graph.ErrNoModel)
 	m := machine(t, "deep")
 	all, err := graph.NewCoder(m, tape.Backend{}).DeepBelief()
 	if err != nil || len(all) != 2 {
@@ -238,8 +224,6 @@ func TestOnlyAStackOfMachinesIsADeepBeliefNet(t *testing.T) {
 // Without a decoder only the samples of a machine on the images are images, even if another one has as many visible units.
 func TestSamplesOfAnInnerMachineAreNoImages(t *testing.T) {
 	for _, name := range []string{"inner", "column"} {
-		if _, err := graph.NewCoder(machine(t, name), tape.Backend{}).Draw(context.Background(), 2, 1); !errors.Is(err, metrics.ErrNoSampler) {
-			t.Errorf("%s: got %v, want %v", name, err, metrics.ErrNoSampler)
-		}
+		expect.Is(t, expect.Err(graph.NewCoder(machine(t, name), tape.Backend{}).Draw(context.Background(), 2, 1)), metrics.ErrNoSampler, name)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/metrics"
@@ -108,9 +109,7 @@ func TestCoderAgreesWithPlainLoopsWithoutNoise(t *testing.T) {
 		})
 	}
 	fatal.If(t, c.Close())
-	if _, err := c.Encode(noise(12)); err != nil {
-		t.Errorf("a closed coder is used again: %v", err)
-	}
+	expect.NoError(t, expect.Err(c.Encode(noise(12))), "a closed coder is used again")
 }
 
 func TestCoderIsRightAfterMoreBatchSizesThanItKeeps(t *testing.T) {
@@ -178,9 +177,7 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	codes := noise(2 * 4)
 	before, err := c.Decode(codes)
 	fatal.If(t, err)
-	if _, err := c.WithAtoms(nil); err == nil {
-		t.Error("no atoms were taken")
-	}
+	expect.AnyError(t, expect.Err(c.WithAtoms(nil)), "no atoms were taken")
 	a := c.Atoms()
 	for i := range a.Values {
 		a.Values[i] *= 2
@@ -202,15 +199,9 @@ func TestWithAtomsReplacesThemAndNothingElse(t *testing.T) {
 	near(t, "outputs with other atoms", got, plain)
 	after, err := c.Decode(codes)
 	fatal.If(t, err)
-	if !slices.Equal(before, after) {
-		t.Error("the coder that was asked has changed")
-	}
-	if _, err := c.WithAtoms(&metrics.Atoms{Values: a.Values[1:], Bias: a.Bias}); err == nil {
-		t.Error("atoms of another size were taken")
-	}
-	if _, err := c.WithAtoms(&metrics.Atoms{Values: a.Values}); err == nil {
-		t.Error("atoms without the bias were taken")
-	}
+	expect.Slice(t, before, after, "the coder that was asked has changed")
+	expect.AnyError(t, expect.Err(c.WithAtoms(&metrics.Atoms{Values: a.Values[1:], Bias: a.Bias})), "atoms of another size were taken")
+	expect.AnyError(t, expect.Err(c.WithAtoms(&metrics.Atoms{Values: a.Values})), "atoms without the bias were taken")
 }
 
 func TestAtomsSayWhetherTheCodesWeighThem(t *testing.T) {

@@ -11,6 +11,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -158,9 +159,7 @@ func TestContractivePenaltyEqualsTheNumericJacobian(t *testing.T) {
 					want += dot * dot / contractedImages / probes
 				}
 			}
-			if got := c.run(t, "loss.contractive")[0]; math.Abs(got-want) > 1e-7*want {
-				t.Errorf("got %v, want %v", got, want)
-			}
+			expect.Near(t, c.run(t, "loss.contractive")[0], want, 1e-7*want)
 		})
 	}
 }
@@ -180,9 +179,7 @@ func TestHutchinsonsEstimateAveragesToTheNorm(t *testing.T) {
 		c.bind(t, c.images(), step)
 		mean += c.run(t, "loss.contractive")[0] / draws
 	}
-	if math.Abs(mean-want) > 0.03*want {
-		t.Errorf("mean of %d estimates %v, norm %v", draws, mean, want)
-	}
+	expect.Near(t, mean, want, 0.03*want, "mean of", draws, "estimates", mean, "norm")
 }
 
 // The gradients of the penalty with respect to every parameter are second derivatives. They are compared with

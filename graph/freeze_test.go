@@ -9,6 +9,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -51,12 +52,8 @@ func TestAFrozenLayerRunsInInferenceModeDuringTraining(t *testing.T) {
 			before := slices.Clone(m.Parameters[4].Data)
 			p, training := run(t, backend, m, graph.Request{Batch: 6, Training: true}, images)
 			isFrozen := text == frozen
-			if same := close(codes, training.Tap(0)); same != isFrozen {
-				t.Errorf("%s: codes in training are those of inference: %v, want %v", name, same, isFrozen)
-			}
-			if same := slices.Equal(before, m.Parameters[4].Data); same != isFrozen {
-				t.Errorf("%s: running means stand still: %v, want %v", name, same, isFrozen)
-			}
+			expect.Equal(t, close(codes, training.Tap(0)), isFrozen, name, "codes in training are those of inference")
+			expect.Equal(t, slices.Equal(before, m.Parameters[4].Data), isFrozen, name, "running means stand still")
 			for _, b := range p.Parameters {
 				if of := strings.HasPrefix(b.Path, "encoder.1."); of && isFrozen && b.Gradient != nil {
 					t.Errorf("%s: %s is frozen and has a gradient", name, b.Path)
@@ -92,9 +89,7 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 			_, still := run(t, engine.Backend{Team: team}, m, graph.Request{Batch: 6}, images)
 			codes := slices.Clone(still.Tap(0))
 			p, training := run(t, engine.Backend{Team: team}, m, graph.Request{Batch: 6, Training: true}, images)
-			if same := close(codes, training.Tap(0)); same != isFrozen {
-				t.Errorf("%s: codes in training are those of inference: %v, want %v", glob, same, isFrozen)
-			}
+			expect.Equal(t, close(codes, training.Tap(0)), isFrozen, glob, "codes in training are those of inference")
 			if !slices.ContainsFunc(p.Parameters, func(b graph.Binding) bool {
 				return strings.HasPrefix(b.Path, "encoder.1.") && strings.HasSuffix(b.Path, "1.weight") && b.Gradient != nil
 			}) {

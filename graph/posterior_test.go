@@ -10,6 +10,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
@@ -194,9 +195,7 @@ func TestBoundsOfALinearModelAreItsLikelihood(t *testing.T) {
 		want -= (pixels*math.Log(2*math.Pi) + (pixels-1)*math.Log(variance) + math.Log(square+variance) + (norm-along*along/(square+variance))/variance) / 2 / n
 	}
 	for _, samples := range []int{1, 4} {
-		if got := bounds(t, tape.Backend{}, m, images, samples, noiseOf)["iwae"].Number; math.Abs(got-want) > 1e-4 {
-			t.Errorf("%d codes: got %v, want the likelihood %v", samples, got, want)
-		}
+		expect.Near(t, bounds(t, tape.Backend{}, m, images, samples, noiseOf)["iwae"].Number, want, 1e-4, samples, "codes")
 	}
 	got := bounds(t, tape.Backend{}, m, images, 4000, noiseOf)["elbo"].Number
 	if math.Abs(got-want) > 0.02 { // an expectation over codes

@@ -3,7 +3,6 @@ package graph_test
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"tessera/graph/ops"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -75,9 +75,7 @@ func TestATermReadsViewsAndImages(t *testing.T) {
 	p, err := alone(t, termOf{losses.Reads{Per: losses.Batch, On: true, Views: true, Against: losses.Images}, "output",
 		func(v losses.Values) (*gorgonia.Node, error) { return mean(v.On, v.Against) }})
 	fatal.If(t, err)
-	if got, want := fmt.Sprint(inputs(p)), "[input[2 4 4] views[4 4 4]]"; got != want {
-		t.Errorf("the inputs are %v, want %v", got, want)
-	}
+	expect.Equal(t, fmt.Sprint(inputs(p)), "[input[2 4 4] views[4 4 4]]", "the inputs")
 }
 
 // The Jacobian of a value of the views is taken with respect to the views. The penalty of both views is the mean of the
@@ -102,9 +100,7 @@ func TestTheJacobianOfAValueOfViewsIsWithRespectToTheViews(t *testing.T) {
 	}
 	images := lists.Of(4*16, func(i int) float32 { return float32(i%7) / 7 })
 	want := (value(false, images[:32]) + value(false, images[32:])) / 2
-	if got := value(true, images); math.Abs(got-want) > 1e-6*want {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Near(t, value(true, images), want, 1e-6*want)
 }
 
 func TestInvalidRequestsAreRefused(t *testing.T) {
@@ -156,9 +152,7 @@ loss    = [{ kind = "mse" }, { kind = "contractive" }]
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
-		if _, err := m.Program(graph.Request{Batch: 3, Of: 2, Want: []string{graph.Loss}}); err == nil {
-			t.Errorf("%s: 3 of 2 images are taken", name)
-		}
+		expect.AnyError(t, expect.Err(m.Program(graph.Request{Batch: 3, Of: 2, Want: []string{graph.Loss}})), name, "3 of 2 images are taken")
 		if _, err := m.Program(graph.Request{Batch: 10, Given: []string{"code"}, Want: []string{graph.Loss}}); err == nil {
 			t.Errorf("%s: there are no penalties, and yet a program of them", name)
 		}
@@ -189,9 +183,7 @@ func TestAParameterWithoutAGradientIsNamed(t *testing.T) {
 	if err == nil {
 		err = graph.Check(frozen, []int{4, 4})
 	}
-	if err != nil {
-		t.Errorf("frozen: %v", err)
-	}
+	expect.NoError(t, err, "frozen")
 }
 
 // wrong is a layer whose Apply violates its declaration.
@@ -233,9 +225,7 @@ encoder = [{ kind = "dense", units = 4 }, { kind = "wrong", how = "`+how+`" }]
 		if err == nil {
 			_, err = m.Program(graph.Request{Batch: 3})
 		}
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%s: got %v, want %q in it", how, err, says)
-		}
+		expect.Error(t, err, says, how)
 	}
 }
 
@@ -260,9 +250,7 @@ func TestValuesNameTheirLayer(t *testing.T) {
 			order = append(order, v.Layer)
 		}
 	}
-	if want := []string{"encoder.0 (residual)", "encoder.1 (dense)", "decoder.0 (dense)"}; !slices.Equal(order, want) {
-		t.Errorf("got the layers %q, want %q", order, want)
-	}
+	expect.Slice(t, order, []string{"encoder.0 (residual)", "encoder.1 (dense)", "decoder.0 (dense)"})
 }
 
 // The layers of a block have separate parameters, state and noise, under the path of the block.
@@ -302,8 +290,6 @@ encoder = [
 			"encoder.2.weight", "decoder.0.weight", "decoder.0.bias"}},
 		{"updates", moved, []string{"encoder.0.1.running_mean", "encoder.0.1.running_variance"}},
 	} {
-		if !slices.Equal(c.got, c.want) {
-			t.Errorf("%s: got %q, want %q", c.what, c.got, c.want)
-		}
+		expect.Slice(t, c.got, c.want, c.what)
 	}
 }

@@ -2,13 +2,13 @@ package graph_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/parallel/team"
 )
 
@@ -66,17 +66,11 @@ func TestStepsGiveTheValuesOfWholeSequences(t *testing.T) {
 				}
 			}
 		}
-		if _, err := s.Next(0); err == nil || !strings.Contains(err.Error(), "at most 9 tokens") {
-			t.Errorf("%s: a token behind the last one: %v", name, err)
-		}
+		expect.Error(t, expect.Err(s.Next(0)), "at most 9 tokens", name, "a token behind the last one")
 		s.Truncate(0)
-		if _, err := s.Next(7); err == nil || !strings.Contains(err.Error(), "got 7") {
-			t.Errorf("%s: a token that is not in the table: %v", name, err)
-		}
+		expect.Error(t, expect.Err(s.Next(7)), "got 7", name, "a token that is not in the table")
 		for _, value := range []string{"flat", "all", "both", "maps"} {
-			if _, err := c.Step(value); err == nil {
-				t.Errorf("%s: the head %s has no values of one token, but steps", name, value)
-			}
+			expect.AnyError(t, expect.Err(c.Step(value)), name, "the head", value, "has no values of one token, but steps")
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -178,8 +179,6 @@ func TestDecayTakesATiedWeightOnce(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"loss.weight_decay", "loss.weight_decay.2", "loss.weight_decay.3"} {
-		if got := tapped(t, m, tape.Backend{}, noise(2*12), name); math.Abs(got-want) > 1e-5*want {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
+		expect.Near(t, tapped(t, m, tape.Backend{}, noise(2*12), name), want, 1e-5*want, name)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/metrics"
@@ -34,9 +35,7 @@ decoder = [{ kind = "dense", from = ["code", "encoder.0"] }]
 // A head reads the code, an earlier layer and the images, concatenated; a loss reads a layer.
 func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 	m := model(t, valuesText, "m", 3, 4)
-	if got := m.Layout.Named(); !slices.Equal(got, []string{"encoder.0", "encoder.1", "decoder.0", "head.both.0"}) {
-		t.Errorf("named values: %q", got)
-	}
+	expect.Slice(t, m.Layout.Named(), []string{"encoder.0", "encoder.1", "decoder.0", "head.both.0"}, "named values")
 	c := graph.NewCoder(m, tape.Backend{})
 	images := lists.Of(2*12, func(i int) float32 { return float32(i%7) / 7 })
 	value := func(name string) []float32 {
@@ -66,9 +65,7 @@ func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 			}
 		}
 	}
-	if _, err := m.Program(graph.Request{Batch: 3, Training: true}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(m.Program(graph.Request{Batch: 3, Training: true})))
 }
 
 // A model whose decoder reads a layer of the encoder reconstructs images, but cannot decode codes.
@@ -84,9 +81,7 @@ func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 	if want := "the output cannot be computed from the code alone: decoder.2 (conv2d) reads encoder.0"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %q", err, want)
 	}
-	if _, err := m.Program(graph.Request{Batch: 3, Training: true}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(m.Program(graph.Request{Batch: 3, Training: true})))
 }
 
 // Such a model is measured on the images themselves. Metrics that change atoms or codes are not applicable.
@@ -162,9 +157,7 @@ func TestALayerPublishesValues(t *testing.T) {
 	if v, err := c.Value("encoder.1.log_variance", images); err != nil || len(v) != 6 || slices.Equal(v, code) {
 		t.Errorf("log variances: %v, %v", v, err)
 	}
-	if _, err := c.Decode(code); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(c.Decode(code)))
 	p, err := m.Program(graph.Request{Batch: 2, Training: true})
 	fatal.If(t, err)
 	for _, b := range p.Parameters {
@@ -189,9 +182,7 @@ func TestLayersShareParameters(t *testing.T) {
 	if h, err := c.Value("h", images); err != nil || !slices.Equal(h, code) {
 		t.Errorf("one layer with one input gives %v and %v, %v", code, h, err)
 	}
-	if _, err := m.Program(graph.Request{Batch: 2, Training: true}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(m.Program(graph.Request{Batch: 2, Training: true})))
 }
 
 // Each term reads the teacher whose name it declares.

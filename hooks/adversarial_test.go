@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"tessera/attack"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -21,8 +22,6 @@ func TestPerturbedValuesStayInTheRangeOfTheSamples(t *testing.T) {
 		fatal.If(t, active.Begin())
 		s := &Step{Images: slices.Clone(c.images), Clean: c.images, Size: 1}
 		fatal.If(t, active.BeforeStep(s))
-		if !slices.Equal(s.Images, c.want) {
-			t.Errorf("%v: got %v, want %v", c.images, s.Images, c.want)
-		}
+		expect.Slice(t, s.Images, c.want, c.images)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -49,18 +50,14 @@ func TestMeanBiasBeginsWithTheMean(t *testing.T) {
 	fatal.If(t, active.Initialise())
 	mean := []float32{2, 2, 2, 2}
 	for j, v := range f.parameters[3].Data {
-		if v != mean[j] {
-			t.Errorf("bias of pixel %d: got %v, want %v", j, v, mean[j])
-		}
+		expect.Equal(t, v, mean[j], "bias of pixel", j)
 	}
 	for u, b := range f.parameters[1].Data {
 		at := b
 		for j, m := range mean {
 			at += m * f.parameters[0].Data[j*3+u]
 		}
-		if math.Abs(float64(at-before[u])) > 1e-5 {
-			t.Errorf("unit %d of the mean: got %v, want %v", u, at, before[u])
-		}
+		expect.Near(t, at, before[u], 1e-5, "unit", u, "of the mean")
 	}
 	f.parameters[3].Started, f.parameters[3].Data[0] = true, 9
 	if err := active.Initialise(); err != nil || f.parameters[3].Data[0] != 9 {

@@ -8,6 +8,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -33,9 +34,7 @@ func TestTheBackgroundGetsTheUnitThatContributesLeast(t *testing.T) {
 		alike(t, fmt.Sprint("the atoms of images times ", scale), d, []float32{0, 0.8, 0, 0, 0, 0, 0.8, 0, 1, 0, 0, 0})
 		alike(t, "the weights", w, []float32{0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0, 0})
 		alike(t, "the bias", b, []float32{0, 0, 0})
-		if !slices.Equal(f.parameters[2].State[0], make([]float32, 12)) {
-			t.Errorf("the optimizer's state of the atoms is %v", f.parameters[2].State[0])
-		}
+		expect.Slice(t, f.parameters[2].State[0], make([]float32, 12), "the optimizer's state of the atoms")
 		if !slices.Contains(f.projected, "decoder.0.weight") || !slices.Contains(f.projected, "encoder.0.weight") {
 			t.Errorf("projected: %q", f.projected)
 		}
@@ -78,9 +77,7 @@ func TestTheBackgroundStaysWithTheAtomThatHasMostOfIt(t *testing.T) {
 		f.projected = nil
 		begun(t, f, &Background{Sample: 100}, 1)
 		alike(t, fmt.Sprint("the atoms, the larger one first: ", first), d, want)
-		if !slices.Equal(f.projected, []string{"decoder.0.weight"}) {
-			t.Errorf("projected: %q", f.projected)
-		}
+		expect.Slice(t, f.projected, []string{"decoder.0.weight"}, "projected")
 	}
 }
 
@@ -232,9 +229,7 @@ func TestBackgroundWantsAtomsThatAddUpToImages(t *testing.T) {
 		if got, _ := err.(part.KeyError); err != nil {
 			wrong = got
 		}
-		if wrong.Key != c.key {
-			t.Errorf("encoder %v, decoder %s %v: got %v, want an error at %q", c.encoder, c.kind, c.decoder, err, c.key)
-		}
+		expect.Equal(t, wrong.Key, c.key, "encoder", c.encoder, "decoder", c.kind, c.decoder)
 	}
 	for name, change := range map[string]func(p *Parameter){
 		"is not from the units to the pixels": func(p *Parameter) { p.Shape = []int{2, 6} },

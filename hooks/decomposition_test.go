@@ -8,6 +8,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -73,9 +74,7 @@ func TestANewTrainingRescalesTheChannels(t *testing.T) {
 			low.Data[0], gain.Data[0] = 7, 7
 			active, err := hook.Attach(f)
 			fatal.If(t, err)
-			if (active.Prepare != nil) != hook.Cache {
-				t.Errorf("cache: %v, prepares images: %v", hook.Cache, active.Prepare != nil)
-			}
+			expect.Equal(t, (active.Prepare != nil), hook.Cache, "cache", hook.Cache, "prepares images", active.Prepare != nil)
 			fatal.If(t, active.Initialise())
 			if want := map[bool][2]float32{false: {7, 7}, true: {0, 1}}[free]; low.Data[0] != want[0] || gain.Data[0] != want[1] {
 				t.Errorf("free: %v: low %v and gain %v, want %v", free, low.Data, gain.Data, want)
@@ -83,7 +82,5 @@ func TestANewTrainingRescalesTheChannels(t *testing.T) {
 		}
 	}
 	f.preparation = nil
-	if _, err := (&Decomposition{}).Attach(f); err == nil {
-		t.Error("is attached to a layer that decomposes nothing")
-	}
+	expect.AnyError(t, expect.Err((&Decomposition{}).Attach(f)), "is attached to a layer that decomposes nothing")
 }

@@ -1,9 +1,9 @@
 package hooks
 
 import (
-	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -21,9 +21,7 @@ func TestPlateauLowersTheRateAsPyTorchDoes(t *testing.T) {
 			fatal.If(t, err)
 			fatal.If(t, active.Restore(state))
 			fatal.If(t, active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: key, Number: value}}}))
-			if got := active.Rate(); math.Abs(got-want[i]) > 1e-12 {
-				t.Errorf("%s, epoch %d: got %v, want %v", key, i+1, got, want[i])
-			}
+			expect.Near(t, active.Rate(), want[i], 1e-12, key, "epoch", i+1)
 			state = &State{}
 			active.Save(state)
 		}
@@ -37,7 +35,5 @@ func TestAWorseNegativeErrorIsNoImprovement(t *testing.T) {
 	for i, value := range []float64{-10, -9.99, -9.98} {
 		fatal.If(t, active.EndEpoch(&Epoch{Epoch: i + 1, Metrics: metrics.Values{{Name: "loss", Number: value}}}))
 	}
-	if got := active.Rate(); got != 0.5 {
-		t.Errorf("after two worse epochs the factor of the rate is %v, want 0.5", got)
-	}
+	expect.Equal(t, active.Rate(), 0.5, "after two worse epochs the factor of the rate")
 }

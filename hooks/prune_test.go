@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 )
 
@@ -38,7 +39,5 @@ func TestPruningTakesTheSmallest(t *testing.T) {
 
 // A decimal fraction in float64 may be smaller than it says: 0.29 times 100 is below 29.
 func TestPruningTakesTheWholeFraction(t *testing.T) {
-	if got := len(smallest(make([]float32, 100), 0.29, 0)); got != 29 {
-		t.Errorf("0.29 of 100 values are %d", got)
-	}
+	expect.Equal(t, len(smallest(make([]float32, 100), 0.29, 0)), 29, "0.29 of 100 values")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -65,22 +66,16 @@ func TestADeadUnitTakesTheImageWithTheLargestError(t *testing.T) {
 		drawn []int
 	}{{w, []int{1, 4, 7, 10}}, {b, []int{1}}, {d, []int{4, 5, 6, 7}}} {
 		for i, s := range c.p.State[0] {
-			if drawn := slices.Contains(c.drawn, i); drawn != (s == 0) {
-				t.Errorf("%s: the optimizer's state of element %d is %v", c.p.Path, i, s)
-			}
+			expect.Equal(t, slices.Contains(c.drawn, i), (s == 0), c.p.Path, "the optimizer's state of element", i, "is", s)
 			if drawn := slices.Contains(c.drawn, i); drawn && f.follows[c.p.Index][i] != c.p.Data[i] || !drawn && f.follows[c.p.Index][i] != 0 {
 				t.Errorf("%s: its average has %v at %d", c.p.Path, f.follows[c.p.Index][i], i)
 			}
 		}
 	}
-	if !slices.Equal(f.projected, []string{w.Path, b.Path, d.Path}) {
-		t.Errorf("projected: %q", f.projected)
-	}
+	expect.Slice(t, f.projected, []string{w.Path, b.Path, d.Path}, "projected")
 	f.epoch = 4
 	fatal.If(t, active.BeginEpoch())
-	if len(f.projected) != 3 {
-		t.Error("a living unit was re-initialised")
-	}
+	expect.Equal(t, len(f.projected), 3, "a living unit was re-initialised")
 }
 
 // With more dead units than images, the remaining units do not change. If all units are dead, the mean norm is over all
@@ -105,17 +100,13 @@ func TestReviveWantsOneDenseEncoder(t *testing.T) {
 	} {
 		f := deadSecond(t)
 		change(f)
-		if _, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f); err == nil {
-			t.Error("is attached")
-		}
+		expect.AnyError(t, expect.Err((&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f)), "is attached")
 	}
 	f := deadSecond(t)
 	f.parameters[0].Shape = []int{2, 6}
 	active, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f)
 	fatal.If(t, err)
-	if err := active.Begin(); err == nil {
-		t.Error("a layer that does not read the pixels is taken")
-	}
+	expect.AnyError(t, active.Begin(), "a layer that does not read the pixels is taken")
 }
 
 // The first pixel of the worst image is already reconstructed: the first dead unit gets the residual of this image, and the
@@ -135,9 +126,7 @@ func TestADeadUnitTakesWhatIsMissing(t *testing.T) {
 	b[1], w[4] = -9, 0
 	f.epoch = 2
 	fatal.If(t, active.BeginEpoch())
-	if b[1] != -9 {
-		t.Error("a unit was re-initialised after the last epoch for it")
-	}
+	expect.Equal(t, b[1], -9, "a unit was re-initialised after the last epoch for it")
 }
 
 // Units 0 and 1 share pixel 0 and explain all images. Only with the key common is unit 2 needed.
@@ -209,9 +198,7 @@ func TestAnOutputAboveASaturatedPixelIsNoErrorOfAnExchange(t *testing.T) {
 }
 
 func TestExchangeNeedsResiduals(t *testing.T) {
-	if err := (&Revive{Every: 1, Exchange: 2}).Check(); err == nil || !strings.Contains(err.Error(), "residuals = true") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, (&Revive{Every: 1, Exchange: 2}).Check(), "residuals = true")
 }
 
 func TestAnExchangeWithAWorseUnitIsAnError(t *testing.T) {
@@ -266,12 +253,8 @@ func TestCommonOfTooManyUnitsIsAnError(t *testing.T) {
 		f := deadSecond(t)
 		f.parameters[0].Shape = []int{4, units}
 		_, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1, Residuals: true, Common: true}).Attach(f)
-		if got := err != nil && strings.Contains(err.Error(), "at most 4096"); got != wrong {
-			t.Errorf("%d units: got %v", units, err)
-		}
-		if _, err := (&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f); err != nil {
-			t.Errorf("without common: %v", err)
-		}
+		expect.Equal(t, err != nil && strings.Contains(err.Error(), "at most 4096"), wrong, units, "units")
+		expect.NoError(t, expect.Err((&Revive{Every: 1, Threshold: 0.01, Sample: 1}).Attach(f)), "without common")
 	}
 }
 

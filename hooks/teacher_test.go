@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/losses"
 )
@@ -35,9 +36,7 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	if math.Abs(float64(lent[0].Data[3])-want) > 1e-5 || math.Abs(float64(lent[1].Data[0])-wantStat) > 1e-5 {
 		t.Errorf("got %v and %v, want %v and %v", lent[0].Data[3], lent[1].Data[0], want, wantStat)
 	}
-	if &lent[0].Data[0] != &active.Average(w)[0] {
-		t.Error("what is lent is a copy")
-	}
+	expect.Equal(t, &lent[0].Data[0], &active.Average(w)[0], "what is lent is a copy")
 }
 
 // A schedule counts the epochs before a step, of which there may be any number of steps.
@@ -55,9 +54,7 @@ func TestTheDecayOfATeacherMayBeASchedule(t *testing.T) {
 		w.Data[0] = 1
 		active.AfterUpdate(w, w.Data, 0, make([]float32, 8))
 	}
-	if got := active.Lend()[0].Data[0]; got != 0.75 {
-		t.Errorf("after two steps with a decay of 0.5 and two of 1: got %v, want 0.75", got)
-	}
+	expect.Equal(t, active.Lend()[0].Data[0], 0.75, "after two steps with a decay of 0.5 and two of 1")
 }
 
 func TestADecayOutsideItsRangeIsAnError(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/laws"
 )
 
@@ -51,9 +52,7 @@ func TestTheLawsOfDrawnColumnsAreBroken(t *testing.T) {
 			t.Errorf("%q is not broken, but %q", c.law, broken)
 		}
 	}
-	if n := len(laws.Draw.Names()); n != 6 {
-		t.Errorf("%d laws, of which 6 have a part that breaks them", n)
-	}
+	expect.Equal(t, len(laws.Draw.Names()), 6, "laws, of which 6 have a part that breaks them")
 }
 
 func TestEveryDrawnColumnObeysItsLaws(t *testing.T) {

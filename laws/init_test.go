@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/laws"
 	"tessera/layers"
 )
@@ -43,9 +44,7 @@ func TestTheLawsOfInitsAreBroken(t *testing.T) {
 			t.Errorf("%q is not broken, but %q", law, broken)
 		}
 	}
-	if n := len(laws.Init.Names()); n != 5 {
-		t.Errorf("%d laws, of which 5 have a part that breaks them", n)
-	}
+	expect.Equal(t, len(laws.Init.Names()), 5, "laws, of which 5 have a part that breaks them")
 }
 
 func TestEveryInitObeysItsLaws(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/laws"
 	"tessera/layers"
 )
@@ -78,9 +79,7 @@ func TestProcessesOfALawDoNotShareAnOp(t *testing.T) {
 	layer := wrongLayer{apply: func(c *ops.Chain, _ layers.Scope, x *gorgonia.Node) *gorgonia.Node {
 		return wrongly(c, x, meddling{name: "stateful", do: alone()})
 	}}
-	if err := laws.Layer.Test(func() layers.Layer { return layer })["gives on two processes what it gives on one"]; err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, laws.Layer.Test(func() layers.Layer { return layer })["gives on two processes what it gives on one"])
 }
 
 func TestWrongLayersBreakTheirLaw(t *testing.T) {

@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/laws"
 	"tessera/metrics"
 )
@@ -174,7 +174,5 @@ func (m *nextMeter) Values(context.Context) ([]metrics.Value, error) {
 func TestTheLawsTakeMetricsOfNamedValues(t *testing.T) {
 	laws.Check(t, laws.MetricOf("next"), func() metrics.Metric { return ofNext{} })
 	err := laws.Metric.Test(func() metrics.Metric { return ofNext{} })["gives the same numbers again"]
-	if err == nil || !strings.Contains(err.Error(), `no value "next"`) {
-		t.Errorf("models without the value: got %v", err)
-	}
+	expect.Error(t, err, `no value "next"`, "models without the value")
 }

@@ -3,6 +3,8 @@ package laws
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // A value that is not finite changes the tolerance of no other value, and the message names the value itself.
@@ -23,8 +25,6 @@ func TestNearNamesTheValueThatIsNotFinite(t *testing.T) {
 		if err := near(c.got, c.want, 1e-9); err != nil {
 			text = err.Error()
 		}
-		if text != c.problem {
-			t.Errorf("%v, want %v: got %q, want %q", c.got, c.want, text, c.problem)
-		}
+		expect.Equal(t, text, c.problem, c.got, "want", c.want)
 	}
 }

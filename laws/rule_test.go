@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/laws"
 	"tessera/losses"
 	"tessera/optim"
@@ -123,9 +124,7 @@ func (g growing) Factor(_, _ float64) float64 { *g.calls++; return -float64(*g.c
 func TestWrongSchedulesBreakEveryLaw(t *testing.T) {
 	calls := 0
 	broken := laws.Broken(laws.Schedule, func() optim.Schedule { return growing{&calls} })
-	if len(broken) != len(laws.Schedule.Names()) {
-		t.Errorf("a negative schedule that changes by itself breaks %q only", broken)
-	}
+	expect.Equal(t, len(broken), len(laws.Schedule.Names()), "a negative schedule that changes by itself breaks", broken, "only")
 }
 
 func TestSetFindsKeysAndRefusesOthers(t *testing.T) {
@@ -133,12 +132,8 @@ func TestSetFindsKeysAndRefusesOthers(t *testing.T) {
 	if err := laws.Set(o, "momentum", 0.5); err != nil || o.Momentum != 0.5 {
 		t.Errorf("momentum is %v after Set, %v", o.Momentum, err)
 	}
-	if err := laws.Set(o, "momentun", 0.5); err == nil {
-		t.Error("an unknown key is taken")
-	}
-	if err := laws.Set(o, "nesterov", 0.5); err == nil {
-		t.Error("a number is taken as a bool")
-	}
+	expect.AnyError(t, laws.Set(o, "momentun", 0.5), "an unknown key is taken")
+	expect.AnyError(t, laws.Set(o, "nesterov", 0.5), "a number is taken as a bool")
 }
 
 // weightOf is a schedule that consists of a function.

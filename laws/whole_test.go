@@ -1,9 +1,9 @@
 package laws_test
 
 import (
-	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/laws"
 	"tessera/optim"
 )
@@ -29,8 +29,6 @@ func (f *factored) UpdateWhole(w, g []float32, shape []int, state [][]float32, l
 func TestAWholeRuleHasStatesOfItsOwnLengths(t *testing.T) {
 	for unused, want := range [][]string{nil, {"uses all of its state and no more"}} {
 		broken := laws.Broken(laws.Whole, func() optim.Whole { return &factored{optim.SGD{Rate: 0.1}, unused} })
-		if !slices.Equal(broken, want) {
-			t.Errorf("got %q, want %q", broken, want)
-		}
+		expect.Slice(t, broken, want)
 	}
 }

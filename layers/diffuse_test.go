@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
@@ -93,8 +94,6 @@ func TestDiffuseDrawsFromTheDataWithAnExactEstimate(t *testing.T) {
 		steps int
 		eta   float64
 	}{{-1, 0}, {1, 1.5}} {
-		if _, err := l.Stepped(wrong.steps, wrong.eta); err == nil {
-			t.Errorf("no error for %v", wrong)
-		}
+		expect.AnyError(t, expect.Err(l.Stepped(wrong.steps, wrong.eta)), "no error for", wrong)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/data/morph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -47,9 +48,7 @@ func TestMaxPlusEqualsPlainLoops(t *testing.T) {
 			}
 		}
 	}
-	if got := maxPlus(t, h, w); !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, maxPlus(t, h, w), want)
 }
 
 func TestFlatOperatorsOfMaximaCommuteWithMaxPlus(t *testing.T) {
@@ -81,10 +80,6 @@ func TestMaxPlusPassesTheGradientToTheFirstOfEqualUnits(t *testing.T) {
 	fatal.If(t, err)
 	defer g.Close()
 	fatal.If(t, g.Run())
-	if got, want := g.Leaf(gradcheck.Input).Gradient(), []float64{2, 0, 0, 0, 2, 0}; !slices.Equal(got, want) {
-		t.Errorf("code: got %v, want %v", got, want)
-	}
-	if got, want := g.Leaf("weight").Gradient(), []float64{1, 1, 1, 1, 0, 0}; !slices.Equal(got, want) {
-		t.Errorf("weight: got %v, want %v", got, want)
-	}
+	expect.Slice(t, g.Leaf(gradcheck.Input).Gradient(), []float64{2, 0, 0, 0, 2, 0}, "code")
+	expect.Slice(t, g.Leaf("weight").Gradient(), []float64{1, 1, 1, 1, 0, 0}, "weight")
 }

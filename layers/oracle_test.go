@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -186,7 +187,5 @@ func TestShallowStudyModelHasItsParameters(t *testing.T) {
 		}
 		total += n
 	}
-	if total != 157684 {
-		t.Errorf("got %d parameters, want 157684", total)
-	}
+	expect.Equal(t, total, 157684)
 }

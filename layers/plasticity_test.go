@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -86,9 +87,7 @@ func TestPlasticityBringsMeanActivationsNearTheTarget(t *testing.T) {
 		means[i%2] += h / batch
 	}
 	for unit, got := range means {
-		if math.Abs(got-mean) > 0.03 {
-			t.Errorf("unit %d: mean activation %v, want about %v", unit, got, mean)
-		}
+		expect.Near(t, got, mean, 0.03, "unit", unit, "mean activation", got, "want about")
 	}
 }
 

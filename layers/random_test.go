@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/random"
 	"tessera/layers"
 )
@@ -40,9 +41,7 @@ func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 		if bound := 5 * c.stddev / math.Sqrt(n); math.Abs(mean-c.mean) > bound {
 			t.Errorf("%s: mean %v, want %v within %v", c.name, mean, c.mean, bound)
 		}
-		if math.Abs(stddev-c.stddev) > 0.02*c.stddev {
-			t.Errorf("%s: standard deviation %v, want %v", c.name, stddev, c.stddev)
-		}
+		expect.Near(t, stddev, c.stddev, 0.02*c.stddev, c.name, "standard deviation")
 		for _, v := range y {
 			if c.values != nil && !slices.Contains(c.values, v) {
 				t.Fatalf("%s: value %v, want one of %v", c.name, v, c.values)
@@ -88,12 +87,8 @@ func TestEveryInitHasItsMoments(t *testing.T) {
 			}
 		}
 		mean, stddev := moments(x)
-		if math.Abs(mean-c.mean) > 5*c.stddev/math.Sqrt(in*out)+1e-9 {
-			t.Errorf("%s: mean %v, want %v", c.name, mean, c.mean)
-		}
-		if math.Abs(stddev-c.stddev) > 0.02*c.stddev+1e-9 {
-			t.Errorf("%s: standard deviation %v, want %v", c.name, stddev, c.stddev)
-		}
+		expect.Near(t, mean, c.mean, 5*c.stddev/math.Sqrt(in*out)+1e-9, c.name, "mean")
+		expect.Near(t, stddev, c.stddev, 0.02*c.stddev+1e-9, c.name, "standard deviation")
 	}
 }
 
@@ -121,9 +116,7 @@ func TestOrthogonalMatricesAreOrthogonal(t *testing.T) {
 				if a == b {
 					want = 9
 				}
-				if math.Abs(sum-want) > 1e-5 {
-					t.Errorf("%v: the product of vectors %d and %d is %v, want %v", shape, a, b, sum, want)
-				}
+				expect.Near(t, sum, want, 1e-5, shape, "the product of vectors", a, "and", b)
 			}
 		}
 	}
@@ -153,9 +146,7 @@ func TestInitsRepeatWithTheSeed(t *testing.T) {
 			e.New().Fill(w, 8, 8, random.Stream(seed, "w", 0))
 			return w
 		}
-		if !slices.Equal(fill(7), fill(7)) {
-			t.Errorf("%s: two fills with one seed differ", e.Name)
-		}
+		expect.Slice(t, fill(7), fill(7), e.Name, "two fills with one seed")
 		if drawn := slices.Max(fill(7)) > slices.Min(fill(7)); drawn && slices.Equal(fill(7), fill(8)) {
 			t.Errorf("%s: fills with two seeds are equal", e.Name)
 		}
@@ -167,7 +158,5 @@ func TestUniformRefusesLimitsInTheWrongOrder(t *testing.T) {
 	if err := (&layers.Uniform{Low: 1, High: 0}).Check(); !errors.As(err, &key) || key.Key != "high" {
 		t.Errorf("got %v, want an error of the key high", err)
 	}
-	if err := (&layers.Uniform{Low: 0, High: 1}).Check(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, (&layers.Uniform{Low: 0, High: 1}).Check())
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -76,12 +77,8 @@ func TestResidualNamesTheParametersOfItsBlockByIndex(t *testing.T) {
 			states = append(states, p.Name)
 		}
 	}
-	if want := []string{"1.weight", "1.bias", "2.scale", "2.shift", "2.running_mean", "2.running_variance", "3.0.weight"}; !slices.Equal(names, want) {
-		t.Errorf("got %q, want %q", names, want)
-	}
-	if want := []string{"2.running_mean", "2.running_variance"}; !slices.Equal(states, want) {
-		t.Errorf("state: got %q, want %q", states, want)
-	}
+	expect.Slice(t, names, []string{"1.weight", "1.bias", "2.scale", "2.shift", "2.running_mean", "2.running_variance", "3.0.weight"})
+	expect.Slice(t, states, []string{"2.running_mean", "2.running_variance"}, "state")
 }
 
 // The block runs in the mode of the model: noise and batch statistics are used in training only.
@@ -92,9 +89,7 @@ func TestTheBlockOfAResidualFollowsTheModeOfTheModel(t *testing.T) {
 		g, err := gradcheck.Compile(gradcheck.Layer(fresh(t, "residual", keys)(), x, 4, []int{1}, training), false)
 		fatal.If(t, err)
 		fatal.If(t, g.Run())
-		if noisy := g.Leaf("noise.1") != nil; noisy != training {
-			t.Errorf("training %v: noise %v", training, noisy)
-		}
+		expect.Equal(t, g.Leaf("noise.1") != nil, training, "training", training, "noise")
 		moved := g.Update("0.running_mean")
 		if training != (moved != nil) || training && math.Abs(moved[0]-2.75) > 1e-12 {
 			t.Errorf("training %v: the running mean becomes %v, want the batch's 2.75 in training", training, moved)
@@ -105,9 +100,7 @@ func TestTheBlockOfAResidualFollowsTheModeOfTheModel(t *testing.T) {
 
 func TestResidualBoundsItsOutputs(t *testing.T) {
 	r := fresh(t, "residual", blockOf(t, map[string]any{"kind": "sigmoid"}))()
-	if got := layers.OutputRange(r, layers.Interval{Low: -2, High: 3}); got != (layers.Interval{Low: -2, High: 4}) {
-		t.Errorf("got %v, want [-2, 4]", got)
-	}
+	expect.Equal(t, layers.OutputRange(r, layers.Interval{Low: -2, High: 3}), (layers.Interval{Low: -2, High: 4}))
 }
 
 func TestResidualNamesWhatDoesNotFit(t *testing.T) {

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // largest is a source of the largest number.
@@ -15,7 +17,5 @@ func (largest) Uint64() uint64 { return math.MaxUint64 }
 func TestUniformDrawsAreBelowOne(t *testing.T) {
 	var draw [1]float32
 	uniformSampler{}.Sample(draw[:], rand.New(largest{}))
-	if want := math.Nextafter32(1, 0); draw[0] != want {
-		t.Errorf("the largest draw is %v, want %v", draw[0], want)
-	}
+	expect.Equal(t, draw[0], math.Nextafter32(1, 0), "the largest draw")
 }

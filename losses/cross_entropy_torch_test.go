@@ -4,10 +4,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"errors"
-	"math"
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws"
@@ -55,14 +55,10 @@ func TestCrossEntropyWithItsSettingsEqualsPyTorch(t *testing.T) {
 			}
 		}
 		value, slope := valueOf(t, l, f.Logits, leaves)
-		if math.Abs(value-c.Value) > 1e-10 {
-			t.Errorf("%s %v: got %v, want %v", c.Kind, c.Settings, value, c.Value)
-		}
+		expect.Near(t, value, c.Value, 1e-10, c.Kind, c.Settings)
 		for i, row := range c.Gradient {
 			for j, want := range row {
-				if math.Abs(slope[i][j]-want) > 1e-10 {
-					t.Errorf("%s %v: the slope of unit %d of image %d is %v, want %v", c.Kind, c.Settings, j, i, slope[i][j], want)
-				}
+				expect.Near(t, slope[i][j], want, 1e-10, c.Kind, c.Settings, "the slope of unit", j, "of image", i)
 			}
 		}
 	}

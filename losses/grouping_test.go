@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/losses"
 )
 
@@ -86,7 +87,5 @@ func hsic(x, target [][]float64) float64 {
 
 func TestIndependenceRefusesProbabilitiesOfOneUnit(t *testing.T) {
 	l := configured(t, "independence", nil)
-	if err := l.(losses.UnitsChecker).CheckUnits(1); err == nil {
-		t.Error("the probabilities of one unit is accepted")
-	}
+	expect.AnyError(t, l.(losses.UnitsChecker).CheckUnits(1), "the probabilities of one unit is accepted")
 }

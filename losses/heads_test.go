@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
@@ -139,9 +140,7 @@ func length(a []float64) float64 { return math.Sqrt(a[0]*a[0] + dotRest(a, a)) }
 func TestNTXentHasNoGradientAtAZeroValue(t *testing.T) {
 	l := &losses.NTXent{Temperature: 0.5}
 	value, slope := valueOf(t, l, [][]float64{{0, 0}, {3, -1}, {1, 2}, {0.5, -1}}, nil)
-	if !slices.Equal(slope[0], []float64{0, 0}) {
-		t.Errorf("the gradient at zero is %v", slope[0])
-	}
+	expect.Slice(t, slope[0], []float64{0, 0}, "the gradient at zero")
 	for i := 1; i < 4; i++ {
 		if s := length(slope[i]); !(s > 0 && s < 1) {
 			t.Errorf("the gradient of view %d is %v", i, slope[i])

@@ -3,6 +3,8 @@ package losses
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // The log-likelihoods are sums of those of one value, from the textbook's densities.
@@ -14,12 +16,8 @@ func TestLogLikelihoodsAreThoseOfTheirDistributions(t *testing.T) {
 		normal += math.Log(math.Exp(-(v-p)*(v-p)/2/variance) / math.Sqrt(2*math.Pi*variance))
 		bernoulli += v*math.Log(p) + (1-v)*math.Log(1-p)
 	}
-	if got := (&MSE{}).LogLikelihood(y, x, variance); math.Abs(got-normal) > 1e-12 {
-		t.Errorf("mse: got %g, want %g", got, normal)
-	}
-	if got := (BCE{}).LogLikelihood(y, x, 0); math.Abs(got-bernoulli) > 1e-12 {
-		t.Errorf("bce: got %g, want %g", got, bernoulli)
-	}
+	expect.Near(t, (&MSE{}).LogLikelihood(y, x, variance), normal, 1e-12, "mse")
+	expect.Near(t, (BCE{}).LogLikelihood(y, x, 0), bernoulli, 1e-12, "bce")
 	if got := (BCE{}).LogLikelihood([]float32{0, 1}, []float32{1, 0}, 0); math.IsInf(got, 0) || got > -20 {
 		t.Errorf("bce of impossible values: got %g, want a large negative number", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/losses"
 )
 
@@ -39,15 +40,11 @@ func TestABoundedMultiplierStaysInItsBounds(t *testing.T) {
 	for range 100 {
 		w = m.Next(w, 1) // never at the limit
 	}
-	if w != m.Most {
-		t.Errorf("above the limit the weight became %v, want %v", w, m.Most)
-	}
+	expect.Equal(t, w, m.Most, "above the limit the weight became")
 	for range 100 {
 		w = m.Next(w, 0)
 	}
-	if w != m.Least {
-		t.Errorf("below the limit the weight became %v, want %v", w, m.Least)
-	}
+	expect.Equal(t, w, m.Least, "below the limit the weight became")
 }
 
 func TestAMultiplierSaysWhatItDidNotReach(t *testing.T) {

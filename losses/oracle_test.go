@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 
 	"tessera/data/morph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -347,9 +348,7 @@ func TestEveryLossEqualsItsPlainLoops(t *testing.T) {
 				want := o.oracle(rowsOf(x, columns), rowsOf(target, columns))
 				got, _, err := gradcheck.Evaluate(gradcheck.Loss(l, x, target, rows, columns))
 				fatal.If(t, err)
-				if math.Abs(got[0]-want) > 1e-12*(1+math.Abs(want)) {
-					t.Errorf("%d rows: got %v, want %v", rows, got[0], want)
-				}
+				expect.Near(t, got[0], want, 1e-12*(1+math.Abs(want)), rows, "rows")
 				single, _, err := gradcheck.Evaluate(gradcheck.Loss(l, narrow(x), narrow(target), rows, columns))
 				fatal.If(t, err)
 				// The clip at 1 - 2^-23 instead of 1 - 1e-7 changes one element's logarithm by at most 0.19 nats.
@@ -411,9 +410,7 @@ func TestOutputsAboveSaturatedPixelsAreNoErrors(t *testing.T) {
 	defer value.Close()
 	fatal.If(t, value.Run())
 	want := []float64{0, -0.25, 0.5, -0.125} // 2 (output - target) / 4, 0 for the first
-	if got := value.Leaf("x").Gradient(); !slices.Equal(got, want) {
-		t.Errorf("got the gradient %v, want %v", got, want)
-	}
+	expect.Slice(t, value.Leaf("x").Gradient(), want)
 }
 
 // counted is a Values with a mask and sample weights.
@@ -446,16 +443,12 @@ func TestTargetsThatDoNotCountDoNotSaturate(t *testing.T) {
 
 func TestHoyerHasNoGradientAtAZeroCode(t *testing.T) {
 	got := gradient(t, configured(t, "hoyer", nil), make([]float64, 8), 2, 4)
-	if want := make([]float64, 8); !slices.Equal(got, want) {
-		t.Errorf("got %v, want zeros", got)
-	}
+	expect.Slice(t, got, make([]float64, 8))
 }
 
 func TestL1HasNoGradientAtZero(t *testing.T) {
 	got := gradient(t, configured(t, "l1", nil), []float64{0, 2, -3, 0}, 2, 2)
-	if want := []float64{0, 0.5, -0.5, 0}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, got, []float64{0, 0.5, -0.5, 0})
 }
 
 func TestHoyerRefusesACodeOfOneUnit(t *testing.T) {
@@ -492,9 +485,7 @@ func TestAsymmetricDecayLeavesZeroWeightsAlone(t *testing.T) {
 }
 
 func TestAsymmetricDecayRefusesAnUnknownNorm(t *testing.T) {
-	if _, err := (&losses.AsymmetricDecay{Norm: "l3"}).Build(nil); err == nil {
-		t.Error("the norm l3 is accepted")
-	}
+	expect.AnyError(t, expect.Err((&losses.AsymmetricDecay{Norm: "l3"}).Build(nil)), "the norm l3 is accepted")
 }
 
 func TestMaxApproximationRefusesInvalidImages(t *testing.T) {
@@ -510,12 +501,8 @@ func TestMaxApproximationRefusesInvalidImages(t *testing.T) {
 		}
 	}
 	l := &losses.MaxApproximation{Operator: morph.Dilation, Radius: 28}
-	if err := l.CheckShape([]int{28, 28, 1}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, l.CheckShape([]int{28, 28, 1}))
 	_, _, err := gradcheck.Evaluate(gradcheck.Loss(&losses.MaxApproximation{Operator: "median", Radius: 1},
 		make([]float64, 4), make([]float64, 4), 1, 4))
-	if err == nil {
-		t.Error("the operator median is accepted")
-	}
+	expect.AnyError(t, err, "the operator median is accepted")
 }

@@ -5,10 +5,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
-	"math"
 	"testing"
 
 	"gorgonia.org/gorgonia"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 	"tessera/losses"
@@ -76,13 +76,9 @@ func TestLossesAgreeWithPyTorch(t *testing.T) {
 			g := c.compile(t)
 			defer g.Close()
 			fatal.If(t, g.Run())
-			if got := g.Output()[0]; math.Abs(got-c.Value) > 1e-12 {
-				t.Errorf("got %v, want %v", got, c.Value)
-			}
+			expect.Near(t, g.Output()[0], c.Value, 1e-12)
 			for k, got := range g.Leaf("x").Gradient() {
-				if want := c.Gradient[k]; math.Abs(got-want) > 1e-12 {
-					t.Errorf("gradient of element %d: got %v, want %v", k, got, want)
-				}
+				expect.Near(t, got, c.Gradient[k], 1e-12, "gradient of element", k)
 			}
 		})
 	}

@@ -2,10 +2,9 @@ package losses_test
 
 import (
 	"math"
-	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws"
 	"tessera/losses"
@@ -26,9 +25,7 @@ func TestWeightSchedulesInterpolate(t *testing.T) {
 			fatal.If(t, laws.Set(w, key, v))
 		}
 		for i, epoch := range []float64{0, 2, 4, 8, math.Inf(1)} {
-			if got := w.At(epoch); math.Abs(got-want[i]) > 1e-15 {
-				t.Errorf("%s after %v epochs is %v, want %v", kind, epoch, got, want[i])
-			}
+			expect.Near(t, w.At(epoch), want[i], 1e-15, kind, "after", epoch, "epochs")
 		}
 	}
 }
@@ -37,9 +34,7 @@ func TestPointsInterpolateAndJump(t *testing.T) {
 	w := &losses.Points{Epochs: []float64{2, 2, 6, 7}, Weights: []float64{1, 3, 5, 0}}
 	fatal.If(t, w.Check())
 	for epoch, want := range map[float64]float64{0: 1, 1.9: 1, 2: 3, 3: 3.5, 6: 5, 6.5: 2.5, 7: 0, math.Inf(1): 0} {
-		if got := w.At(epoch); math.Abs(got-want) > 1e-15 {
-			t.Errorf("after %v epochs: got %v, want %v", epoch, got, want)
-		}
+		expect.Near(t, w.At(epoch), want, 1e-15, "after", epoch, "epochs")
 	}
 	one := &losses.Points{Epochs: []float64{3}, Weights: []float64{2}}
 	if one.At(0) != 2 || one.At(3) != 2 || one.At(4) != 2 {
@@ -53,20 +48,14 @@ func TestPointsThatAreNoScheduleAreErrors(t *testing.T) {
 		"at least one":               {},
 		"got 0 after 1, want":        {Epochs: []float64{0, 1, 0}, Weights: []float64{1, 1, 1}},
 	} {
-		if err := w.Check(); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: got %v, want an error with %q", w, err, want)
-		}
+		expect.Error(t, w.Check(), want, w)
 	}
 }
 
 func TestAScheduleGoesThroughItsPoints(t *testing.T) {
 	points := &losses.Points{Epochs: []float64{10, 10, 40}, Weights: []float64{0.002, 0.05, 0.002}}
-	if got := losses.Through(points); !slices.Equal(got, points.Weights) {
-		t.Errorf("points: got %v", got)
-	}
-	if got := losses.Through(&losses.Linear{Between: losses.Between{From: 1, To: 3, Epochs: 10}}); !slices.Equal(got, []float64{1, 3}) {
-		t.Errorf("linear: got %v", got)
-	}
+	expect.Slice(t, losses.Through(points), points.Weights, "points")
+	expect.Slice(t, losses.Through(&losses.Linear{Between: losses.Between{From: 1, To: 3, Epochs: 10}}), []float64{1, 3}, "linear")
 }
 
 func TestSchedulesEndWhereTheyStayAsTheyAre(t *testing.T) {

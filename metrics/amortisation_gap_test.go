@@ -4,9 +4,9 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -146,7 +146,5 @@ func TestTheAmortisationGapOfCodesThatOnlyALargePenaltyMakesSparse(t *testing.T)
 func TestTheAmortisationGapNeedsImages(t *testing.T) {
 	m, err := (&AmortisationGap{}).Start(&Subject{Atoms: &Atoms{Shape: []int{1, 2}, Count: 1, Values: []float32{1, 2}}, Shape: []int{1, 2}, Units: 1})
 	fatal.If(t, err)
-	if _, err := m.Values(context.Background()); err == nil || !strings.Contains(err.Error(), "no images") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(m.Values(context.Background())), "no images")
 }

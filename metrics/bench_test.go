@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
@@ -28,9 +29,7 @@ func BenchmarkEvaluate10000(b *testing.B) {
 	c := memory{newAffine(r, []int{28, 28}, 100), uniform(r, batchSize*100), normal(r, batchSize*784)}
 	images := uniform(r, 10_000*784)
 	for b.Loop() {
-		if _, err := Evaluate(context.Background(), c, Sample{Images: images}, nil); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(Evaluate(context.Background(), c, Sample{Images: images}, nil)))
 	}
 }
 
@@ -39,9 +38,7 @@ func BenchmarkJaccard(b *testing.B) {
 	atoms := &Atoms{Shape: []int{28, 28}, Count: 100, Values: uniform(r, 78400)}
 	codes := uniform(r, JaccardImages*100)
 	for b.Loop() {
-		if _, err := meanJaccard(atoms, codes); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(meanJaccard(atoms, codes)))
 	}
 }
 
@@ -51,9 +48,7 @@ func BenchmarkSVM(b *testing.B) {
 	p, err := fit.Of("svm", features, 100, labels)
 	fatal.If(b, err)
 	for b.Loop() {
-		if _, err := p.SVM(context.Background(), 1, fit.Tolerance); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(p.SVM(context.Background(), 1, fit.Tolerance)))
 	}
 }
 
@@ -65,8 +60,6 @@ func BenchmarkLinearProbe(b *testing.B) {
 		fatal.If(b, err)
 		p.Scale(p.Subset(nil))
 		p.Centre(p.Subset(nil))
-		if _, err := p.Logistic(context.Background(), 1); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(p.Logistic(context.Background(), 1)))
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/lists"
@@ -48,12 +49,8 @@ func TestClustersEqualScikitLearns(t *testing.T) {
 }
 
 func TestClustersOfSpecialPartitions(t *testing.T) {
-	if got := adjustedRand([]int{0, 1, 2}, []int{2, 0, 1}, 3, 3); got != 1 {
-		t.Errorf("every image on its own: %v", got)
-	}
-	if got := adjustedRand([]int{0, 0, 1, 1}, []int{1, 1, 0, 0}, 2, 2); got != 1 {
-		t.Errorf("equal partitions: %v", got)
-	}
+	expect.Equal(t, adjustedRand([]int{0, 1, 2}, []int{2, 0, 1}, 3, 3), 1, "every image on its own")
+	expect.Equal(t, adjustedRand([]int{0, 0, 1, 1}, []int{1, 1, 0, 0}, 2, 2), 1, "equal partitions")
 	if _, ok := Silhouette([]float32{1, 2, 3}, 1, []int{4, 4, 4}); ok {
 		t.Error("one cluster has a silhouette")
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -13,9 +14,7 @@ func TestEffectsAreDeviationsTimesLengths(t *testing.T) {
 	got, err := atoms.Effects([]float32{1, 7, 1, 0, 5, 7, 5, 1})
 	fatal.If(t, err)
 	for j, want := range []float64{10, 0, 0, 0.5} {
-		if math.Abs(got[j]-want) > 1e-12 {
-			t.Errorf("unit %d: got %v, want %v", j, got[j], want)
-		}
+		expect.Near(t, got[j], want, 1e-12, "unit", j)
 	}
 	for name, f := range map[string]func() ([]float64, error){
 		"no atoms":        func() ([]float64, error) { return (*Atoms)(nil).Effects([]float32{1}) },
@@ -26,8 +25,6 @@ func TestEffectsAreDeviationsTimesLengths(t *testing.T) {
 			return (&Atoms{Shape: []int{1, 2}, Count: 1, Values: []float32{1, 2}, Indirect: "deeper"}).Effects([]float32{1})
 		},
 	} {
-		if _, err := f(); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		expect.AnyError(t, expect.Err(f()), name)
 	}
 }

@@ -8,18 +8,16 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
 
 func close6(t *testing.T, name string, got, want float64) {
 	t.Helper()
-	if math.Abs(got-want) > 1e-9*max(1, math.Abs(want)) {
-		t.Errorf("%s: got %.12g, want %.12g", name, got, want)
-	}
+	expect.Near(t, got, want, 1e-9*max(1, math.Abs(want)), name)
 }
 
 // measured returns the result of evaluating a coder on images.
@@ -194,9 +192,7 @@ func TestEvaluateDoesNotDependOnTheNumberOfProcessors(t *testing.T) {
 		if first == nil {
 			first = text
 		}
-		if string(text) != string(first) {
-			t.Errorf("%d processors: %s, with one: %s", procs, text, first)
-		}
+		expect.Equal(t, string(text), string(first), procs, "processors", text, "with one", first)
 	}
 }
 
@@ -255,9 +251,7 @@ func TestTheCodersOfMaxApproximationAreClosed(t *testing.T) {
 		if _, err := Evaluate(context.Background(), c, Sample{Images: uniform(r, 32)}, nil); !errors.Is(err, fail) {
 			t.Fatal(err)
 		}
-		if *c.open != 0 {
-			t.Errorf("coder's error %v: %d coders stay open", fail, *c.open)
-		}
+		expect.Equal(t, *c.open, 0, "coder's error", fail, *c.open, "coders stay open")
 	}
 }
 
@@ -291,9 +285,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 			c.ctx = context.Background()
 		}
 		_, err := Evaluate(c.ctx, a, Sample{Images: uniform(r, c.values)}, c.o)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one with %q", name, err, c.want)
-		}
+		expect.Error(t, err, c.want, name, "error", err, "want one with")
 	}
 }
 

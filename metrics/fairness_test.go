@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/posthoc"
 )
@@ -120,9 +121,7 @@ func TestFairnessEqualsPlainLoops(t *testing.T) {
 	}
 	notes := strings.Join(table.Notes, "\n")
 	for _, want := range []string{"1 samples are of an unknown group", "1 samples are of an unknown class"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("notes %q lack %q", notes, want)
-		}
+		expect.Contains(t, notes, want, "notes")
 	}
 }
 
@@ -135,9 +134,7 @@ func TestTheBootstrapOfARateIsAboutNormal(t *testing.T) {
 	low, _ := table.Number("selection_rate 1", "low")
 	high, _ := table.Number("selection_rate 1", "high")
 	want := 2 * 1.96 * math.Sqrt(p*(1-p)/n)
-	if math.Abs(high-low-want) > 0.15*want {
-		t.Errorf("%v to %v, want a width of %v", low, high, want)
-	}
+	expect.Near(t, high-low, want, 0.15*want, low, "to", high, "want a width of")
 }
 
 func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {
@@ -158,9 +155,7 @@ func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {
 	values, table = measuredFairness(t, m, Subject{}, small)
 	notes := strings.Join(table.Notes, "\n")
 	for _, want := range []string{"group 1 has 3 samples: its rates say little", "group 1 has no false_positive_rate"} {
-		if !strings.Contains(notes, want) {
-			t.Errorf("notes %q lack %q", notes, want)
-		}
+		expect.Contains(t, notes, want, "notes")
 	}
 	if _, ok := table.Number("selection_rate 1", "low"); ok {
 		t.Error("a group of 3 samples has an interval")

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -91,9 +92,7 @@ func TestFewShotEqualsPlainLoops(t *testing.T) {
 
 func TestFewShotOfSeparateClassesIsPerfect(t *testing.T) {
 	for i, v := range added(t, &FewShot{Shots: 1, Draws: 5}, Subject{Units: 3, Seed: 2}, clusters(60, 3, 0.01)) {
-		if v.Number != 1 {
-			t.Errorf("value %d: got %v, want 1", i, v.Number)
-		}
+		expect.Equal(t, v.Number, 1, "value", i)
 	}
 }
 
@@ -110,9 +109,7 @@ func TestFewShotNeedsMoreImagesThanShots(t *testing.T) {
 
 func TestQuantiles(t *testing.T) {
 	for q, want := range map[float64]float64{0: 1, 1: 5, 0.5: 2, 0.25: 1.5, 0.75: 3.5} {
-		if got := quantile([]float64{1, 2, 5}, q); got != want {
-			t.Errorf("%v: got %v, want %v", q, got, want)
-		}
+		expect.Equal(t, quantile([]float64{1, 2, 5}, q), want, q)
 	}
 }
 
@@ -123,8 +120,6 @@ func TestSettingsByTheirTexts(t *testing.T) {
 		t.Errorf("%v: %+v", err, s[0].Metric)
 	}
 	for text, want := range map[string]string{"shots": "KEY=VALUE", "shots=many": `got "many", want an integer > 0`, "shots=0": "want an integer > 0", "arms=2": `has a setting "arms"`} {
-		if err := s.SetText(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
-		}
+		expect.Error(t, s.SetText(text), want, text)
 	}
 }

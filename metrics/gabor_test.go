@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestGaborFunctionsAreFoundAndOthersAreNot(t *testing.T) {
@@ -41,9 +43,7 @@ func TestGaborFunctionsAreFoundAndOthersAreNot(t *testing.T) {
 	c := newAffine(r, []int{side, side}, 3)
 	c.atoms.Values = append(append(draw(gabor{row: 5, column: 6, along: 2, across: 2, wave: 0.25}, 1), noise...), empty...)
 	result := measured(t, c, make([]float32, side*side), selected(t, "gabor")...)
-	if got := number(t, result, "gabor_atoms"); got != 1 {
-		t.Errorf("gabor_atoms: got %v of a Gabor function, noise and zeros, want 1", got)
-	}
+	expect.Equal(t, number(t, result, "gabor_atoms"), 1, "gabor_atoms")
 	if got := number(t, result, "gabor_fit"); got < 0.5 || got > 0.9 {
 		t.Errorf("gabor_fit: got %v, want the mean of 1 and the fit of noise", got)
 	}

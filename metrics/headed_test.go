@@ -3,9 +3,9 @@ package metrics
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/volume"
@@ -93,9 +93,7 @@ func TestAModelWithoutDecoderHasNoOutput(t *testing.T) {
 
 func TestLogitsOfTheWrongNumberAreRefused(t *testing.T) {
 	b := Batch{Logits: make([]float32, 6), Labels: []int{2, -1, 1}}
-	if err := b.EachLabelled(func([]float32, int) {}); err == nil || !strings.Contains(err.Error(), "2 logits, an image has the class 2") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, b.EachLabelled(func([]float32, int) {}), "2 logits, an image has the class 2")
 	if _, err := headValue(&Batch{coder: newHeaded(rand.New(rand.NewPCG(2, 9)), 0, "class"), Images: make([]float32, 32)}, "class", 2); err == nil {
 		t.Error("a head without logits was taken")
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/random"
@@ -164,9 +165,7 @@ func TestSplitsAreStratifiedPartitions(t *testing.T) {
 	for _, fraction := range []float64{0.05, 0.08, 0.2, 0.5} {
 		train, test, err := p.Split(fraction, random.Stream(1, "test", 0))
 		fatal.If(t, err)
-		if want := int(math.Ceil(fraction * 997)); len(test) != want {
-			t.Errorf("fraction %g: %d test images, want %d", fraction, len(test), want)
-		}
+		expect.Equal(t, len(test), int(math.Ceil(fraction*997)), "fraction", fraction, len(test), "test images")
 		if all := slices.Sorted(slices.Values(slices.Concat(train, test))); len(slices.Compact(all)) != 997 {
 			t.Errorf("fraction %g: the sides are no partition", fraction)
 		}

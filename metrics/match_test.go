@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -30,8 +31,6 @@ func TestAtomsOfDifferentSizesAreNotMatched(t *testing.T) {
 	one := &metrics.Atoms{Shape: []int{2, 2}, Count: 1, Values: make([]float32, 4)}
 	other := &metrics.Atoms{Shape: []int{3, 1}, Count: 1, Values: make([]float32, 3)}
 	for _, pair := range [][2]*metrics.Atoms{{one, other}, {one, nil}, {nil, one}} {
-		if _, err := metrics.MatchAtoms(pair[0], pair[1]); err == nil {
-			t.Errorf("%v are matched", pair)
-		}
+		expect.AnyError(t, expect.Err(metrics.MatchAtoms(pair[0], pair[1])), pair, "are matched")
 	}
 }

@@ -2,13 +2,13 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
 
 	"tessera/data/morph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/volume"
@@ -60,9 +60,7 @@ func TestMSEOfManyValuesEqualsPlainLoops(t *testing.T) {
 	s, first, second := Subject{Shape: []int{10, 10}}, Batch{Images: x[:70_000], Outputs: y[:70_000]}, Batch{Images: x[70_000:], Outputs: y[70_000:]}
 	close6(t, "mse", added(t, &MSE{}, s, first, second)[0].Number, plain)
 	close6(t, "clipped", added(t, metricOf("mse_clipped"), s, first, second)[0].Number, clipped)
-	if got := added(t, &MSE{Single: true}, s, first, second)[0].Number; math.Abs(got-plain) > 1e-6*plain {
-		t.Errorf("in float32: %g, want %g", got, plain)
-	}
+	expect.Near(t, added(t, &MSE{Single: true}, s, first, second)[0].Number, plain, 1e-6*plain, "in float32")
 }
 
 func TestHoyerLaws(t *testing.T) {
@@ -83,9 +81,7 @@ func TestHoyerLaws(t *testing.T) {
 		"denormal, two":     {[]float32{1e-40, 0, -1e-40, 0}, 2 - math.Sqrt2},
 		"two of four equal": {[]float32{1, 0, -1, 0}, 2 - math.Sqrt2},
 	} {
-		if got := Hoyer(c.v); math.Abs(got-c.want) > 2e-7 {
-			t.Errorf("%s: %g, want %g", name, got, c.want)
-		}
+		expect.Near(t, Hoyer(c.v), c.want, 2e-7, name)
 	}
 	r := rand.New(rand.NewPCG(2, 2))
 	for range 100 {
@@ -105,9 +101,7 @@ func TestMeanHoyerCountsAllZeroRowsAsZero(t *testing.T) {
 	if err != nil || math.Abs(got-1.0/3) > 1e-6 {
 		t.Errorf("got %g %v, want 1/3", got, err)
 	}
-	if _, err := MeanHoyer(make([]float32, 5), 2); err == nil {
-		t.Error("half a row was accepted")
-	}
+	expect.AnyError(t, expect.Err(MeanHoyer(make([]float32, 5), 2)), "half a row was accepted")
 }
 
 func TestKLEqualsItsFormula(t *testing.T) {
@@ -157,9 +151,7 @@ func TestDeadUnitsAreThoseBelowOnePercentOfTheGreatest(t *testing.T) {
 		"none dead":           {[]float32{1, 0, 0, 2}, 2, 0},
 	} {
 		got := added(t, metricOf("dead_units"), Subject{Units: c.units}, Batch{Codes: c.codes[:c.units]}, Batch{Codes: c.codes[c.units:]})
-		if got[0].Number != c.want {
-			t.Errorf("%s: %v, want %g", name, got, c.want)
-		}
+		expect.Equal(t, got[0].Number, c.want, name, got)
 	}
 }
 
@@ -172,9 +164,7 @@ func TestUsedUnitsAreThoseAboveTheMean(t *testing.T) {
 
 func TestNegativeWeightsLeaveTheBiasOut(t *testing.T) {
 	c := &affine{atoms: &Atoms{Shape: []int{1, 2}, Count: 2, Values: []float32{-1, 0, 2, -0.1}, Bias: []float32{-1, -1}}}
-	if got := NegativeWeights(LastWeight(c)); got != 2 {
-		t.Errorf("got %d, want 2", got)
-	}
+	expect.Equal(t, NegativeWeights(LastWeight(c)), 2)
 }
 
 // One atom equals the first two parts but is matched with only one of them. The last part has no match.
@@ -189,9 +179,7 @@ func TestPartsAreFoundAsAtomsOrAsTheBias(t *testing.T) {
 			t.Errorf("part %d: %+v, want %+v", i, got[i], want[i])
 		}
 	}
-	if _, err := PartsRecovered([][]float32{{1}}, atoms, 0.9); err == nil {
-		t.Error("a part of another size was accepted")
-	}
+	expect.AnyError(t, expect.Err(PartsRecovered([][]float32{{1}}, atoms, 0.9)), "a part of another size was accepted")
 }
 
 // The expected values are computed from the formula for every operator and convention, by loops that share only package morph
@@ -270,9 +258,7 @@ func TestMaxApproximationIsExactForDisjointAtoms(t *testing.T) {
 func TestMaxApproximationNeedsAtoms(t *testing.T) {
 	c := newAffine(rand.New(rand.NewPCG(5, 2)), []int{3, 3}, 2)
 	c.hidden = true
-	if _, err := Dilation().Coder(c, false); !errors.Is(err, ErrNoAtoms) {
-		t.Errorf("error %v, want ErrNoAtoms", err)
-	}
+	expect.Is(t, expect.Err(Dilation().Coder(c, false)), ErrNoAtoms)
 	for _, v := range measured(t, c, make([]float32, 9), Choice{Metric: &MaxApprox{}}).Values {
 		if v.Missing != "the decoder's last layer has no atoms" {
 			t.Errorf("got %+v", v)

@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // The expected intervals are mean ± scipy.stats.t.ppf(0.975, n - 1) times the standard error, and the p-values those of
@@ -29,9 +31,7 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 		}
 	}
 	for _, n := range []int{0, 1} {
-		if _, err := PairedDifference(make([]float64, n), make([]float64, n)); err == nil {
-			t.Errorf("%d pairs have an interval", n)
-		}
+		expect.AnyError(t, expect.Err(PairedDifference(make([]float64, n), make([]float64, n))), n, "pairs have an interval")
 	}
 	rounded, err := PairedDifference([]float64{0.1, 0.3, 0.7}, []float64{0.3, 0.5, 0.9})
 	if err != nil || rounded.Low != rounded.High || rounded.String() != "no difference shown (+0.2 under each of 3 seeds)" {
@@ -42,9 +42,7 @@ func TestAPairedDifferenceIsStudents(t *testing.T) {
 			t.Errorf("a difference with %g: %+v", v, got)
 		}
 	}
-	if _, err := PairedDifference(make([]float64, 2), make([]float64, 3)); err == nil {
-		t.Error("values without a partner have a difference")
-	}
+	expect.AnyError(t, expect.Err(PairedDifference(make([]float64, 2), make([]float64, 3))), "values without a partner have a difference")
 }
 
 func TestADifferenceWhoseIntervalContainsZeroIsNotShown(t *testing.T) {
@@ -77,9 +75,7 @@ func TestOverlappingSplitsHaveAWiderInterval(t *testing.T) {
 		t.Errorf("got %+v without the correction and %+v with it, want that only the first is shown", plain, got)
 	}
 	for _, ratio := range []float64{0, -1, math.NaN(), math.Inf(1)} {
-		if _, err := PairedSplits(a, b, ratio); err == nil {
-			t.Errorf("a ratio of %g has an interval", ratio)
-		}
+		expect.AnyError(t, expect.Err(PairedSplits(a, b, ratio)), "a ratio of", ratio, "has an interval")
 	}
 	if _, _, ok := Splits("mse"); ok {
 		t.Error("mse has splits")
@@ -96,17 +92,13 @@ func TestHolmCorrectsAWholeTable(t *testing.T) {
 	one := func(p float64) *Paired { return &Paired{Mean: 1, Low: 0.5, High: 1.5, P: p, Holm: p} }
 	constant := &Paired{Mean: 1, Low: 1, High: 1, Certain: true}
 	table := []*Paired{one(0.04), nil, one(0.01), constant, one(0.03), one(0.005), {P: 1, Holm: 1}}
-	if n := CorrectHolm(table); n != 4 {
-		t.Errorf("%d tests are counted, want 4", n)
-	}
+	expect.Equal(t, CorrectHolm(table), 4, "tests are counted")
 	for i, want := range map[int]float64{0: 0.06, 2: 0.03, 3: 0, 4: 0.06, 5: 0.02} {
 		if math.Abs(table[i].Holm-want) > 1e-15 || table[i].Shown() != (want < 0.05) {
 			t.Errorf("p %g becomes %g, shown: %v; want %g", table[i].P, table[i].Holm, table[i].Shown(), want)
 		}
 	}
-	if got, want := table[0].String(), "not after correction [0.5, 1.5]"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, table[0].String(), "not after correction [0.5, 1.5]")
 	many := []*Paired{one(0.6), one(0.7)}
 	if CorrectHolm(many); many[0].Holm != 1 || many[1].Holm != 1 {
 		t.Errorf("got %g and %g, want at most 1", many[0].Holm, many[1].Holm)
@@ -123,8 +115,6 @@ func TestAnIntervalHasTwoDifferentEnds(t *testing.T) {
 		{Paired{Mean: 0.0013, Low: 0.001, High: 0.0016}, "+0.0013 [0.001, 0.0016]"},
 		{Paired{Mean: 1, Low: 1 - 1e-9, High: 1 + 1e-9}, "+1 [1, 1]"},
 	} {
-		if got := c.p.String(); got != c.want {
-			t.Errorf("got %s, want %s", got, c.want)
-		}
+		expect.Equal(t, c.p.String(), c.want)
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -43,9 +44,7 @@ func realBytes(tb testing.TB, file string, header, n int) []byte {
 	z, err := gzip.NewReader(f)
 	fatal.If(tb, err)
 	raw := make([]byte, header+n)
-	if _, err := io.ReadFull(z, raw); err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, expect.Err(io.ReadFull(z, raw)))
 	return raw[header:]
 }
 

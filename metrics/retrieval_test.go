@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/fatal"
 )
 
 // Ranks by plain loops over all pairs, with and without labels, are those of the metric, whose blocks do not divide the samples evenly.
@@ -37,14 +38,10 @@ func TestRetrievalCountsRanks(t *testing.T) {
 			if labels != nil {
 				b.Columns = map[string][]float32{data.LabelsColumn: labels[from:to]}
 			}
-			if err := m.Add(b); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, m.Add(b))
 		}
 		got, err := m.Values(context.Background())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var want []float64
 		for _, pair := range [][2][]float32{{first, second}, {second, first}} {
 			hits := [2]int{}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
@@ -45,9 +46,7 @@ func TestAdditivityLostCountsWhatBiasAndOtherAtomsTakeAway(t *testing.T) {
 		"a sigmoid saturates":                    {line("sigmoid", []float32{0, 0}, []float32{1, 0}, []float32{0, 0}), []float32{40, 1}, 39.5 / 40},
 		"nothing is added, nothing can be taken": {line("relu", []float32{-1, 1}, parts...), []float32{0, 0}, 0},
 	} {
-		if got := lost(t, c.model, c.code...); math.Abs(got-c.want) > 1e-6 {
-			t.Errorf("%s: got %g, want %g", name, got, c.want)
-		}
+		expect.Near(t, lost(t, c.model, c.code...), c.want, 1e-6, name)
 	}
 }
 
@@ -89,9 +88,7 @@ func TestUsefulUnitsAreOfEvenlySpacedImages(t *testing.T) {
 		}
 		m.Codes, images = append(m.Codes, code), append(images, code...)
 	}
-	if got := number(t, measured(t, m, images, selected(t, "useful_units")...), "useful_units"); got != 1 {
-		t.Errorf("got %g useful units, want 1", got)
-	}
+	expect.Equal(t, number(t, measured(t, m, images, selected(t, "useful_units")...), "useful_units"), 1)
 }
 
 // The model has more atoms than the metric compares at a time, and one zero atom.
@@ -197,20 +194,10 @@ func TestHoyerContributionOfBlackImagesIsZero(t *testing.T) {
 	}
 	const want = 0.5 // of an image of one unit and a black one
 	for _, left := range []float32{0, 1e-30, 1e-10} {
-		if got := of(3, 0, 0, left); got != want {
-			t.Errorf("with %g left of the second image: got %g, want %g", left, got, want)
-		}
-		if got := of(0, left, 3, 0); got != want {
-			t.Errorf("with %g left of the first image: got %g, want %g", left, got, want)
-		}
+		expect.Equal(t, of(3, 0, 0, left), want, "with", left, "left of the second image")
+		expect.Equal(t, of(0, left, 3, 0), want, "with", left, "left of the first image")
 	}
-	if got := of(3, 0, 0, 1e-6); got != 1 {
-		t.Errorf("a dim image is not black: got %g, want 1", got)
-	}
-	if got := of(0, 1e-30, 1e-30, 0); got != 1 {
-		t.Errorf("a factor of all codes changes it: got %g, want 1", got)
-	}
-	if got := of(0, 0, 0, 0); got != 0 {
-		t.Errorf("of black images alone: got %g, want 0", got)
-	}
+	expect.Equal(t, of(3, 0, 0, 1e-6), 1, "a dim image is not black")
+	expect.Equal(t, of(0, 1e-30, 1e-30, 0), 1, "a factor of all codes changes it")
+	expect.Equal(t, of(0, 0, 0, 0), 0, "of black images alone")
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/lists"
@@ -116,9 +117,7 @@ func TestMeasuresWithoutScaleEqualNumPys(t *testing.T) {
 		"atom_area", "atom_components", "atom_radius", "atom_entropy", "coherence", "coherence_mean"}
 	for _, m := range scipy(t).Models {
 		got := measured(t, &listed{scipyModel: &m}, flat(m.Images), selected(t, names...)...)
-		if len(m.Values) != len(names) {
-			t.Errorf("%s: %d values, want %d", m.Name, len(m.Values), len(names))
-		}
+		expect.Equal(t, len(m.Values), len(names), m.Name, len(m.Values), "values")
 		for name, want := range m.Values {
 			within1e6(t, m.Name+": "+name, number(t, got, name), want)
 		}
@@ -176,9 +175,7 @@ func TestNeighboursAndClustersEqualScikitLearns(t *testing.T) {
 	k := fit.NewKMeans(fit.Dense(rows, m.codes.Width), slices.Clone(rows[:3*m.codes.Width]))
 	fatal.If(t, k.Run(t.Context()))
 	for i, c := range c.Lloyd.Nearest {
-		if int(k.Nearest[i]) != c {
-			t.Errorf("from given centres: cluster %d of code %d, want %d", k.Nearest[i], i, c)
-		}
+		expect.Equal(t, int(k.Nearest[i]), c, "from given centres: cluster", k.Nearest[i], "of code", i)
 	}
 	within1e6(t, "sum of squares", k.Sum(), c.Lloyd.Sum)
 }

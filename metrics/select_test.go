@@ -12,6 +12,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -49,9 +50,7 @@ func TestMetricsAreSelectedByNamesAndGlobs(t *testing.T) {
 		"hoyer* hoyer":               "hoyer [hoyer_atoms] [hoyer_atoms_dilated] [hoyer_contribution]",
 		"mse_?lipped":                "[mse_clipped]",
 	} {
-		if got := chosenNames(selected(t, strings.Fields(names)...)); got != want {
-			t.Errorf("%q: %s, want %s", names, got, want)
-		}
+		expect.Equal(t, chosenNames(selected(t, strings.Fields(names)...)), want, names)
 	}
 	for _, name := range []string{"mes", "", "hoyer**x", "[", "MSE"} {
 		_, err := Select("mse", name)
@@ -64,15 +63,9 @@ func TestMetricsAreSelectedByNamesAndGlobs(t *testing.T) {
 
 func TestASelectionIsExtendedWithoutRepeating(t *testing.T) {
 	base := selected(t, "mse", "svm_c")
-	if got := chosenNames(base.Add(selected(t, "svm_std", "kl", "mse"))); got != "mse svm_std svm_c kl" {
-		t.Errorf("got %s", got)
-	}
-	if got := chosenNames(base); got != "mse svm_c" {
-		t.Errorf("adding changed the selection to %s", got)
-	}
-	if got, want := chosenNames(Default().Add(selected(t, "mse", "max_approx_clipped"))), chosenNames(Default()); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, chosenNames(base.Add(selected(t, "svm_std", "kl", "mse"))), "mse svm_std svm_c kl")
+	expect.Equal(t, chosenNames(base), "mse svm_c", "adding changed the selection to")
+	expect.Equal(t, chosenNames(Default().Add(selected(t, "mse", "max_approx_clipped"))), chosenNames(Default()))
 }
 
 func TestEveryMetricDescribesItself(t *testing.T) {
@@ -83,9 +76,7 @@ func TestEveryMetricDescribesItself(t *testing.T) {
 			t.Errorf("%s: %+v", e.Name, d)
 		}
 		for _, m := range d.Measures {
-			if seen[m.Name] != "" {
-				t.Errorf("%s is a measure of %s and of %s", m.Name, seen[m.Name], e.Name)
-			}
+			expect.Equal(t, seen[m.Name], "", m.Name, "is a measure of", seen[m.Name], "and of", e.Name)
 			seen[m.Name] = e.Name
 			if m.Doc == "" || m.Summary() == "" || !slices.Contains([]Better{Lower, Higher, Neither}, m.Better) || strings.ContainsAny(m.Name, " .*?[") {
 				t.Errorf("%s: %+v", e.Name, m)
@@ -119,9 +110,7 @@ func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
 	got := measured(t, c, images, s...)
 	m := Morphology{Operator: morph.Opening, Radius: 2}
 	want := measured(t, c, images, Choice{Metric: &MSE{}}, Choice{Metric: &MaxApprox{m}}, Choice{Metric: &HoyerAtomsDilated{m}})
-	if !slices.Equal(got.Values, want.Values) {
-		t.Errorf("got %+v, want %+v", got.Values, want.Values)
-	}
+	expect.Slice(t, got.Values, want.Values)
 	text, err := json.Marshal(got)
 	fatal.If(t, err)
 	const shown = `"operator":"opening","radius":2,"max_approx":`
@@ -144,13 +133,9 @@ func TestSettingsReachEveryMetricThatHasThem(t *testing.T) {
 		t.Error("another operator is the same")
 	}
 	for key, value := range map[string]any{"operator": 3, "radius": "2", "colour": 1} {
-		if err := s.Set(key, value); err == nil || !strings.Contains(err.Error(), key) {
-			t.Errorf("%s = %v: got %v", key, value, err)
-		}
+		expect.Error(t, s.Set(key, value), key, key, "=", value)
 	}
-	if err := s.Set("radius", nil); err == nil {
-		t.Error("a setting of nothing was taken")
-	}
+	expect.AnyError(t, s.Set("radius", nil), "a setting of nothing was taken")
 }
 
 func TestAnEarlierResultIsPickedFrom(t *testing.T) {
@@ -250,7 +235,5 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	if got := measured(t, c, uniform(r, 320), selected(t, "svm*")...).Shown(); len(got) != 0 {
 		t.Errorf("optional metrics without labels: %+v", got)
 	}
-	if _, err := Evaluate(context.Background(), c, Sample{Images: uniform(r, 320), Labels: []int{1}}, nil); err == nil || !strings.Contains(err.Error(), "1 labels") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(Evaluate(context.Background(), c, Sample{Images: uniform(r, 320), Labels: []int{1}}, nil)), "1 labels")
 }

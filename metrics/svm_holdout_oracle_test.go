@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 )
@@ -35,9 +36,7 @@ func TestHeldOutAccuracyEqualsScikitLearns(t *testing.T) {
 		for j, want := range c.Grid {
 			within1e6(t, fmt.Sprintf("case %d: accuracy with C %g", i, holdoutGrid()[j]), onGrid[j], want)
 		}
-		if best != c.Best {
-			t.Errorf("case %d: the C of index %d, want %d", i, best, c.Best)
-		}
+		expect.Equal(t, best, c.Best, "case", i, "the C of index")
 		within1e6(t, fmt.Sprintf("case %d: accuracy", i), accuracy, c.Accuracy)
 	}
 }

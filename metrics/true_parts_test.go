@@ -3,6 +3,7 @@ package metrics
 import (
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -23,9 +24,7 @@ func TestThePartsFoundDependOnTheCosineThatIsAskedFor(t *testing.T) {
 	}
 	chosen := selected(t, "parts_found")
 	for _, text := range []string{"part_cosine=2", "part_cosine=0"} {
-		if err := chosen.SetText(text); err == nil {
-			t.Errorf("%s is no error", text)
-		}
+		expect.AnyError(t, chosen.SetText(text), text)
 	}
 }
 

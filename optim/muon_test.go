@@ -4,9 +4,9 @@ import (
 	"encoding/json"
 	"math"
 	"os"
-	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/optim"
 )
@@ -62,7 +62,5 @@ func TestMuonMovesVectorsByAdamW(t *testing.T) {
 		muon.Update(a, g, s, 0.25, step) // half of the base rate
 		adamw.Update(b, g, u, 0.005, step)
 	}
-	if !slices.Equal(a, b) {
-		t.Errorf("got %v, adamw gives %v", a, b)
-	}
+	expect.Slice(t, a, b)
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws"
@@ -185,13 +186,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 }
 
 func TestNesterovNeedsMomentum(t *testing.T) {
-	if err := (&optim.SGD{Nesterov: true}).Check(); err == nil {
-		t.Error("nesterov without momentum is taken")
-	}
-	if err := (&optim.SGD{Nesterov: true, Momentum: 0.9}).Check(); err != nil {
-		t.Error(err)
-	}
-	if err := (&optim.SGD{}).Check(); err != nil {
-		t.Error(err)
-	}
+	expect.AnyError(t, (&optim.SGD{Nesterov: true}).Check(), "nesterov without momentum is taken")
+	expect.NoError(t, (&optim.SGD{Nesterov: true, Momentum: 0.9}).Check())
+	expect.NoError(t, (&optim.SGD{}).Check())
 }

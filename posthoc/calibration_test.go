@@ -5,9 +5,9 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
@@ -45,9 +45,7 @@ func TestTheTemperatureIsSciPysOptimum(t *testing.T) {
 		}
 		row := slices.Clone(c.Logits[:c.Classes])
 		got.Apply(row, c.Classes)
-		if want := float64(c.Logits[1]) / c.Temperature; math.Abs(float64(row[1])-want) > 1e-5 {
-			t.Errorf("case %d: applied %v, want %v", i, row[1], want)
-		}
+		expect.Near(t, float64(row[1]), float64(c.Logits[1])/c.Temperature, 1e-5, "case", i, "applied", row[1])
 	}
 }
 
@@ -92,9 +90,7 @@ func TestIsotonicRegressionIsThatOfScikitLearn(t *testing.T) {
 		for _, z := range row {
 			sum += math.Exp(float64(z))
 		}
-		if math.Abs(sum-1) > 1e-5 {
-			t.Errorf("case %d: the probabilities add up to %v", i, sum)
-		}
+		expect.Near(t, sum, 1, 1e-5, "case", i, "the probabilities add up to")
 	}
 }
 
@@ -116,9 +112,7 @@ func TestSamplesThatDetermineNoCalibrationAreRefused(t *testing.T) {
 		"all right of 3":    {Platt, []float32{9, 0, 0, 0, 9, 0, 0, 0, 9}, []int{0, 1, 2}, "no minimum"},
 		"no samples":        {Platt, nil, nil, "want at least 2"},
 	} {
-		if _, err := Fit(c.method, c.logits, c.labels); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		expect.Error(t, expect.Err(Fit(c.method, c.logits, c.labels)), c.want, name)
 	}
 }
 
@@ -136,9 +130,7 @@ func TestWhatIsKeptIsChecked(t *testing.T) {
 		a, b := slices.Clone(good.Logits), slices.Clone(good.Logits)
 		c.Apply(a, 2)
 		back.Calibration.Apply(b, 2)
-		if !slices.Equal(a, b) {
-			t.Errorf("%s: read back it gives other logits", method)
-		}
+		expect.Slice(t, a, b, method, "read back it gives other logits")
 		if method != Temperature && back.Check(3) == nil {
 			t.Errorf("%s of 2 classes passes for a head of 3", method)
 		}
@@ -157,8 +149,6 @@ func TestTheConfusionCountsClassesAndPredictions(t *testing.T) {
 	logits := []float32{2, 1, 0, 0, 3, 1, 5, 5, 0, 9, 0, 0, nan, 0, 0, 1, 1, 2}
 	got := Confusion(logits, []int{0, 0, 1, -1, 2, 2}, 3)
 	for c, want := range [][]int{{1, 1, 0}, {1, 0, 0}, {0, 0, 1}} {
-		if !slices.Equal(got[c], want) {
-			t.Errorf("class %d: got %v, want %v", c, got[c], want)
-		}
+		expect.Slice(t, got[c], want, "class", c)
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/vectors"
 )
@@ -165,14 +165,10 @@ func TestSamplesThatDetermineNoThresholdsAreRefused(t *testing.T) {
 		"group 1 has ":                     {Separation, none},
 		"got 0 logits":                     {Separation, Grouped{}},
 	} {
-		if err := (&Thresholds{Criterion: c.criterion, Positive: 1}).Fit(c.s); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, (&Thresholds{Criterion: c.criterion, Positive: 1}).Fit(c.s), want)
 	}
 	of := &Thresholds{Criterion: Independence, Positive: 1}
-	if err := of.Fit(none); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, of.Fit(none))
 	if _, known := of.Decide([]float32{0, 0}, 7); known {
 		t.Error("a group without a rule has a decision")
 	}

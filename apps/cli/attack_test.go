@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/attack"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -63,14 +64,10 @@ func TestAttackSaysWhatIsWrong(t *testing.T) {
 		{2, "it has no gradients", []string{"runs/pca"}},
 		{2, "runs/none", []string{"runs/none"}},
 	} {
-		if got := b.must(c.code, append([]string{"attack"}, c.args...)...).stderr; !strings.Contains(got, c.want) {
-			t.Errorf("%v: got %q, want %q", c.args, got, c.want)
-		}
+		expect.Contains(t, b.must(c.code, append([]string{"attack"}, c.args...)...).stderr, c.want, c.args)
 	}
 	b.must(0, "attack", "runs/attacked", "--limit", "3", "--method", "fgsm,pgd", "--steps", "5")
-	if got := spaced(b.must(0, "summary", "shallow-adversarial").stdout); !strings.Contains(got, "hook adversarial ") {
-		t.Errorf("got %s", got)
-	}
+	expect.Contains(t, spaced(b.must(0, "summary", "shallow-adversarial").stdout), "hook adversarial ")
 }
 
 func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {

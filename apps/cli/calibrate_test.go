@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 const noisyModel = `
@@ -58,13 +60,9 @@ func TestCalibrateSaysWhatItDoes(t *testing.T) {
 	}
 	b.must(0, "figure", "reliability", run, "-o", "r.png")
 	b.must(0, "report", run, "-o", "r.html")
-	if !strings.Contains(b.read("r.html"), "Calibrated after the training (class: temperature") {
-		t.Error("the report does not say that it is calibrated")
-	}
+	expect.Contains(t, b.read("r.html"), "Calibrated after the training (class: temperature", "the report does not say that it is calibrated")
 	b.must(0, "export", run, "--to", "onnx", "-o", "r.onnx")
-	if !strings.Contains(b.read("r.onnx"), "calibration/class") {
-		t.Error("the ONNX file has no calibration")
-	}
+	expect.Contains(t, b.read("r.onnx"), "calibration/class", "the ONNX file has no calibration")
 	b.must(0, "calibrate", run, "--method", "isotonic", "--json")
 	if got := b.must(exitUsage, "export", run, "--to", "onnx", "-o", "i.onnx"); !strings.Contains(got.stderr, "an isotonic calibration has no ONNX form") {
 		t.Errorf("export says %s", got.stderr)
@@ -78,9 +76,7 @@ func TestCalibrateSaysWhatItDoes(t *testing.T) {
 		t.Errorf("calibrate says %s", got.stderr)
 	}
 	b.must(0, "calibrate", run, "--remove")
-	if _, err := os.Stat(b.dir + "/" + run + "/posthoc.json"); err == nil {
-		t.Error("the calibration is still there")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(b.dir+"/"+run+"/posthoc.json")), "the calibration is still there")
 	b.must(0, "calibrate", run, "--remove") // nothing to remove
 }
 

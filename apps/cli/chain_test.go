@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -73,9 +74,7 @@ func TestAChainIsItsTrainings(t *testing.T) {
 	b.contains("other settings", b.must(2, "train", "third", "--chain", "--seed", "4").stderr, "runs/first", "train.seed: got 3, want 4")
 	b.contains("--force", b.must(2, "train", "third", "--chain", "--force", "--out", "runs/third").stderr, "--chain")
 	b.must(0, "train", "third", "--chain", "--seed", "3", "--out", "other")
-	if b.read("other/model.safetensors") != b.read("runs/third/model.safetensors") {
-		t.Error("--out: another model")
-	}
+	expect.Equal(t, b.read("other/model.safetensors"), b.read("runs/third/model.safetensors"), "--out: another model")
 }
 
 func TestAChainNeedsABeginning(t *testing.T) {

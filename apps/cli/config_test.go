@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tessera"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -54,9 +55,7 @@ func TestMistakesOfSetAreReportedByTheirPath(t *testing.T) {
     loss.1.wieght=3
            ^^^^^^ did you mean "weight"?
 `
-	if r.stderr != want {
-		t.Errorf("got\n%s\nwant\n%s", r.stderr, want)
-	}
+	expect.Equal(t, r.stderr, want)
 }
 
 func TestSettingsThatOnlyTheImagesProveWrongEndWithExitCode3(t *testing.T) {
@@ -101,9 +100,7 @@ func TestErrorsOfUsageEndWithExitCode2(t *testing.T) {
 	} {
 		r := b.must(exitUsage, strings.Fields(args)...)
 		b.contains("tessera "+args, r.stderr, says)
-		if r.stdout != "" {
-			t.Errorf("tessera %s prints to standard output: %s", args, r.stdout)
-		}
+		expect.Equal(t, r.stdout, "", "tessera", args, "prints to standard output")
 	}
 }
 
@@ -118,9 +115,7 @@ func TestALibraryThatCannotBeUsedIsAnError(t *testing.T) {
 			cmd := b.command(strings.Fields(args)...)
 			cmd.Env = append(cmd.Env, variable)
 			r := b.finish(cmd)
-			if r.code != exitUsage {
-				t.Errorf("%s tessera %s: exit code %d, want %d", variable, args, r.code, exitUsage)
-			}
+			expect.Equal(t, r.code, exitUsage, variable, "tessera", args, "exit code")
 			b.contains(args, r.stderr, variable+": ", "unset the variable")
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -59,15 +60,11 @@ func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
 	}
 	text := b.read("spectra.csv")
 	b.elsewhere(0, "decode", "../run", "--in", "../codes.csv", "--out", "decoded.csv")
-	if got := b.firstLine("elsewhere/decoded.csv"); got != "name,label,a,b,c" {
-		t.Errorf("from another folder the columns are %q", got)
-	}
+	expect.Equal(t, b.firstLine("elsewhere/decoded.csv"), "name,label,a,b,c", "from another folder the columns")
 	for name, other := range map[string]string{"reordered": strings.Replace(text, "a,b,c", "b,a,c", 1), "longer": text + "s20,x,1,2,3\n"} {
 		b.write("spectra.csv", other)
 		r := b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv")
-		if got := b.firstLine("decoded.csv"); got != "name,label,0,1,2" {
-			t.Errorf("%s: the columns are %q", name, got)
-		}
+		expect.Equal(t, b.firstLine("decoded.csv"), "name,label,0,1,2", name, "the columns")
 		b.contains("standard error", r.stderr, "decoded.csv has numbers as names of columns", b.path("spectra.csv")+": is not the file of the training", "restore that file")
 	}
 	b.write("spectra.csv", text)
@@ -124,9 +121,7 @@ train = { epochs = 2 }
 	fatal.If(t, err)
 	for k, v := range rows.Float32()[:16] {
 		want := color.Gray16{Y: uint16(math.Round(65535 * float64(min(max(v, 0), 1))))}
-		if got.At(k%4, k/4) != want {
-			t.Errorf("pixel %d is %v, want %v", k, got.At(k%4, k/4), want)
-		}
+		expect.Equal(t, got.At(k%4, k/4), color.Color(want), "pixel", k)
 	}
 }
 
@@ -140,7 +135,5 @@ func TestColumnsAreEncodedByTheirNames(t *testing.T) {
 	}
 	b.write("turned.csv", turned.String())
 	b.must(0, "encode", "run", "--in", "turned.csv", "--out", "again.csv")
-	if got, want := b.read("again.csv"), b.read("codes.csv"); got != want {
-		t.Errorf("columns in another order give the codes %q, want %q", got, want)
-	}
+	expect.Equal(t, b.read("again.csv"), b.read("codes.csv"), "columns in another order give the codes")
 }

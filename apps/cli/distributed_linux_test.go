@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/train"
@@ -247,9 +248,7 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 	t.Setenv("OMPI_COMM_WORLD_RANK", "0")
 	t.Setenv("OMPI_COMM_WORLD_SIZE", "2")
 	args := []string{"train", "small", "--distributed"}
-	if got := halting(syscall.SIGTERM, args); got != "ended by mpirun: finishing the current batch" {
-		t.Errorf("SIGTERM: %s", got)
-	}
+	expect.Equal(t, halting(syscall.SIGTERM, args), "ended by mpirun: finishing the current batch", "SIGTERM")
 	if got := halting(syscall.SIGINT, args); !strings.HasPrefix(got, "interrupted: ") {
 		t.Errorf("SIGINT: %s", got)
 	}
@@ -272,12 +271,8 @@ func TestAnInterruptedProcessOfSeveralSaysHowToResumeAll(t *testing.T) {
 		}
 	}
 	halted := &train.Interruption{Run: "runs/small", Preempted: true}
-	if code := exitCode(halted); code != exitPreempted {
-		t.Errorf("preempted: exit code %d", code)
-	}
-	if code := (&member{group: &mpi.Group{}}).code(context.Background(), halted, exitPreempted); code != exitPreempted {
-		t.Errorf("preempted elsewhere: exit code %d", code)
-	}
+	expect.Equal(t, exitCode(halted), exitPreempted, "preempted: exit code")
+	expect.Equal(t, (&member{group: &mpi.Group{}}).code(context.Background(), halted, exitPreempted), exitPreempted, "preempted elsewhere: exit code")
 }
 
 func TestAnErrorIsReadBeforeTheProcessesEnd(t *testing.T) {
@@ -285,9 +280,7 @@ func TestAnErrorIsReadBeforeTheProcessesEnd(t *testing.T) {
 	fatal.If(t, err)
 	defer here.Close()
 	defer there.Close()
-	if _, err := there.WriteString("an error\n"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(there.WriteString("an error\n")))
 	var begun atomic.Bool
 	go func() {
 		begun.Store(true)
@@ -308,8 +301,6 @@ func TestAnErrorIsReadBeforeTheProcessesEnd(t *testing.T) {
 func TestTheFlagIsFoundBeforeItIsParsed(t *testing.T) {
 	for flag, want := range map[string]bool{"--distributed": true, "--distributed=true": true, "--distributed=1": true, "--distributed=false": false,
 		"--distributed=": false, "--deadline=1": false, "distributed": false} {
-		if got := distributes([]string{"train", "small", flag}); got != want {
-			t.Errorf("%s: got %v", flag, got)
-		}
+		expect.Equal(t, distributes([]string{"train", "small", flag}), want, flag)
 	}
 }

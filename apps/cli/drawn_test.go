@@ -1,6 +1,10 @@
 package cli
 
-import "testing"
+import (
+	"testing"
+
+	"tessera/internal/expect"
+)
 
 // Commands that draw a column at random print a note that names the column, and draw the same values again in a second call.
 // summary names the kind of the draw.
@@ -21,14 +25,8 @@ train = { epochs = 1 }
 	b.write("x.npy", npyText("|u1", "(2, 8, 8)", make([]byte, 128)))
 	b.contains("encode", b.must(0, "encode", "run", "--in", "x.npy", "--value", "y", "-o", "a.csv").stderr, `tessera: note: drawn by the seed of the run (1) and the place of each sample: "noise"`)
 	b.must(0, "encode", "run", "--in", "x.npy", "--value", "y", "-o", "b.csv")
-	if b.read("a.csv") != b.read("b.csv") {
-		t.Error("two encodings of the same samples differ")
-	}
-	if said := b.must(0, "encode", "run", "--in", "x.npy", "-o", "c.csv").stderr; said != "" {
-		t.Errorf("the code needs no drawn column, but encode says %q", said)
-	}
+	expect.Equal(t, b.read("a.csv"), b.read("b.csv"), "two encodings of the same samples")
+	expect.Equal(t, b.must(0, "encode", "run", "--in", "x.npy", "-o", "c.csv").stderr, "", "the code needs no drawn column, but encode says")
 	first, second := b.must(0, "eval", "run", "--json").stdout, b.must(0, "eval", "run", "--json").stdout
-	if first != second {
-		t.Error("two evaluations differ")
-	}
+	expect.Equal(t, first, second, "two evaluations")
 }

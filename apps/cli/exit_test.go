@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/sweep/fleet"
@@ -16,9 +17,7 @@ import (
 
 func TestMetricsThatAreNotFiniteHaveTheCodeOfADivergedTraining(t *testing.T) {
 	err := workError{fmt.Errorf("run: %w", &metrics.NotFinite{Metric: "mse", Number: math.NaN()})}
-	if code := exitCode(err); code != exitDiverged {
-		t.Errorf("exit code %d, want %d", code, exitDiverged)
-	}
+	expect.Equal(t, exitCode(err), exitDiverged, "exit code")
 }
 
 func TestErrorsOfSweepsOnSeveralMachinesHaveTheirCodes(t *testing.T) {
@@ -29,9 +28,7 @@ func TestErrorsOfSweepsOnSeveralMachinesHaveTheirCodes(t *testing.T) {
 		fmt.Errorf("%w at h:1", fleet.ErrNoServer):            exitLost,
 		&folder.WriteError{Path: "queue", Err: fleet.ErrLost}: exitWrite,
 	} {
-		if got := exitCode(workError{err}); got != want {
-			t.Errorf("%v: got %d, want %d", err, got, want)
-		}
+		expect.Equal(t, exitCode(workError{err}), want, err)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // sweptFigures declares sweeps over other keys than those of the study.
@@ -102,9 +104,7 @@ func TestASweepSaysWhichTrialsAreNotItsOwn(t *testing.T) {
 	table := b.read("sweeps/units/results.csv")
 	b.contains("other epochs", b.must(exitUsage, "sweep", "units", "--epochs", "2").stderr, "4 finished trials", "--epochs 2", "--clean", "another --out")
 	b.contains("a dry run", b.must(0, "sweep", "units", "--epochs", "2", "--dry-run").stderr, "4 finished trials")
-	if b.read("sweeps/units/results.csv") != table {
-		t.Error("the results were replaced")
-	}
+	expect.Equal(t, b.read("sweeps/units/results.csv"), table, "the results were replaced")
 	b.write("models.toml", strings.Replace(sweptFigures, "units = [3, 6]", "units = [3, 5]", 1))
 	b.contains("other values", b.must(0, "sweep", "units").stderr, "2 other trials in sweeps/units/trials")
 	if r := b.must(0, "sweep", "units", "--dry-run"); strings.Count(r.stdout, "not of this declaration") != 2 {

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/numeral"
 )
@@ -27,9 +28,7 @@ func TestEveryFigureIsDrawnOfRuns(t *testing.T) {
 			args = append(args, "runs/small", "runs/small-2")
 		}
 		r := b.must(0, args...)
-		if r.stdout != k.name+".png\n" {
-			t.Errorf("%s printed %q, want its file", k.name, r.stdout)
-		}
+		expect.Equal(t, r.stdout, k.name+".png\n", k.name, "printed", r.stdout, "want its file")
 		f, err := os.Open(b.path(k.name + ".png"))
 		fatal.If(t, err)
 		if picture, err := png.DecodeConfig(f); err != nil || picture.Width < 300 || picture.Height < 100 {

@@ -7,6 +7,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -17,9 +18,7 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 	b.write("my houses.csv", "area,price\n"+strings.Repeat("1,2\n2,3\n3,5\n", 7))
 	refused = b.must(exitUsage, "init", "my houses.csv") // as it says
 	b.contains("standard error", refused.stderr, "not replaced; in a new folder: mkdir my-houses-models && cd my-houses-models && tessera init '../my houses.csv'")
-	if b.read("models.toml") != smallModels {
-		t.Error("init changed a file")
-	}
+	expect.Equal(t, b.read("models.toml"), smallModels, "init changed a file")
 	b.contains("standard output", b.must(0, "init", "new/folder").stdout, "cd new/folder && tessera train my-bars")
 	b.write("file", "")
 	b.must(exitWrite, "init", "file/folder")

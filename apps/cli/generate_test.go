@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // A model of language is trained on a text, continues a prompt with what it has learned, and says what it cannot do.
@@ -43,9 +45,7 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	b.contains("what is measured", b.must(0, "eval", "runs/abc").stdout, "perplexity    1")
 	for _, how := range [][]string{{"--temperature", "0"}, {"--temperature", "0.2", "--top-k", "1"}, {"--top-p", "0.05"}} {
 		got := b.must(0, append([]string{"generate", "runs/abc", "--prompt", "bcab", "-n", "20"}, how...)...).stdout // longer than a sample
-		if want := "bcabcabcabcabcabcabcabca\n"; got != want {
-			t.Errorf("%v: got %q, want %q", how, got, want)
-		}
+		expect.Equal(t, got, "bcabcabcabcabcabcabcabca\n", how)
 	}
 	one := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout
 	if again := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout; again != one {
@@ -55,9 +55,7 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	b.contains("nearest token", b.must(0, "neighbours", "runs/abc", "a").stdout, "b", "c")
 	b.must(0, "export", "runs/abc", "--to", "vec", "--out", "abc.vec")
 	ofFile := b.must(0, "neighbours", "abc.vec", "a", "b", "--minus", "c", "-n", "4").stdout
-	if ofRun := b.must(0, "neighbours", "runs/abc", "a", "b", "--minus", "c", "-n", "4").stdout; ofFile != ofRun {
-		t.Errorf("got the neighbours %q of the exported vectors, %q of the run", ofFile, ofRun)
-	}
+	expect.Equal(t, ofFile, b.must(0, "neighbours", "runs/abc", "a", "b", "--minus", "c", "-n", "4").stdout)
 	b.startsFromVectors(b.read("abc.vec"))
 	b.contains("an unknown word of a file", b.must(exitUsage, "neighbours", "abc.vec", "zz").stderr, "is no token of the vocabulary")
 	for _, wrong := range []string{"ab", "x"} {
@@ -77,9 +75,7 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	b.must(0, "train", "counts", "--quiet")
 	other := b.must(exitUsage, "generate", "runs/counts", "--prompt", "a")
 	b.contains("another model", other.stderr, "it continues no texts")
-	if other.stdout != "" {
-		t.Errorf("a model of no language prints %q", other.stdout)
-	}
+	expect.Equal(t, other.stdout, "", "a model of no language prints")
 }
 
 // startsFromVectors begins models with the vectors of a file without the word b: its row is drawn as without the file, and counted.

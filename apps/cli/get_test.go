@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -28,9 +29,7 @@ start   = "base"
 	b.must(0, pack...)
 	first := b.read("release/base.tar.gz")
 	b.must(0, pack...)
-	if b.read("release/base.tar.gz") != first {
-		t.Error("the same run gave another archive")
-	}
+	expect.Equal(t, b.read("release/base.tar.gz"), first, "the same run gave another archive")
 	b.contains("the description", b.read("release/base.md"), "# base", "CC0-1.0", "It knows bars only.", "mse", "seed 1")
 	b.contains("the list", b.must(0, "get", "--from", "release").stdout, "base")
 
@@ -38,9 +37,7 @@ start   = "base"
 	t.Cleanup(server.Close)
 	b.must(0, "get", "base", "--from", server.URL, "-o", "fetched")
 	for _, file := range []string{"model.safetensors", "config.toml"} {
-		if b.read("fetched/"+file) != b.read("runs/base/"+file) {
-			t.Errorf("%s differs", file)
-		}
+		expect.Equal(t, b.read("fetched/"+file), b.read("runs/base/"+file), file)
 	}
 	if got, want := b.must(0, "eval", "fetched", "--json").stdout, b.must(0, "eval", "runs/base", "--json").stdout; field(got, `"mse"`) != field(want, `"mse"`) {
 		t.Errorf("got %s, want %s", got, want)

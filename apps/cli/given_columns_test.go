@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // patients writes a table, and trains a model with a head that reads two of its columns.
@@ -34,9 +36,7 @@ func TestColumnsAreReadFromTheInputFile(t *testing.T) {
 	b.write("turned.csv", "ward,b,dose,a\n0,2,3,1\n3,0,1,2\n")
 	b.write("other.csv", "a,b,dose,ward\n1,2,6,1\n2,0,1,3\n")
 	first := b.must(0, "predict", "runs/patients", "--in", "new.csv", "--probabilities").stdout
-	if turned := b.must(0, "predict", "runs/patients", "--in", "turned.csv", "--probabilities").stdout; turned != first {
-		t.Errorf("got %s, want %s", turned, first)
-	}
+	expect.Equal(t, b.must(0, "predict", "runs/patients", "--in", "turned.csv", "--probabilities").stdout, first)
 	lines := func(text string) []string { return strings.Split(text, "\n") }
 	other := lines(b.must(0, "predict", "runs/patients", "--in", "other.csv", "--probabilities").stdout)
 	if one := lines(first); len(one) != 4 || other[1] == one[1] || other[2] != one[2] {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -43,9 +44,7 @@ train = { epochs = 1 }
 		if strings.TrimPrefix(both[0], "mild") == strings.TrimPrefix(both[1], "severe") {
 			t.Errorf("%s: equal values %q for different labels", value, both)
 		}
-		if second[0] != both[1] {
-			t.Errorf("%s: got %q for a file of one class, want %q", value, second[0], both[1])
-		}
+		expect.Equal(t, second[0], both[1], value)
 		b.contains("no labels", b.must(4, "encode", "runs/given", "--in", "none.csv", "--value", value, "-o", "x.csv").stderr, "none.csv", `"labels"`)
 		b.contains("unknown class", b.must(4, "encode", "runs/given", "--in", "other.csv", "--value", value, "-o", "x.csv").stderr, "other.csv", "unheard", "mild")
 	}
@@ -98,9 +97,7 @@ train = { epochs = 3 }
 	}
 	want := value("--split", "test")
 	for _, args := range [][]string{{"--in", "test.csv"}, {"--in", "turned.csv"}, {"--in", "first.csv", "--in", "second.csv"}} {
-		if got := value(args...); got != want {
-			t.Errorf("%v: got %s, want %s as of the test samples", args, got, want)
-		}
+		expect.Equal(t, value(args...), want, args)
 	}
 	b.contains("no labels", b.must(exitData, "eval", "runs/given", "--in", "bare.csv", "--metrics", "accuracy").stderr, "bare.csv", "no labels", "give the labels")
 	b.contains("defaults", b.must(0, "eval", "runs/given", "--in", "bare.csv").stdout, "mse")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -42,7 +43,5 @@ func TestHelpIsAsWideAsColumnsSays(t *testing.T) {
 func TestTablesKeepTheirColumnsWhenHelpIsWrapped(t *testing.T) {
 	got := wrapped("One sentence\nthat is broken here.\n\n  a    first\n  bcd  words that need two lines\n\nEnd.", 20)
 	want := "One sentence that is\nbroken here.\n\n  a    first\n  bcd  words that\n       need two\n       lines\n\nEnd."
-	if got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, got, want)
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	_ "tessera/internal/testheap"
 )
@@ -238,9 +239,7 @@ func (b *bench) exists(name string) bool {
 func (b *bench) contains(what, text string, wanted ...string) {
 	b.Helper()
 	for _, w := range wanted {
-		if !strings.Contains(text, w) {
-			b.Errorf("%s does not say %q:\n%s", what, w, text)
-		}
+		expect.Contains(b, text, w, what)
 	}
 }
 
@@ -248,9 +247,7 @@ func (b *bench) contains(what, text string, wanted ...string) {
 func (b *bench) sameRun(one, other string) {
 	b.Helper()
 	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
-		if b.read(filepath.Join(one, name)) != b.read(filepath.Join(other, name)) {
-			b.Errorf("%s of %s and %s differ", name, one, other)
-		}
+		expect.Equal(b, b.read(filepath.Join(one, name)), b.read(filepath.Join(other, name)), name, "of", one, "and", other)
 	}
 	if x, y := b.timeless(one), b.timeless(other); x != y {
 		b.Errorf("metrics differ:\n%s\n%s", x, y)

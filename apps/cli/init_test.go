@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 
@@ -343,9 +344,7 @@ func TestInitDeclaresASparseDictionary(t *testing.T) {
 	b.write("models.toml", "[model.own]\ndataset = { name = \"superposition\", features = 12, values = 8, count = 300 }\n"+
 		"encoder = [{ kind = \"dense\", units = 16 }, { kind = \"batch_top_k\", k = 3 }]\ndecoder = [{ kind = \"dense\" }]\ntrain = { epochs = 2 }\n")
 	b.must(0, "train", "own", "-o", "own")
-	if got := b.must(0, "export", "own", "--to", "saelens").stdout; got != "own-saelens\n" {
-		t.Errorf("export printed %q", got)
-	}
+	expect.Equal(t, b.must(0, "export", "own", "--to", "saelens").stdout, "own-saelens\n", "export")
 	b.contains("again", b.must(exitUsage, "export", "own", "--to", "saelens").stderr, "own-saelens exists already")
 	b.must(0, "export", "own", "--to", "saelens", "-o", "own-saelens")
 	b.contains("another architecture", b.must(exitUsage, "export", "own", "--to", "sparsify").stderr, "got batchtopk")
@@ -367,9 +366,7 @@ func TestInitDeclaresASparseDictionary(t *testing.T) {
 	for _, run := range []string{"own", "again"} {
 		b.must(0, "encode", run, "--in", "acts-0.npy", "--out", run+".csv")
 	}
-	if b.read("own.csv") != b.read("again.csv") {
-		t.Error("the imported dictionary has other codes")
-	}
+	expect.Equal(t, b.read("own.csv"), b.read("again.csv"), "the imported dictionary has other codes")
 	b.must(0, "resume", "again", "--epochs", "1")
 	b.must(0, "train", "own-saelens", "--epochs", "1", "-o", "further")
 }

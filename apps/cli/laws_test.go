@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"tessera/config/part/table"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -160,9 +161,7 @@ func TestEveryCommandHasAnExampleThatParses(t *testing.T) {
 			_, line, ok := strings.Cut(strings.ReplaceAll(line, "\\\n", ""), "tessera ")
 			line, _, _ = strings.Cut(line, " | ")
 			if ok && !strings.Contains(line, "tessera-") {
-				if err := parses(strings.Fields(line)); err != nil {
-					t.Errorf("tessera %s: %v", line, err)
-				}
+				expect.NoError(t, parses(strings.Fields(line)), "tessera", line)
 			}
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
 )
@@ -47,9 +48,7 @@ func TestLinesDuringALiveTableAreAboveIt(t *testing.T) {
 	p.Show(sweep.Event{Trial: trial, Progress: &train.Progress{Steps: 4, Vectors: true}, Done: 2, Total: 3})
 	end()
 	table.say("after the table")
-	if got, want := stderr.String(), "\nafter the table\n"; got != want {
-		t.Errorf("beside the table: %q, want %q", got, want)
-	}
+	expect.Equal(t, stderr.String(), "\nafter the table\n", "beside the table")
 	want := "sweep sweeps/s: 3 trials\n2 trials were already done\nlistening\ninterrupted\n2 of 3 done, 0 failed, left ?\n  small seed=0  epoch 0/0  loss 0  0 samples/s\n"
 	if got := drawn(out.String()); got != want {
 		t.Errorf("the screen shows\n%s\nwant\n%s", got, want)

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/parallel/team"
 )
 
@@ -18,12 +19,8 @@ func TestResultsThatCannotBeWrittenEndWithExitCode7(t *testing.T) {
 	for _, args := range []string{"version", "list", "list --json layers", "summary shallow", "summary shallow --json", "summary shallow --plan",
 		"check", "check --fill shallow", "data list", "doctor"} {
 		var stderr strings.Builder
-		if code := run(context.Background(), strings.Fields(args), full{}, &stderr); code != exitWrite {
-			t.Errorf("%s: exit code %d, want %d", args, code, exitWrite)
-		}
-		if want := "tessera: cannot write standard output: no space left on device\n"; stderr.String() != want {
-			t.Errorf("%s: got %q, want %q", args, stderr.String(), want)
-		}
+		expect.Equal(t, run(context.Background(), strings.Fields(args), full{}, &stderr), exitWrite, args, "exit code")
+		expect.Equal(t, stderr.String(), "tessera: cannot write standard output: no space left on device\n", args)
 	}
 }
 
@@ -44,9 +41,7 @@ func (brokenElsewhere) Write([]byte) (int, error) {
 
 func TestAPanicOfAWorkerHasItsOwnStack(t *testing.T) {
 	var stderr strings.Builder
-	if code := run(context.Background(), []string{"version"}, brokenElsewhere{}, &stderr); code != exitInternal {
-		t.Errorf("exit code %d, want %d", code, exitInternal)
-	}
+	expect.Equal(t, run(context.Background(), []string{"version"}, brokenElsewhere{}, &stderr), exitInternal, "exit code")
 	if text := stderr.String(); !strings.Contains(text, "internal error: a fault of a worker\ngoroutine ") || !strings.Contains(text, "brokenElsewhere.Write.func1") {
 		t.Errorf("got %q", text)
 	}
@@ -54,9 +49,7 @@ func TestAPanicOfAWorkerHasItsOwnStack(t *testing.T) {
 
 func TestAPanicEndsWithExitCode1AndAsksToBeReported(t *testing.T) {
 	var stderr strings.Builder
-	if code := run(context.Background(), []string{"version"}, broken{}, &stderr); code != exitInternal {
-		t.Errorf("exit code %d, want %d", code, exitInternal)
-	}
+	expect.Equal(t, run(context.Background(), []string{"version"}, broken{}, &stderr), exitInternal, "exit code")
 	text := stderr.String()
 	if !strings.HasPrefix(text, "tessera: internal error: an internal fault\ngoroutine ") || !strings.Contains(text, "broken.Write") || !strings.Contains(text, "please report this") {
 		t.Errorf("got %q", text)

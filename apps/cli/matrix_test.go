@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -132,12 +133,8 @@ func TestColumnsAreRecommendedToARow(t *testing.T) {
 		}
 	}
 	recommend("--row", "u3", "-n", "30", "--known")
-	if len(got.Columns) != 30 {
-		t.Errorf("--known lists %d columns, want all 30", len(got.Columns))
-	}
-	if got.Known != seen-2 {
-		t.Errorf("--known counts %d known entries, want %d", got.Known, seen-2)
-	}
+	expect.Equal(t, len(got.Columns), 30, "--known lists", len(got.Columns), "columns, want all 30")
+	expect.Equal(t, got.Known, seen-2, "--known counts", got.Known, "known entries")
 	recommend("--row", "u52", "--given", "new.csv")
 	if len(got.Columns) != min(10, 30-got.Known) || got.Known != strings.Count(b.read("new.csv"), "\nu52;") {
 		t.Errorf("a new row: got %+v", got)
@@ -160,9 +157,7 @@ func TestPairsThatAreNotKnownAreReported(t *testing.T) {
 	} {
 		b.write("p.csv", text)
 		got := b.run("predict", "runs/ratings", "--in", "p.csv")
-		if (got.code == 0) != (want == "") {
-			t.Errorf("%q: exit code %d", text, got.code)
-		}
+		expect.Equal(t, (got.code == 0), (want == ""), text, "exit code", got.code)
 		b.contains(text, got.stderr, want)
 	}
 	b.write("g.csv", "user;film;stars\nu99;Alien;3\n")

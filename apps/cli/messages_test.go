@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -83,9 +84,7 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	whole, picture := b.read("runs/small/model.safetensors"), b.read("runs/small/atoms.png")
 	b.write("runs/small/model.safetensors", "damaged")
 	b.contains("of a damaged one", b.must(0, "resume", "runs/small").stderr, "runs/small is finished: model.safetensors written again")
-	if b.read("runs/small/model.safetensors") != whole {
-		t.Error("the model is another one")
-	}
+	expect.Equal(t, b.read("runs/small/model.safetensors"), whole, "the model is another one")
 	fatal.If(t, errors.Join(os.Remove(b.path("runs/small/model.safetensors")), os.Remove(b.path("runs/small/atoms.png"))))
 	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written again")
 	if b.read("runs/small/atoms.png") != picture || b.read("runs/small/model.safetensors") != whole {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -98,12 +99,8 @@ func TestAnEnvironmentThatIsDamagedOrOldChangesNoNumber(t *testing.T) {
 	for name, other := range map[string]string{"damaged": strings.Replace(text, "x.npy", "y.npy", 1), "cut": text[:len(text)/2], "without a checksum": `{"threads": 2, "data": []}`} {
 		b.write("run/env.json", other)
 		r := b.must(0, "eval", "run", "--json")
-		if r.stdout != want {
-			t.Errorf("%s: %s", name, r.stdout)
-		}
-		if !strings.Contains(r.stderr, "env.json") {
-			t.Errorf("%s: %s", name, r.stderr)
-		}
+		expect.Equal(t, r.stdout, want, name)
+		expect.Contains(t, r.stderr, "env.json", name)
 	}
 	fatal.If(t, os.Remove(b.path("run/env.json")))
 	b.must(0, "eval", "run")

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -90,9 +91,7 @@ dataset = { name = "bars", count = 40 }
 	for _, name := range []string{"model.safetensors", "posthoc.json"} { // there is no posthoc.json yet
 		b.contains(name, b.must(exitUsage, "export", "runs/vae", "--to", "npz", "-o", "runs/vae/"+name).stderr, "is a file of the run runs/vae")
 	}
-	if b.read("runs/vae/model.safetensors") != state {
-		t.Error("a file of the run was replaced")
-	}
+	expect.Equal(t, b.read("runs/vae/model.safetensors"), state, "a file of the run was replaced")
 	b.must(0, "export", "runs/classes", "--to", "csv", "--part", "atoms", "-o", "atoms.csv")
 	if text := b.read("atoms.csv"); !strings.HasPrefix(text, "unit,a,b\n0,") {
 		t.Errorf("atoms without the names of the columns: %q", text)
@@ -110,7 +109,5 @@ func TestResumeRefusesALinkedFile(t *testing.T) {
 	b.write("victim", "one line\n")
 	fatal.If(t, errors.Join(os.Remove(b.path("runs/small/metrics.jsonl")), os.Symlink("../../victim", b.path("runs/small/metrics.jsonl"))))
 	b.contains("resume", b.must(exitCheckpoint, "resume", "runs/small", "--epochs", "4").stderr, "runs/small/metrics.jsonl: is a symbolic link")
-	if got := b.read("victim"); got != "one line\n" {
-		t.Errorf("the victim holds %q", got)
-	}
+	expect.Equal(t, b.read("victim"), "one line\n", "the victim holds")
 }

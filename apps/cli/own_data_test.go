@@ -12,6 +12,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train/checkpoint"
@@ -262,9 +263,7 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 	b.close(t, "decoded.csv", r.outputs)
 	b.columns()
 	codes := b.rows("measurements.npz", 16)
-	if !slices.Equal(codes.Classes, species) {
-		t.Errorf("classes %q, want %q", codes.Classes, species)
-	}
+	expect.Slice(t, codes.Classes, species, "classes")
 	lines, err := csv.NewReader(strings.NewReader(b.read("codes.csv"))).ReadAll()
 	fatal.If(t, err)
 	for i, label := range codes.Labels() {

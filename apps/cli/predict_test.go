@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -149,9 +150,7 @@ head    = { y = { layers = [{ kind = "dense" }] } }
 loss    = [{ kind = "mse", on = "y", against = "target" }]
 train   = { epochs = 2, batch = 16 }
 `)
-	if got, want := b.must(0, "check").stdout, "names nr, columns place (3 classes: north, south, west)\n"; !strings.Contains(got, want) {
-		t.Errorf("check prints %q, want %q", got, want)
-	}
+	expect.Contains(t, b.must(0, "check").stdout, "names nr, columns place (3 classes: north, south, west)\n", "check prints")
 	b.must(0, "train", "flowers")
 	for _, want := range []string{"class.accuracy  1 ", "site.accuracy   1 "} {
 		if got := b.must(0, "eval", "runs/flowers").stdout; !strings.Contains(got, want) {
@@ -166,9 +165,7 @@ train   = { epochs = 2, batch = 16 }
 		t.Error("the page does not name the classes of both heads")
 	}
 	b.must(0, "train", "regression")
-	if got := b.must(0, "eval", "runs/regression").stdout; !strings.Contains(got, "\nloss ") {
-		t.Errorf("eval of a model without images and classes does not show its loss:\n%s", got)
-	}
+	expect.Contains(t, b.must(0, "eval", "runs/regression").stdout, "\nloss ", "eval of a model without images and classes does not show its loss")
 	if got := b.must(0, "eval", "runs/flowers").stdout; strings.Contains(got, "\nloss ") {
 		t.Errorf("eval of a classifier shows its loss without being asked:\n%s", got)
 	}

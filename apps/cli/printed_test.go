@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -29,9 +30,7 @@ func TestAFigureOfCodesReadsTheColumnsOfTheCode(t *testing.T) {
 	b.tokens()
 	b.must(0, "figure", "codes", "runs/words", "--images", "0,1,2", "-o", "codes.png")
 	b.must(0, "report", "runs/words", "--metrics", "mse,max_approx", "-o", "words.html")
-	if page := b.read("words.html"); !strings.Contains(page, `<th scope="row">max_approx</th>`) {
-		t.Error("a report leaves out a named metric without a value")
-	}
+	expect.Contains(t, b.read("words.html"), `<th scope="row">max_approx</th>`, "a report leaves out a named metric without a value")
 }
 
 func TestNoOutputReplacesAFileOfASweep(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"tessera/internal/expect"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -105,8 +106,6 @@ func TestShortIterationsShowNoSpeed(t *testing.T) {
 		{train.Progress{Iterates: true, Metrics: train.Metrics{Seconds: 2, ImagesPerSecond: 30}}, "  30 images/s"},
 		{train.Progress{Metrics: train.Metrics{Seconds: 0.1, ImagesPerSecond: 30}}, "  30 images/s"},
 	} {
-		if got := pace(c.r); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
+		expect.Equal(t, pace(c.r), c.want)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -63,9 +64,7 @@ seeds = [1]
 		b.contains(line, b.must(exitUsage, strings.Fields(line)...).stderr, want)
 	}
 	for name, was := range kept {
-		if b.read(name) != was {
-			t.Errorf("%s was replaced", name)
-		}
+		expect.Equal(t, b.read(name), was, name, "was replaced")
 	}
 	b.must(0, "export", "runs/classes", "--to", "npz", "-o", os.DevNull)
 	for range 2 { // an output of an earlier command is replaced

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/classical"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -66,9 +67,7 @@ func TestABestNumberAtTheEndOfTheRangeIsAWarning(t *testing.T) {
 		"3" + both + "largest of those compared, and a larger one may be better: give --ranks larger ones too":    of(3, 1, 2),
 		"7" + both + "smallest of those compared, and a smaller one may be better: give --ranks smaller ones too": of(8, 7),
 	} {
-		if got := strings.Join(r.atEdges(), "\n"); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expect.Equal(t, strings.Join(r.atEdges(), "\n"), want)
 	}
 	// There are no fewer components than one, and one number alone is no range.
 	one := rankedByError()

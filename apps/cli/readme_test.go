@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -135,9 +136,7 @@ func TestLinesThatACommandDoesNotPrintAreFound(t *testing.T) {
 		"useful units  6\n":            "useful units  6",
 		"run  runs/a\nunits  6 6\n":    "units  6 6",
 	} {
-		if got := unprinted(block, output); got != want {
-			t.Errorf("%q: got %q, want %q", block, got, want)
-		}
+		expect.Equal(t, unprinted(block, output), want, block)
 	}
 }
 

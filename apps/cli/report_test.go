@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -45,7 +46,5 @@ func TestTheServerNeedsATokenForOtherMachines(t *testing.T) {
 		t.Errorf("the list: %v\n%.300s", err, text)
 	}
 	fatal.If(t, cmd.Process.Signal(os.Interrupt))
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("after Ctrl-C: %v", err)
-	}
+	expect.NoError(t, cmd.Wait(), "after Ctrl-C")
 }

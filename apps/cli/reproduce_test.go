@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -88,9 +89,7 @@ func TestAReproductionIsOfTheTrialsOfItsSweep(t *testing.T) {
 			t.Errorf("the page holds no %s", name)
 		}
 	}
-	if len(files) != 12 {
-		t.Errorf("%d files", len(files))
-	}
+	expect.Equal(t, len(files), 12, "files")
 }
 
 func TestTheShippedModelsAreComparedInOneTable(t *testing.T) {
@@ -195,17 +194,11 @@ func TestAReproductionKilledGoesOnToTheSameBytes(t *testing.T) {
 	b.must(0, append(args, "killed")...)
 	want, got := b.page("whole"), b.page("killed")
 	for name, text := range want {
-		if got[name] != text {
-			t.Errorf("%s differs", name)
-		}
+		expect.Equal(t, got[name], text, name)
 	}
-	if len(got) != len(want) {
-		t.Errorf("%d files, want %d", len(got), len(want))
-	}
+	expect.Equal(t, len(got), len(want), "files")
 	left, _ := os.ReadDir(b.path("killed/trials"))
-	if len(left) != 4 {
-		t.Errorf("%d trials, want 4: %v", len(left), left)
-	}
+	expect.Equal(t, len(left), 4, "trials, want 4", left)
 }
 
 func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
@@ -215,9 +208,7 @@ func TestAQuickLookIsTrainedForTheEpochsAskedForAndSaysSo(t *testing.T) {
 	files := b.page("look")
 	b.contains("the page", files["README.md"], "**A quick trial, not a reproduction**: made with `--set train.seed=7 --epochs 2`", "| small | 0.2 | 0.001 | 2 | 1 of 1 |")
 	b.contains("the timings", b.read("look/timings.csv"), ",2,") // of the auto-encoder and of the factorisation
-	if lines := strings.Count(b.read("look/timings.csv"), ",2,"); lines != 2 {
-		t.Errorf("%d trials of 2 epochs or iterations, want 2", lines)
-	}
+	expect.Equal(t, strings.Count(b.read("look/timings.csv"), ",2,"), 2, "trials of 2 epochs or iterations")
 }
 
 func TestFigure8IsDrawnWithoutItsModels(t *testing.T) {

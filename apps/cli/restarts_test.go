@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // The best of several seeds is kept, also if the command is killed in between: the bytes of the training with that seed.
@@ -33,13 +35,9 @@ func TestRestartsKeepTheBestSeed(t *testing.T) {
 	b.killWhen(func() bool { return b.measured("runs/first.restarts/seed-4") >= 5 }, 0, command...)
 	b.contains("the table", b.must(0, command...).stdout, "kept", "best of 3 seeds: "+best)
 	for _, file := range []string{"model.safetensors", "state.safetensors", "config.toml"} {
-		if b.read("runs/first/"+file) != b.read("alone-"+best+"/"+file) {
-			t.Errorf("%s differs from that of the seed alone", file)
-		}
+		expect.Equal(t, b.read("runs/first/"+file), b.read("alone-"+best+"/"+file), file, "differs from that of the seed alone")
 	}
-	if _, err := os.Stat(b.path("runs/first.restarts")); err == nil {
-		t.Error("the other runs were not removed")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(b.path("runs/first.restarts"))), "the other runs were not removed")
 	b.contains("a finished run", b.must(0, command...).stderr, "runs/first is finished")
 	b.contains("another number of seeds", b.must(2, "train", "first", "--restarts", "2", "--seed", "3").stderr, "runs/first")
 	b.contains("other settings", b.must(2, append(command, "--set", "train.batch=16")...).stderr, "runs/first", "train.batch")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train/folder"
@@ -95,9 +96,7 @@ func TestFilesOfARunThatCannotBeReadEndWithExitCode6(t *testing.T) {
 func TestAMissingPermissionSaysWhatToDo(t *testing.T) {
 	var stderr strings.Builder
 	err := workError{fmt.Errorf("run: %w", &fs.PathError{Op: "open", Path: "r/config.toml", Err: fs.ErrPermission})}
-	if code := explain(failure{err: err}, &stderr); code != exitCheckpoint {
-		t.Errorf("exit code %d, want %d", code, exitCheckpoint)
-	}
+	expect.Equal(t, explain(failure{err: err}, &stderr), exitCheckpoint, "exit code")
 	if text := stderr.String(); !strings.Contains(text, "r/config.toml: permission") || !strings.Contains(text, "chmod") {
 		t.Errorf("got %q", text)
 	}

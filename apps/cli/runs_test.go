@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"tessera/apps/show/doc"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train"
@@ -150,7 +151,5 @@ func TestRunsShowsTheEpochThatIsKept(t *testing.T) {
 	kept := loss()
 	b.write("runs/killed/config.toml", strings.Replace(b.read("runs/killed/config.toml"), "epochs = 2", "epochs = 3", 1))
 	b.write("runs/killed/metrics.jsonl", b.read("further/metrics.jsonl"))
-	if got := loss(); got != kept {
-		t.Errorf("got the loss %v, want %v", got, kept)
-	}
+	expect.Equal(t, loss(), kept)
 }

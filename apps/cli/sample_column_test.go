@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -70,9 +71,7 @@ train   = { epochs = 1 }
 		}
 	}
 	b.must(0, "sample", "runs/drawn", "--count", "40", "--column", "labels=0", "-o", "number.csv")
-	if b.read("number.csv") != b.read("drawnhigh.csv") {
-		t.Error("class 0 is not high, the first name")
-	}
+	expect.Equal(t, b.read("number.csv"), b.read("drawnhigh.csv"), "class 0 is not high, the first name")
 	b.must(0, "sample", "runs/diffusion", "--count", "3", "--steps", "5", "--column", "labels=low", "-o", "x.csv")
 	fails := func(what string, code int, run string, want string, more ...string) {
 		b.contains(what, b.must(code, append([]string{"sample", run, "--count", "3", "-o", "x.csv"}, more...)...).stderr, want)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestSampleDrawsNewImages(t *testing.T) {
@@ -42,9 +44,7 @@ dataset = { name = "bars", count = 40 }
 	if len(x) != 1000 || mean < 115 || mean > 128 { // in the units of the file, whose mean is 121.5
 		t.Errorf("%d values, mean of the first column %g", len(x), mean)
 	}
-	if !slices.Equal(x[:40], b.values("few.npy", 2)) {
-		t.Error("fewer images are other images")
-	}
+	expect.Slice(t, x[:40], b.values("few.npy", 2), "fewer images are other images")
 	b.must(0, "sample", "runs/rows", "--count", "20", "--seed", "2", "-o", "other.npy")
 	if slices.Equal(x[:40], b.values("other.npy", 2)) {
 		t.Error("another seed draws the same images")
@@ -170,9 +170,7 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	}
 	few := b.values("few.npy", 8, 8) // of the diffusion model
 	b.must(0, "sample", "runs/diffusion", "--count", "3", "--steps", "4", "--eta", "1", "-o", "declared.npy")
-	if !slices.Equal(few, b.values("declared.npy", 8, 8)) {
-		t.Error("the declared steps draw other images")
-	}
+	expect.Slice(t, few, b.values("declared.npy", 8, 8), "the declared steps draw other images")
 	for _, flags := range [][]string{{"--steps", "5"}, {"--eta", "0"}} {
 		b.must(0, append([]string{"sample", "runs/diffusion", "--count", "3", "-o", "other.npy"}, flags...)...)
 		if slices.Equal(few, b.values("other.npy", 8, 8)) {
@@ -182,9 +180,7 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	b.must(0, "sample", "runs/diffusion", "--count", "3", "--mixture", "-o", "mixed.npy") // of codes that are computed from drawn columns too
 	b.must(0, "traverse", "runs/diffusion", "-o", "units.npy")
 	b.must(0, "interpolate", "runs/diffusion", "-o", "between.npy")
-	if n := len(b.values("units.npy", 8, 8)); n != 6*9*64 {
-		t.Errorf("traverse: got %d values, want 6 rows of 9 images", n)
-	}
+	expect.Equal(t, len(b.values("units.npy", 8, 8)), 6*9*64, "traverse")
 	quality := b.must(0, "sample", "runs/vae", "--count", "20", "--features", "runs/plain", "-o", "x.npy").stdout
 	b.contains("features", quality, "20 drawn and 20 test images, code of runs/plain")
 	for text, want := range map[string]string{
@@ -201,9 +197,7 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 			t.Errorf("sample %s: exit code %d and %q, want %q", text, r.code, r.stderr, want)
 		}
 	}
-	if _, err := os.Stat(filepath.Join(b.dir, "z.npy")); err == nil {
-		t.Error("a refused command wrote z.npy")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(filepath.Join(b.dir, "z.npy"))), "a refused command wrote z.npy")
 	b.must(0, "train", "likes")
 	b.must(0, "sample", "runs/likes", "--count", "3", "-o", "y.npy") // its columns cannot be drawn, so its codes are
 	b.must(0, "train", "machine")

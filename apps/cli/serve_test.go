@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -76,9 +77,7 @@ func TestServeAnswersOpenRequestsWhenItIsTerminated(t *testing.T) {
 	fatal.If(t, cmd.Process.Signal(syscall.SIGTERM))
 	wait.Wait()
 	said, err := io.ReadAll(rest)
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("exit code: %v", err)
-	}
+	expect.NoError(t, cmd.Wait(), "exit code")
 	if want := fmt.Sprintf("tessera: ended: %d inference requests were answered", complete.Load()); err != nil || !bytes.Contains(said, []byte(want)) {
 		t.Errorf("got %s, %v; want %s", said, err, want)
 	}
@@ -139,9 +138,7 @@ func TestServeBehindAProxy(t *testing.T) {
 		got, err := http.DefaultTransport.RoundTrip(r)
 		fatal.If(t, err)
 		got.Body.Close()
-		if got.StatusCode != c.want {
-			t.Errorf("%s of %s: status %d, want %d", c.address, c.host, got.StatusCode, c.want)
-		}
+		expect.Equal(t, got.StatusCode, c.want, c.address, "of", c.host, "status")
 	}
 	fatal.If(t, cmd.Process.Signal(syscall.SIGTERM))
 	for lines.Scan() {
@@ -149,7 +146,5 @@ func TestServeBehindAProxy(t *testing.T) {
 			t.Errorf("a line that is no JSON: %s", lines.Text())
 		}
 	}
-	if err := cmd.Wait(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, cmd.Wait())
 }

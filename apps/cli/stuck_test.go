@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -77,12 +78,8 @@ func TestASecondInterruptStopsWithoutTheBatchAndWithoutACheckpoint(t *testing.T)
 		}
 	}
 	_ = cmd.Wait()
-	if code := cmd.ProcessState.ExitCode(); code != exitInterrupted {
-		t.Errorf("exit code %d, want %d", code, exitInterrupted)
-	}
-	if b.read("cut/state.safetensors") != before {
-		t.Error("the state is not the one from before the interrupts")
-	}
+	expect.Equal(t, cmd.ProcessState.ExitCode(), exitInterrupted, "exit code")
+	expect.Equal(t, b.read("cut/state.safetensors"), before, "the state is not the one from before the interrupts")
 
 	fatal.If(t, os.Remove(b.path("stick")))
 	b.must(0, append(train, "--out", "whole")...)

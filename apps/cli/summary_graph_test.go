@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -85,7 +86,5 @@ player.two = { trains = ["head.*"], losses = ["sort"], optimizer = { kind = "ada
 	b.contains("heads", heads, `subgraph "cluster head class" {`, `"weight" -> "loss mse" [label="sample_weight"]`,
 		`"encoder.0" -> "head.class.0" [label="shared parameters"`, `"loss sort" [shape=octagon, label="loss sort\ncross_entropy"]`, `"player one" -> "encoder.0"`)
 	b.contains("two outputs", b.must(exitUsage, "summary", "skip", "--dot", "--json").stderr, "--dot and --json cannot be given together")
-	if got := dotText(`a "b" \c`, "d\ne"); got != `"a \"b\" \\c\nd\\u000ae"` {
-		t.Errorf("quoted text: got %s", got)
-	}
+	expect.Equal(t, dotText(`a "b" \c`, "d\ne"), `"a \"b\" \\c\nd\\u000ae"`, "quoted text")
 }

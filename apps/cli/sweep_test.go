@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
 )
@@ -60,9 +61,7 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	t.Logf("killed %d of %d times", killed, kills)
 	b.must(0, append(args, "killed")...)
 	want := b.files("whole")
-	if err := samefiles.Differ(b.files("killed"), want, true); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, samefiles.Differ(b.files("killed"), want, true))
 	for _, trial := range trialsOf(t, want["results.json"]) {
 		if x, y := b.timeless("whole/trials/"+trial), b.timeless("killed/trials/"+trial); x != y {
 			t.Errorf("metrics of %s differ:\n%s\n%s", trial, x, y)
@@ -196,9 +195,7 @@ func TestAnInterruptedSweepEndsWithExitCode130AndGoesOn(t *testing.T) {
 	}
 	b.contains("standard error", r.stderr, "cut: interrupted\n", "run the same command again to resume")
 	b.must(0, append(args, "cut")...)
-	if err := samefiles.Differ(b.files("cut"), b.files("whole"), false); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, samefiles.Differ(b.files("cut"), b.files("whole"), false))
 }
 
 func TestFiguresAreDrawnFromASweepWithoutItsModels(t *testing.T) {
@@ -265,9 +262,7 @@ func TestTheTableOfASweepShowsTheMetricsThatItMeasured(t *testing.T) {
 		"model train.epochs seeds kl mse_clipped":       {"--metrics", "kl,mse_clipped"},
 		"model train.epochs seeds hoyer coherence_mean": {"--metrics", "hoyer,coherence_mean"},
 	} {
-		if got := head(args...); got != want {
-			t.Errorf("%v: got the columns %q, want %q", args, got, want)
-		}
+		expect.Equal(t, head(args...), want, args)
 	}
 	if got := head(); !strings.HasPrefix(got, "model train.epochs seeds mse hoyer") {
 		t.Errorf("by default: got the columns %q", got)

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -31,9 +32,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 			t.Errorf("the run holds no %s", name)
 		}
 	}
-	if _, err := png.Decode(strings.NewReader(b.read("runs/small/atoms.png"))); err != nil {
-		t.Errorf("atoms.png: %v", err)
-	}
+	expect.NoError(t, expect.Err(png.Decode(strings.NewReader(b.read("runs/small/atoms.png")))), "atoms.png")
 }
 
 func TestMetricsHoldOneObjectPerEpochWhoseTermsSumToTheLoss(t *testing.T) {
@@ -72,9 +71,7 @@ func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 	before := b.read("mine/state.safetensors")
 	r := b.must(exitUsage, "train", "small", "--epochs", "2", "--out", "mine")
 	b.contains("standard error", r.stderr, "mine: exists already", "--force")
-	if b.read("mine/state.safetensors") != before {
-		t.Error("the refused run changed the old one")
-	}
+	expect.Equal(t, b.read("mine/state.safetensors"), before, "the refused run changed the old one")
 	b.must(0, "train", "small", "--epochs", "2", "--out", "mine", "--force")
 	b.write("text", "of a person")
 	for _, force := range []string{"--force", "--force=false"} {
@@ -90,9 +87,7 @@ func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {
 	b.write("mine/my-notes.txt", "dear")
 	r = b.must(exitUsage, "train", "small", "--epochs", "1", "--out", "mine", "--force")
 	b.contains("standard error", r.stderr, "mine: contains files that tessera did not write: my-notes.txt", "nothing was replaced")
-	if b.read("mine/my-notes.txt") != "dear" {
-		t.Error("--force destroyed a file that is not the run's")
-	}
+	expect.Equal(t, b.read("mine/my-notes.txt"), "dear", "--force destroyed a file that is not the run's")
 }
 
 func TestFlagsAreSettingsOfTheModel(t *testing.T) {
@@ -185,9 +180,7 @@ func TestALongerScheduleThatRaisesTheRateIsAWarning(t *testing.T) {
 	for kind, rises := range map[string]bool{"cosine": true, "linear": true, "one_cycle": true, "exponential": false, "constant": false} {
 		b := benchOf(t)
 		b.must(0, "train", "small", "--epochs", "2", "-o", "r", "--set", "optimizer.schedule.kind="+kind)
-		if said := strings.Contains(b.must(0, "resume", "r", "--epochs", "4").stderr, "the learning rate rises from"); said != rises {
-			t.Errorf("%s: a warning %v, want %v", kind, said, rises)
-		}
+		expect.Equal(t, strings.Contains(b.must(0, "resume", "r", "--epochs", "4").stderr, "the learning rate rises from"), rises, kind, "a warning")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 )
@@ -66,9 +67,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	further := []string{"held_out", "note", "run", "kind", "encoder", "decoder", "objective", "constraints", "data", "training", "state", "epoch", "epochs",
 		"seconds", "samples_per_second", "loss", "measured_on"} // and notes, if the numbers give reason for some
 	delete(document, "notes")
-	if got, want := slices.Sorted(maps.Keys(document)), slices.Sorted(slices.Values(slices.Concat(keys, further))); !slices.Equal(got, want) {
-		t.Errorf("got the members %q, want %q", got, want)
-	}
+	expect.Slice(t, slices.Sorted(maps.Keys(document)), slices.Sorted(slices.Values(slices.Concat(keys, further))))
 	if document["note"] == nil || document["model"] != "small" || document["dataset"] != "swimmer" || document["split"] != "train" || document["held_out"] != false || document["images"] != 256.0 {
 		t.Errorf("got %s", text)
 	}
@@ -196,9 +195,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 		if first == nil {
 			first = codes
 		}
-		if !slices.Equal(first, codes) {
-			t.Errorf("%s has other codes than images.npy", in)
-		}
+		expect.Slice(t, first, codes, in, "has other codes than images.npy")
 	}
 	b.must(0, "encode", "runs/small", "--in", "images.npy", "--value", "output", "--out", "shaped.npy")
 	if text := b.read("shaped.npy"); !strings.Contains(text[:128], "(256, 32, 32") {
@@ -206,9 +203,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 	}
 	p := readPlain(b, "runs/small", "encoder.2")
 	for i, want := range p.code(images[:1024]) {
-		if math.Abs(float64(first[i])-want) > 1e-5 {
-			t.Errorf("unit %d of the first image is %g, plain loops say %g", i, first[i], want)
-		}
+		expect.Near(t, float64(first[i]), want, 1e-5, "unit", i, "of the first image is", first[i], "plain loops say")
 	}
 	b.must(0, "decode", "runs/small", "--in", "codes.npy", "--out", "outputs.npy")
 	mse := 0.0
@@ -253,18 +248,14 @@ func TestEncodeRefusesWhatDoesNotFit(t *testing.T) {
 	} {
 		r := b.must(c.code, strings.Fields(c.args)...)
 		b.contains("standard error", r.stderr, c.says)
-		if r.stdout != "" {
-			t.Errorf("%s printed %q", c.args, r.stdout)
-		}
+		expect.Equal(t, r.stdout, "", c.args)
 	}
 	fatal.If(t, data.WriteImages(b.path("images.npy"), []int{32, 32}, swimmer(t)))
 	b.must(exitWrite, "encode", "runs/small", "--in", "images.npy", "--out", "no/such/codes.npy")
 	before := b.read("images.npy")
 	r := b.must(exitUsage, "encode", "runs/small", "--in", "images.npy", "--out", "./images.npy")
 	b.contains("standard error", r.stderr, "is also the input (")
-	if b.read("images.npy") != before {
-		t.Error("encode overwrote its input")
-	}
+	expect.Equal(t, b.read("images.npy"), before, "encode overwrote its input")
 	if r := b.must(0, "encode", "runs/small", "--in", "images.npy", "--out", "codes.npy"); r.stderr != "" || r.stdout != "codes.npy\n" {
 		t.Errorf("images in [0,1] are warned of: %s", r.stderr)
 	}

@@ -3,11 +3,10 @@ package export_test
 import (
 	"fmt"
 	"io"
-	"slices"
-	"strings"
 	"testing"
 
 	"tessera/apps/export"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 )
@@ -39,9 +38,7 @@ func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
 	without := layered(t, "without", conv+", "+dense, decoder)
 	with := layered(t, "with", conv+`, { kind = "flatten" }, { kind = "batch_norm" }, { kind = "relu" }, `+dense, decoder)
 	copy(parameter(t, with, "encoder.4.weight"), parameter(t, without, "encoder.1.weight"))
-	if !slices.Equal(exported(t, with, "encoder.4.weight"), exported(t, without, "encoder.1.weight")) {
-		t.Error("other weights after a flatten")
-	}
+	expect.Slice(t, exported(t, with, "encoder.4.weight"), exported(t, without, "encoder.1.weight"), "other weights after a flatten")
 	own, scale := parameter(t, with, "encoder.2.scale"), exported(t, with, "encoder.2.weight")
 	const channels = 3
 	area := len(own) / channels
@@ -60,11 +57,7 @@ func TestAFlattenBeforeADenseLayerChangesNothingForPyTorch(t *testing.T) {
 		}
 	}
 	mixed := layered(t, "mixed", conv+`, { kind = "flatten" }, { kind = "max_plus", units = 4 }, `+dense, decoder)
-	if err := export.Write(io.Discard, mixed, "safetensors", ""); err == nil || !strings.Contains(err.Error(), "encoder.2") {
-		t.Errorf("max_plus after flatten: got error %v", err)
-	}
+	expect.Error(t, export.Write(io.Discard, mixed, "safetensors", ""), "encoder.2", "max_plus after flatten")
 	code := layered(t, "code", conv+`, { kind = "flatten" }`, decoder)
-	if !slices.Equal(exported(t, code, "decoder.0.bias"), parameter(t, code, "decoder.0.bias")) {
-		t.Error("a flatten at the end of the encoder changes the decoder")
-	}
+	expect.Slice(t, exported(t, code, "decoder.0.bias"), parameter(t, code, "decoder.0.bias"), "a flatten at the end of the encoder changes the decoder")
 }

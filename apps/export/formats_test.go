@@ -23,6 +23,7 @@ import (
 	"tessera"
 	"tessera/apps/export"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -71,21 +72,15 @@ func TestFormatsHoldTheRun(t *testing.T) {
 		t.Error("onnx: an empty file")
 	}
 	for _, c := range [][2]string{{"torch", ""}, {"npz", "decoder"}, {"csv", "model"}} {
-		if err := export.Write(io.Discard, r, c[0], c[1]); !errors.Is(err, export.ErrUnknown) {
-			t.Errorf("%v: got %v", c, err)
-		}
+		expect.Is(t, export.Write(io.Discard, r, c[0], c[1]), export.ErrUnknown, c)
 	}
-	if err := export.Write(io.Discard, &export.Run{Trained: r.Trained}, "csv", ""); err == nil {
-		t.Error("a training is exported of a run that has none")
-	}
+	expect.AnyError(t, export.Write(io.Discard, &export.Run{Trained: r.Trained}, "csv", ""), "a training is exported of a run that has none")
 	fatal.If(t, os.WriteFile(filepath.Join(r.Path, folder.Metrics), []byte(`{"epoch":`), 0o666))
 	var damaged *checkpoint.Error
 	if err := export.Write(io.Discard, r, "tensorboard", ""); !errors.As(err, &damaged) {
 		t.Errorf("a damaged metrics.jsonl: got %v", err)
 	}
-	if err := export.Write(io.Discard, r, "onnx", ""); err != nil {
-		t.Errorf("onnx needs metrics.jsonl: %v", err)
-	}
+	expect.NoError(t, export.Write(io.Discard, r, "onnx", ""), "onnx needs metrics.jsonl")
 }
 
 func checkNPZ(t *testing.T, r *export.Run) {

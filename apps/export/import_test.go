@@ -16,6 +16,8 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/sae"
@@ -29,25 +31,17 @@ import (
 func imported(t *testing.T, text string) (*export.Run, error) {
 	t.Helper()
 	f, err := config.Load("models.toml", []byte("[model.own]\ntrain = { epochs = 0 }\n"+text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	m, err := f.Model("own")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	folder := filepath.Join(t.TempDir(), "own")
 	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: folder, Threads: 1})
 	if err != nil {
 		return nil, err
 	}
-	if err := run.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, run.Close())
 	r, err := export.Open(folder)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r, nil
 }
 
@@ -59,9 +53,7 @@ func agrees(t *testing.T, r *export.Run, name, samples, want string, most float6
 	threads := team.New(1)
 	defer threads.Close()
 	got, err := r.Coder(engine.Backend{Team: threads}).(metrics.ValueCoder).Value(name, rows.Float32())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	low, high := wanted.Range()
 	if d := difference(got, wanted.Float32()) / max(1, float64(high), -float64(low)); !(d <= most) {
 		t.Errorf("%s of %s differs by %g", name, want, d)
@@ -71,9 +63,7 @@ func agrees(t *testing.T, r *export.Run, name, samples, want string, most float6
 func read(t *testing.T, path string, shape []int) *data.Images {
 	t.Helper()
 	m, err := data.ReadImages(t.Context(), path, shape)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -93,9 +83,7 @@ func TestDictionariesOfOtherProgramsAreReadAndWritten(t *testing.T) {
 	samples := filepath.Join(folder, "samples.npy")
 	declared := func(place string) string {
 		d, err := sae.Read(place)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return "dataset = { file = " + table.StringText(samples) + " }\nencoder = " + d.Layers() + "\nloss = " + d.Losses() + "\nstart = { run = " + table.StringText(place) + " }\n"
 	}
 	for _, name := range []string{"standard", "half", "tuned", "old_topk", "topk", "jumprelu", "batchtopk", "gated", "eleuth_topk", "eleuth_groupmax"} {
@@ -106,23 +94,15 @@ func TestDictionariesOfOtherProgramsAreReadAndWritten(t *testing.T) {
 				format = "sparsify"
 			}
 			first, err := imported(t, declared(place))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			again := t.TempDir()
 			f, _, err := export.Choose(first, format, "")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for i, part := range f.Parts(first) {
-				if err := os.WriteFile(filepath.Join(again, f.Folder[i]), written(t, first, format, part), 0o666); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, os.WriteFile(filepath.Join(again, f.Folder[i]), written(t, first, format, part), 0o666))
 			}
 			second, err := imported(t, declared(again))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, r := range []*export.Run{first, second} {
 				agrees(t, r, losses.Code, samples, filepath.Join(place, "codes.npy"), 1e-6)
 				agrees(t, r, losses.Output, samples, filepath.Join(place, "outputs.npy"), 1e-6)
@@ -150,9 +130,7 @@ func TestModulesOfPyTorchAreImported(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r, err := imported(t, "dataset = { name = \"npy\", images = "+table.StringText(at(c.samples))+" }\ndecoder = [{ kind = \"dense\" }]\nencoder = "+c.encoder+
 				"\nstart = { file = "+table.StringText(at(name+".safetensors"))+", on = \"encoder.*\", names = "+c.names+" }\n")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			agrees(t, r, losses.Code, at(c.samples), at(name+".npy"), tolerance)
 		})
 	}
@@ -200,9 +178,7 @@ func TestParametersOfEveryLayerComeBackFromPyTorchsLayouts(t *testing.T) {
 			}
 			fill("*")
 			for i, p := range m.Parameters {
-				if !slices.Equal(p.Data, r.Model.Parameters[i].Data) {
-					t.Errorf("%s %s: %s differs", kind, keys, p.Path)
-				}
+				expect.Slice(t, p.Data, r.Model.Parameters[i].Data, kind, keys, p.Path)
 			}
 		}
 	}
@@ -214,22 +190,14 @@ func TestWrongImportsAreRefused(t *testing.T) {
 	dictionary := func(t *testing.T, cfg string, drop string) string {
 		place := t.TempDir()
 		d, err := sae.Of(r.Model, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, tensors, err := d.Lens()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		tensors = slices.DeleteFunc(tensors, func(c checkpoint.Tensor) bool { return c.Name == drop })
 		b, err := checkpoint.Encode(&checkpoint.File{Tensors: tensors}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for name, text := range map[string][]byte{sae.LensFile: b, sae.ConfigFile: []byte(cfg)} {
-			if err := os.WriteFile(filepath.Join(place, name), text, 0o666); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(filepath.Join(place, name), text, 0o666))
 		}
 		return place
 	}
@@ -248,14 +216,10 @@ func TestWrongImportsAreRefused(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", cfg, err, want)
 		}
 	}
-	if _, err := sae.Read(dictionary(t, `{"architecture": "jumprelu"}`, "W_dec")); err == nil || !strings.Contains(err.Error(), "W_dec is missing") {
-		t.Errorf("without atoms: got %v", err)
-	}
+	expect.Error(t, expect.Err(sae.Read(dictionary(t, `{"architecture": "jumprelu"}`, "W_dec"))), "W_dec is missing", "without atoms")
 
 	exported := filepath.Join(t.TempDir(), "exported.safetensors")
-	if err := os.WriteFile(exported, written(t, r, "safetensors", ""), 0o666); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(exported, written(t, r, "safetensors", ""), 0o666))
 	for keys, want := range map[string]string{
 		"file = " + table.StringText(exported):                                             "",
 		"file = " + table.StringText(exported) + `, names = { "encoder.0" = "a" }`:         "a.weight is missing (for encoder.0.weight)",
@@ -277,8 +241,6 @@ func TestWrongImportsAreRefused(t *testing.T) {
 		{"sparsify", `{ kind = "dense", units = 6, activation = "relu" }`, "saelens"},
 		{"saelens", `{ kind = "conv2d", filters = 3 }`, "encoder.0, a layer conv2d"},
 	} {
-		if err := export.Write(io.Discard, layered(t, "own", c[1], `{ kind = "dense" }`), c[0], ""); err == nil || !strings.Contains(err.Error(), c[2]) {
-			t.Errorf("%s of %s: got %v, want %q", c[0], c[1], err, c[2])
-		}
+		expect.Error(t, export.Write(io.Discard, layered(t, "own", c[1], `{ kind = "dense" }`), c[0], ""), c[2], c[0], "of", c[1])
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 )
@@ -88,9 +89,7 @@ func TestBroadcastsAgreeInONNXRuntime(t *testing.T) {
 	fatal.If(t, err)
 	for name, want := range map[string]string{"y0": "[2 3] [1 2 3 4 5 6]", "y1": "[2 3] [7 7 7 7 7 7]", "y2": "[2 2] [588 588 588 588]",
 		"y3": "[2 2] [6 6 15 15]", "y4": "[] [15]", "y5": "[2 3] [7 7 7 7 7 7]"} {
-		if y := fmt.Sprint(got[name].Dims, " ", got[name].floats()); y != want {
-			t.Errorf("%s: got %s, want %s", name, y, want)
-		}
+		expect.Equal(t, fmt.Sprint(got[name].Dims, " ", got[name].floats()), want, name)
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -42,9 +43,7 @@ func startONNXRuntime(t *testing.T) *onnxRuntime {
 	fatal.If(t, errors.Join(err1, err2, cmd.Start()))
 	t.Cleanup(func() {
 		in.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, cmd.Wait())
 	})
 	return &onnxRuntime{in, bufio.NewReader(out), t.TempDir()}
 }

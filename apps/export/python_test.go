@@ -14,6 +14,7 @@ import (
 	"tessera/apps/export"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/volume"
 	"tessera/layers"
@@ -328,9 +329,7 @@ func TestThePythonPageHasTheTensorsOfEveryLayer(t *testing.T) {
 				}
 			}
 		}
-		if !strings.Contains(section, "`"+kind+"`") {
-			t.Errorf("%s does not name %s", pythonPage, kind)
-		}
+		expect.Contains(t, section, "`"+kind+"`", pythonPage)
 	}
 }
 

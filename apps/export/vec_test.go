@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/apps/export"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -51,9 +52,7 @@ func TestVecEscapesTokensThatAreNoWords(t *testing.T) {
 	}
 	for _, line := range lines[1:] {
 		cells := strings.Fields(line)
-		if len(cells) != width+1 {
-			t.Errorf("%q has %d cells, want %d", line, len(cells), width+1)
-		}
+		expect.Equal(t, len(cells), width+1, line, "has", len(cells), "cells")
 		seen[cells[0]]++
 	}
 	if len(seen) != 255 || seen["_"] != 2 || seen[`\n`] != 1 || seen[`\xe4`] != 1 || seen["a"] != 1 {

@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -56,13 +57,9 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 	}
 	for _, text := range []string{"", "# nothing", "short"} {
 		fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
-		if _, err := ReadTokens(file); err == nil {
-			t.Errorf("%q: no error", text)
-		}
+		expect.AnyError(t, expect.Err(ReadTokens(file)), text)
 	}
-	if _, err := ReadTokens(file + ".no"); err == nil {
-		t.Error("a missing file: no error")
-	}
+	expect.AnyError(t, expect.Err(ReadTokens(file+".no")), "a missing file")
 }
 
 func TestTokensOfAProgramAreServed(t *testing.T) {
@@ -77,9 +74,7 @@ func TestTokensOfAProgramAreServed(t *testing.T) {
 		}
 	}
 	for _, wrong := range [][]string{nil, {one, "short"}} {
-		if _, err := NewTokens(wrong...); err == nil {
-			t.Errorf("%q: no error", wrong)
-		}
+		expect.AnyError(t, expect.Err(NewTokens(wrong...)), wrong)
 	}
 }
 
@@ -113,17 +108,13 @@ func TestPicturesInAndOut(t *testing.T) {
 			t.Errorf("pixel %d: got %v, want %v", i, want, v)
 		}
 	}
-	if _, err := bufferOf(asPNG.Bytes()).decodePicture([]int{64}); err == nil {
-		t.Error("a picture for a model of vectors: no error")
-	}
+	expect.AnyError(t, expect.Err(bufferOf(asPNG.Bytes()).decodePicture([]int{64})), "a picture for a model of vectors")
 	for name, a := range map[string]answer{
 		"a larger picture": post(s, "/v2/models/small/image", large.Bytes()), "a cut one": post(s, "/v2/models/small/image", asPNG.Bytes()[:60]),
 		"an output twice":     post(s, "/v2/models/small/image?output=code&output=code", asPNG.Bytes()),
 		"a code as a picture": post(s, "/v2/models/small/image?output=code", asPNG.Bytes(), "Accept: image/png"),
 	} {
-		if a.status != http.StatusBadRequest {
-			t.Errorf("%s: status %d: %s", name, a.status, a.body)
-		}
+		expect.Equal(t, a.status, http.StatusBadRequest, name, "status", a.status, a.body)
 	}
 }
 
@@ -156,9 +147,7 @@ func TestValuesThatJSONCannotRepresent(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	q.wanted[0].binary = true
-	if _, err := b.encode("m", l, q); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(b.encode("m", l, q)))
 }
 
 func TestAPanicGivesMemoryBack(t *testing.T) {
@@ -174,7 +163,5 @@ func TestAPanicGivesMemoryBack(t *testing.T) {
 			panic("a fault")
 		})(httptest.NewRecorder(), r)
 	}()
-	if held := s.memory.Load(); held != 0 {
-		t.Errorf("%d bytes are held", held)
-	}
+	expect.Equal(t, s.memory.Load(), 0, "bytes are held")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -107,9 +108,7 @@ func TestARequestComputesByItself(t *testing.T) {
 		t.Fatalf("got %v, %d results while the worker is busy", err, len(after.done))
 	}
 	g.pass <- struct{}{}
-	if err := <-returned; err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, <-returned)
 	if n := <-g.began; n != 1 || len(after.done) != 0 { // in another goroutine: the leader has returned
 		t.Errorf("a batch of %d images, %d results", n, len(after.done))
 	}
@@ -130,9 +129,7 @@ func TestAWorkerWaitsForMoreImages(t *testing.T) {
 	jobs = append(jobs, submit(t, b, newJob(t.Context(), 3, 3)))
 	g.pass <- struct{}{}
 	for _, j := range jobs {
-		if _, err := j.result(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, expect.Err(j.result()))
 	}
 	if n := <-g.began; n != 3 {
 		t.Errorf("a batch of %d images, want 3", n)
@@ -140,9 +137,7 @@ func TestAWorkerWaitsForMoreImages(t *testing.T) {
 	short, g := gated(t, 3, 100, time.Microsecond)
 	j := submit(t, short, newJob(t.Context(), 1, 1))
 	g.pass <- struct{}{}
-	if _, err := j.result(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(j.result()))
 }
 
 func TestAFullQueueIsAnError(t *testing.T) {
@@ -150,21 +145,15 @@ func TestAFullQueueIsAnError(t *testing.T) {
 	busy := submit(t, b, newJob(t.Context(), 1, 1))
 	<-g.began
 	waiting := submit(t, b, newJob(t.Context(), 1, 1, 2, 2))
-	if err := b.submit(newJob(t.Context(), 1, 1, 2, 2)); !errors.Is(err, errFull) {
-		t.Errorf("got %v, want %v", err, errFull)
-	}
+	expect.Is(t, b.submit(newJob(t.Context(), 1, 1, 2, 2)), errFull)
 	last := submit(t, b, newJob(t.Context(), 1, 1))
 	for range 3 {
 		g.pass <- struct{}{}
 	}
 	for _, j := range []*job{busy, waiting, last} {
-		if _, err := j.result(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, expect.Err(j.result()))
 	}
-	if n := b.waiting.Load(); n != 0 {
-		t.Errorf("%d images wait", n)
-	}
+	expect.Equal(t, b.waiting.Load(), 0, "images wait")
 }
 
 func TestJobsThatNobodyWaitsForAreNotComputed(t *testing.T) {
@@ -178,14 +167,10 @@ func TestJobsThatNobodyWaitsForAreNotComputed(t *testing.T) {
 	late.until = late.began
 	submit(t, b, late)
 	cancel()
-	if _, err := gone.result(); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
+	expect.Is(t, expect.Err(gone.result()), context.Canceled)
 	g.pass <- struct{}{}
 	g.pass <- struct{}{}
-	if _, err := stays.result(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(stays.result()))
 	if _, err := late.result(); !errors.Is(err, context.DeadlineExceeded) || statusOf(err) != http.StatusServiceUnavailable {
 		t.Errorf("got %v", err)
 	}

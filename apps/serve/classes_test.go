@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -40,9 +41,7 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
 	for _, want := range []string{`{"name":"class","datatype":"FP32","shape":[-1,3],"classes":` + string(quotedNames) + `}`,
 		`{"name":"class.label","datatype":"BYTES","shape":[-1,1],"classes":`, `{"name":"class.probability","datatype":"FP32","shape":[-1,3],"classes":`} {
-		if !strings.Contains(about, want) {
-			t.Errorf("got %s, want %s", about, want)
-		}
+		expect.Contains(t, about, want)
 	}
 	x := []float32{0, 0, 4, 7, 8, 15, 100, 3}
 	want, err := run.Predict("class", x)
@@ -88,9 +87,7 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 		rest = rest[4+n:]
 	}
 	for i, p := range want.Probabilities {
-		if v := math.Float32frombits(binary.LittleEndian.Uint32(rest[4*i:])); v != p {
-			t.Errorf("binary probability %d: got %v, want %v", i, v, p)
-		}
+		expect.Equal(t, math.Float32frombits(binary.LittleEndian.Uint32(rest[4*i:])), p, "binary probability", i)
 	}
 }
 
@@ -120,7 +117,5 @@ loss    = [{ kind = "cross_entropy", on = "g", against = "group" }]
 	fatal.If(t, err)
 	defer s.Close()
 	about := string(send(s, http.MethodGet, "/v2/models/run", nil).body)
-	if want := `"name":"g.label","datatype":"BYTES","shape":[-1,1],"classes":["a","b"]`; !strings.Contains(about, want) {
-		t.Errorf("got %s, want %s", about, want)
-	}
+	expect.Contains(t, about, `"name":"g.label","datatype":"BYTES","shape":[-1,1],"classes":["a","b"]`)
 }

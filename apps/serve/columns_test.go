@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"tessera"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -85,9 +86,7 @@ func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 		return v
 	}
 	got, _ := asking(t, s, 200, threeDoses+","+threeWards+","+threeImages, "")
-	if len(got) != 5 {
-		t.Errorf("got %d outputs, want code, output and three heads", len(got))
-	}
+	expect.Equal(t, len(got), 5)
 	for name, values := range got {
 		if !sameBits(values, value(name)) {
 			t.Errorf("%s: got %v, want %v", name, values, value(name))
@@ -180,10 +179,6 @@ func TestEncodersTakeRowsOfColumns(t *testing.T) {
 		t.Errorf("got %v (%v), want %v (%v)", got, err, want, failed)
 	}
 	kept := slices.Clone(rows)
-	if _, err := e.Encode(t.Context(), nil, rows[1:]); err == nil || !strings.Contains(err.Error(), "row of the columns") {
-		t.Errorf("got %v", err)
-	}
-	if !slices.Equal(kept, rows) {
-		t.Error("Encode changed its input")
-	}
+	expect.Error(t, expect.Err(e.Encode(t.Context(), nil, rows[1:])), "row of the columns")
+	expect.Slice(t, kept, rows, "Encode changed its input")
 }

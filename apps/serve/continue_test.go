@@ -19,9 +19,7 @@ import (
 func talker(t *testing.T) string {
 	t.Helper()
 	text, folder := filepath.Join(t.TempDir(), "text.txt"), filepath.Join(t.TempDir(), "talker")
-	if err := os.WriteFile(text, []byte(strings.Repeat("a bee, a bär; ", 60)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(text, []byte(strings.Repeat("a bee, a bär; ", 60)), 0o600))
 	trainRun(t, folder, fmt.Sprintf(`[model.m]
 dataset   = { file = %q, length = 16, tokens = "bytes", validation = 0 }
 encoder   = [{ kind = "embedding", vocabulary = 260, units = 16 }, { kind = "position" }, { kind = "transformer", causal = true }]

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -75,9 +76,7 @@ func TestErrorsAreObjectsWithTheRightStatus(t *testing.T) {
 			t.Errorf("%s: status %d, want %d: %s (want %q)", c.name, a.status, c.status, a.body, c.says)
 		}
 	}
-	if n := s.memory.Load(); n != 0 {
-		t.Errorf("%d bytes of bodies are held", n)
-	}
+	expect.Equal(t, s.memory.Load(), 0, "bytes of bodies are held")
 }
 
 func TestOtherPathsMethodsAndEncodingsAreErrors(t *testing.T) {
@@ -107,9 +106,7 @@ func TestTheDocumentDescribesEveryPath(t *testing.T) {
 	}
 	fatal.If(t, json.Unmarshal(openAPI, &document))
 	s := newServer(t, Options{})
-	if len(document.Paths) != 19 {
-		t.Errorf("%d paths", len(document.Paths))
-	}
+	expect.Equal(t, len(document.Paths), 19, "paths")
 	for path, item := range document.Paths {
 		at := strings.NewReplacer("{model}", "small", "{version}", s.models[0].current.version).Replace(path)
 		for _, method := range []string{"get", "post"} {
@@ -127,9 +124,7 @@ func TestTheDocumentDescribesEveryPath(t *testing.T) {
 		}
 		ref, after, _ := strings.Cut(after, `"`)
 		_, name, _ := strings.Cut(ref, "/")
-		if !strings.Contains(text, fmt.Sprintf("%q: {", name)) {
-			t.Errorf("%s is not defined", ref)
-		}
+		expect.Contains(t, text, fmt.Sprintf("%q: {", name), ref, "is not defined")
 		rest = after
 	}
 }

@@ -21,6 +21,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -109,9 +110,7 @@ func newServer(t testing.TB, o Options) *Server {
 	s, err := New([]Model{{Folder: smallRun(t)}}, o)
 	fatal.If(t, err)
 	t.Cleanup(func() {
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, s.Close())
 	})
 	return s
 }

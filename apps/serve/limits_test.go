@@ -22,6 +22,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -67,9 +68,7 @@ func TestHostileRequestsTakeLittleMemory(t *testing.T) {
 			t.Errorf("%s: status %d, a response of %d bytes, %d bytes allocated; want an error of at most 1000 bytes and at most %d bytes", name, w.Code, w.Body.Len(), taken, 16*size)
 		}
 	}
-	if held := s.memory.Load(); held != 0 {
-		t.Errorf("%d bytes are held", held)
-	}
+	expect.Equal(t, s.memory.Load(), 0, "bytes are held")
 }
 
 // unread is a client that does not read: a write to it blocks until the test releases it.
@@ -116,9 +115,7 @@ func TestClientsThatDoNotReadAreWithinTheLimit(t *testing.T) {
 	}
 	close(release)
 	served.Wait()
-	if held := s.memory.Load(); held != 0 {
-		t.Errorf("%d bytes are held", held)
-	}
+	expect.Equal(t, s.memory.Load(), 0, "bytes are held")
 }
 
 // The counted size of a buffer equals the size of its slices.
@@ -153,9 +150,7 @@ func TestTheAccountIsThatOfTheSlices(t *testing.T) {
 		b.giveBack()
 		l.release()
 	}
-	if held := s.memory.Load(); held != 0 {
-		t.Errorf("%d bytes are held", held)
-	}
+	expect.Equal(t, s.memory.Load(), 0, "bytes are held")
 }
 
 // After an error of the system, the same files are read again. After an error in the contents, they are not.
@@ -254,17 +249,11 @@ func TestOnlyTheNamesOfThisMachineAreServedWithoutTokens(t *testing.T) {
 				}
 				return err
 			})
-			if err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, err)
 			return status
 		}
-		if got := ask(Options{DrainDelay: 1}, ""); got != want {
-			t.Errorf("host %q: got %d, want %d", host, got, want)
-		}
-		if got := ask(Options{DrainDelay: 1, Tokens: tokens}, "Authorization: Bearer 0123456789abcdef\r\n"); got != 200 {
-			t.Errorf("host %q with a token: got %d, want 200", host, got)
-		}
+		expect.Equal(t, ask(Options{DrainDelay: 1}, ""), want, "host", host)
+		expect.Equal(t, ask(Options{DrainDelay: 1, Tokens: tokens}, "Authorization: Bearer 0123456789abcdef\r\n"), 200, "host", host, "with a token")
 	}
 }
 
@@ -318,9 +307,7 @@ func TestAnAbortedAnswerCutsTheConnection(t *testing.T) {
 	}
 	w := httptest.NewRecorder()
 	s.polite(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic("a fault") })).ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
-	if w.Code != http.StatusInternalServerError {
-		t.Errorf("another panic: status %d", w.Code)
-	}
+	expect.Equal(t, w.Code, http.StatusInternalServerError, "another panic: status")
 }
 
 func TestNilAndZeroServersAreErrors(t *testing.T) {
@@ -335,13 +322,9 @@ func TestNilAndZeroServersAreErrors(t *testing.T) {
 		}
 	}
 	s := newServer(t, Options{})
-	if err := s.Serve(t.Context(), nil); err == nil {
-		t.Error("a nil listener: no error")
-	}
+	expect.AnyError(t, s.Serve(t.Context(), nil), "a nil listener")
 	var none context.Context
-	if err := s.Serve(none, l); err == nil {
-		t.Error("a nil context: no error")
-	}
+	expect.AnyError(t, s.Serve(none, l), "a nil context")
 }
 
 func TestInvalidOptionsAndNamesAreTyped(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -102,9 +103,7 @@ func TestNoAcceptedRequestIsLostWhenTheServerEnds(t *testing.T) {
 	for c.began.Load() < 200 {
 		time.Sleep(time.Millisecond)
 	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, stop())
 	close(over)
 	answers := <-done
 	if answers[200] != c.began.Load() || c.began.Load() != c.ended.Load() {
@@ -159,9 +158,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	before := refused()
 	fatal.If(t, os.WriteFile(filepath.Join(folder, "model.safetensors"), []byte("damaged"), 0o600))
 	waitFor(t, func() bool { return refused() > before && asked.ended.Load() > 20 })
-	if version(t, url) != second {
-		t.Error("a damaged run replaced the one before it")
-	}
+	expect.Equal(t, version(t, url), second, "a damaged run replaced the one before it")
 	before = refused()
 	longer := filepath.Join(t.TempDir(), "run") // a run with further epochs
 	fatal.If(t, os.CopyFS(longer, os.DirFS(other)))
@@ -173,9 +170,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	}
 	replace(t, longer, folder)
 	waitFor(t, func() bool { return refused() > before })
-	if version(t, url) != second {
-		t.Error("a training that has not ended replaced the run before it")
-	}
+	expect.Equal(t, version(t, url), second, "a training that has not ended replaced the run before it")
 	close(over)
 	answers := <-done
 	for status, n := range answers {
@@ -229,9 +224,7 @@ func TestServingWithTLS(t *testing.T) {
 	r, err := borrowed.Client().Get("https://" + address + "/v2/health/ready")
 	fatal.If(t, err)
 	r.Body.Close()
-	if r.StatusCode != http.StatusOK {
-		t.Errorf("status %d", r.StatusCode)
-	}
+	expect.Equal(t, r.StatusCode, http.StatusOK, "status")
 	if r, err := http.Get("https://" + address + "/v2"); err == nil {
 		r.Body.Close()
 		t.Error("a client that does not know the certificate is served")
@@ -255,9 +248,7 @@ func pemPair(t *testing.T, certificate, key string, serial int64) {
 func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	folder := t.TempDir()
 	file, key := filepath.Join(folder, "cert.pem"), filepath.Join(folder, "key.pem")
-	if _, err := ReadCertificate(file, key); err == nil {
-		t.Error("missing files: no error")
-	}
+	expect.AnyError(t, expect.Err(ReadCertificate(file, key)), "missing files")
 	pemPair(t, file, key, 1)
 	c, err := ReadCertificate(file, key)
 	fatal.If(t, err)
@@ -269,9 +260,7 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 		defer conn.Close()
 		return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
 	}
-	if got := serial(); got != 1 {
-		t.Errorf("serial number %d, want 1", got)
-	}
+	expect.Equal(t, serial(), 1, "serial number")
 	pemPair(t, file, key, 300) // a longer one, so that the size changes with the time
 	s.refresh()
 	if got := serial(); got != 300 {

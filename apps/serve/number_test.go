@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/volume"
@@ -277,9 +278,7 @@ func BenchmarkRequests(b *testing.B) {
 		b.Run(name+"/scanner", func(b *testing.B) {
 			request := bufferOf(text)
 			for b.Loop() {
-				if _, err := request.decode(len(text), l, 8); err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, expect.Err(request.decode(len(text), l, 8)))
 			}
 		})
 		b.Run(name+"/json", func(b *testing.B) {

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/regular"
 )
@@ -23,14 +24,10 @@ func TestPipesInPlaceOfFilesAreErrors(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadTokens(pipe); !errors.Is(err, regular.ErrNot) {
-		t.Errorf("tokens: got %v", err)
-	}
+	expect.Is(t, expect.Err(ReadTokens(pipe)), regular.ErrNot, "tokens")
 	pemPair(t, certificate, key, 1)
 	for _, files := range [][2]string{{pipe, key}, {certificate, pipe}} {
-		if _, err := ReadCertificate(files[0], files[1]); !errors.Is(err, regular.ErrNot) {
-			t.Errorf("certificate: got %v", err)
-		}
+		expect.Is(t, expect.Err(ReadCertificate(files[0], files[1])), regular.ErrNot, "certificate")
 	}
 	const token = "0123456789abcdef"
 	rewrite(t, file, token)

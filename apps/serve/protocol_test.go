@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -100,9 +100,7 @@ func TestBinaryDataInAndOut(t *testing.T) {
 	} {
 		body, header := binaryRequest(x, more)
 		a := post(s, "/v2/models/small/infer", body, headerLength+": "+header)
-		if a.header.Get("Content-Type") != "application/octet-stream" {
-			t.Errorf("%s: %v", name, a.header)
-		}
+		expect.Equal(t, a.header.Get("Content-Type"), "application/octet-stream", name, a.header)
 		outputs := binaryOutputs(t, a)
 		for _, o := range []string{"code", "output", "side"} {
 			if !sameBits(outputs[o], valuesOf(t, o, x)) {
@@ -129,9 +127,7 @@ func TestPixelsAndDoublesAreConverted(t *testing.T) {
 		numbers = append(numbers, float32(i*4))
 	}
 	scaled := fromBinary(nil, pixels, typeUINT8)
-	if scaled[63] != float32(252)/255 {
-		t.Errorf("got %v, want 252/255", scaled[63])
-	}
+	expect.Equal(t, scaled[63], float32(252)/255)
 	want := valuesOf(t, "code", scaled)
 	asJSON := []byte(`{"inputs":[{"data":` + string(numbersIn(numbers)) + `,"name":"input","shape":[1,64],"datatype":"UINT8"}]}`)
 	if got := post(s, "/v2/models/small/infer", asJSON).reply(t); !sameBits(got.Outputs[0].Data, want) {
@@ -170,9 +166,7 @@ func TestServersHaveSeveralModels(t *testing.T) {
 	s, err := New([]Model{{Folder: smallRun(t)}, {Name: "again", Folder: smallRun(t)}}, Options{Workers: 1, MaxBatch: 1})
 	fatal.If(t, err)
 	defer s.Close()
-	if got := s.Models(); !slices.Equal(got, []string{"small", "again"}) {
-		t.Errorf("got %q", got)
-	}
+	expect.Slice(t, s.Models(), []string{"small", "again"})
 	if r := post(s, "/v2/models/again/infer", jsonRequest(images(1, 1), "")).reply(t); r.Model != "again" {
 		t.Errorf("got %q", r.Model)
 	}
@@ -183,7 +177,5 @@ func TestServersHaveSeveralModels(t *testing.T) {
 			t.Errorf("%v: no error", models)
 		}
 	}
-	if _, err := New([]Model{{Folder: smallRun(t)}}, Options{MaxBatch: -1}); err == nil {
-		t.Error("MaxBatch -1: no error")
-	}
+	expect.AnyError(t, expect.Err(New([]Model{{Folder: smallRun(t)}}, Options{MaxBatch: -1})), "MaxBatch -1")
 }

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 )
 
@@ -184,9 +185,7 @@ func TestSoak(t *testing.T) {
 	}
 	wait.Go(func() { logMemory(t, end, &proper) })
 	wait.Wait()
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, stop())
 	if s.memory.Load() != 0 || s.models[0].current.outputs[0].batch.waiting.Load() != 0 {
 		t.Errorf("%d bytes are held, %d images wait", s.memory.Load(), s.models[0].current.outputs[0].batch.waiting.Load())
 	}

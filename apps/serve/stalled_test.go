@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -33,9 +34,7 @@ func TestAStalledRequestDoesNotStopTheWatch(t *testing.T) {
 	defer func() {
 		client.Close()
 		stalled.Wait()
-		if err := s.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, s.Close())
 	}()
 	if _, err := client.Write([]byte("{")); err != nil { // returns when the server, which then has the model, reads it
 		t.Fatal(err)

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/metrics"
 )
 
@@ -16,9 +17,7 @@ func TestDeadUnitsThatAreUsefulAreExplained(t *testing.T) {
 		t.Errorf("28 and 14 of 40: got %q", got)
 	}
 	for name, values := range map[string]metrics.Values{"26 and 14": of(26, 14), "dead only": of(28, 14)[:1], "useful only": of(28, 14)[1:]} {
-		if got := deadAndUseful(values, 40); got != "" {
-			t.Errorf("%s of 40: got %q", name, got)
-		}
+		expect.Equal(t, deadAndUseful(values, 40), "", name, "of 40")
 	}
 }
 
@@ -29,7 +28,5 @@ func TestWholePicturesAreAdvisedByTheSamplesOfAUnit(t *testing.T) {
 			t.Errorf("crowded %v: got %q", crowded, got)
 		}
 	}
-	if got := wholePictures(0.3, true); got != "" {
-		t.Errorf("atoms of parts: got %q", got)
-	}
+	expect.Equal(t, wholePictures(0.3, true), "", "atoms of parts")
 }

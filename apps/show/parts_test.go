@@ -1,6 +1,10 @@
 package show
 
-import "testing"
+import (
+	"testing"
+
+	"tessera/internal/expect"
+)
 
 func TestAPartIsNamedByItsLargestColumns(t *testing.T) {
 	names := []string{"length", "mass", "width", "age"}
@@ -13,8 +17,6 @@ func TestAPartIsNamedByItsLargestColumns(t *testing.T) {
 		{[]float32{0, 0, 0, 0}, ""},
 		{[]float32{1}, ""}, // not of these columns
 	} {
-		if got := PartName(one.atom, names); got != one.want {
-			t.Errorf("%v: got %q, want %q", one.atom, got, one.want)
-		}
+		expect.Equal(t, PartName(one.atom, names), one.want, one.atom)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"tessera/classical"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
@@ -35,16 +36,12 @@ func TestTheSpeedOfATrainingIsInEveryOutput(t *testing.T) {
 	shown := doc.Text(fact.Value)
 	for got, want := range map[string]string{text.String(): "samples per second  " + shown, page.String(): ">samples per second</th><td>" + shown + "</td>",
 		json.String(): `"samples_per_second": `, markdown.String(): "- samples per second: " + shown} {
-		if !strings.Contains(got, want) {
-			t.Errorf("got no %q in\n%s", want, got)
-		}
+		expect.Contains(t, got, want)
 	}
 }
 
 // The bias of a row is a value of the code of matrix_factorisation and no component.
 func TestKindCountsTheDeclaredComponents(t *testing.T) {
 	m := &config.Model{Kind: "matrix_factorisation", Baseline: &classical.MatrixFactorisation{Components: 3, Biases: true}}
-	if got, want := show.KindOf(m, m.Baseline.Describe().Units), "matrix_factorisation, a baseline with 3 components"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, show.KindOf(m, m.Baseline.Describe().Units), "matrix_factorisation, a baseline with 3 components")
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -110,9 +111,7 @@ func TestShiftMovesByEveryDistanceEquallyOften(t *testing.T) {
 			}
 		}
 	}
-	if len(count) != 25 {
-		t.Errorf("%d different shifts, want 25", len(count))
-	}
+	expect.Equal(t, len(count), 25, "different shifts")
 	for by, c := range count {
 		if !near(c, n, 1.0/25) {
 			t.Errorf("by %v: %d of %d", by, c, n)
@@ -198,9 +197,7 @@ func TestNoiseHasItsMeanAndStandardDeviation(t *testing.T) {
 	if m := sum / 10000; math.Abs(m) > 5*0.05/100 {
 		t.Errorf("mean %v, want 0", m)
 	}
-	if std := math.Sqrt(squares / 10000); math.Abs(std-0.05) > 0.002 {
-		t.Errorf("standard deviation %v, want 0.05", std)
-	}
+	expect.Near(t, math.Sqrt(squares/10000), 0.05, 0.002, "standard deviation")
 }
 
 // The oracle computes the maximum and the minimum over the disk by plain loops. Package morph has separate tests.
@@ -249,9 +246,7 @@ func TestDilateAndErodeTakeTheExtremesOverTheDisk(t *testing.T) {
 func TestAugmentationsThatClipSayIt(t *testing.T) {
 	clip := map[string]bool{"brightness": true, "contrast": true, "noise": true, "blur": true}
 	for _, e := range Registry.All() {
-		if got := Clips(e.New()); got != clip[e.Name] {
-			t.Errorf("%s: clips is %v, want %v", e.Name, got, clip[e.Name])
-		}
+		expect.Equal(t, Clips(e.New()), clip[e.Name], e.Name, "clips")
 	}
 	if Clips(&Blur{}) || Clips(nil) {
 		t.Error("an augmentation that changes nothing clips")

@@ -6,12 +6,12 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
 	"tessera/config/part"
 	"tessera/data/augment"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -32,9 +32,7 @@ func every() []augment.Augmentation {
 // apply applies c to src and ends the test on an error.
 func apply(t *testing.T, c *augment.Chain, dst, src []float32, r *rand.Rand) {
 	t.Helper()
-	if err := c.Apply(dst, src, r); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, c.Apply(dst, src, r))
 }
 
 func generator(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 5)) }
@@ -65,9 +63,7 @@ func TestAChainAppliesItsStepsInOrder(t *testing.T) {
 	} {
 		dst := make([]float32, 3)
 		apply(t, newChain(t, shape, c.steps...), dst, src, generator(1))
-		if !slices.Equal(dst, c.want) {
-			t.Errorf("%d steps give %v, want %v", len(c.steps), dst, c.want)
-		}
+		expect.Slice(t, dst, c.want, len(c.steps), "steps give")
 	}
 }
 
@@ -87,9 +83,7 @@ func TestAnImageOfABatchDependsOnTheGeneratorAndItsPlaceOnly(t *testing.T) {
 			if want == nil {
 				want = dst
 			}
-			if !slices.Equal(dst, want[:len(dst)]) {
-				t.Errorf("%d images on %d processors differ", count, procs)
-			}
+			expect.Slice(t, dst, want[:len(dst)], count, "images on", procs, "processors")
 		}
 	}
 	if slices.Equal(want[:pixels], want[pixels:2*pixels]) {
@@ -128,9 +122,7 @@ func TestEveryStepHasAStreamOfItsOwn(t *testing.T) {
 	few, many := make([]float32, len(src)), make([]float32, len(src))
 	apply(t, newChain(t, shape, none, noise), few, src, generator(2))
 	apply(t, newChain(t, shape, &augment.Noise{}, noise), many, src, generator(2)) // draws random numbers, but does not change the image
-	if !slices.Equal(few, many) {
-		t.Error("noise depends on what the step before draws")
-	}
+	expect.Slice(t, few, many, "noise depends on what the step before draws")
 }
 
 func TestAChainAllocatesNothingPerImage(t *testing.T) {
@@ -179,9 +171,7 @@ func TestAChainRefusesWhatItCannotApply(t *testing.T) {
 		{[]augment.Augmentation{&augment.Rotate{Fill: 7}}, good, "step 0: fill: got 7, want in [0,1]"},
 		{[]augment.Augmentation{&augment.Noise{Std: math.NaN()}}, good, "step 0: std: got NaN, want >= 0"},
 	} {
-		if _, err := augment.NewChain(c.steps, c.shape); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v of %v: got %v, want %q", c.steps, c.shape, err, c.want)
-		}
+		expect.Error(t, expect.Err(augment.NewChain(c.steps, c.shape)), c.want, c.steps, "of", c.shape)
 	}
 	var key part.KeyError
 	if _, err := augment.NewChain([]augment.Augmentation{&augment.Blur{}}, good); !errors.As(err, &key) || key.Key != "sigma" {
@@ -229,9 +219,7 @@ func TestOnlyAValidAugmentationIsPrepared(t *testing.T) {
 func TestAChainReturnsAnErrorForOtherLengths(t *testing.T) {
 	c := newChain(t, []int{2, 2}, every()...)
 	for _, n := range [][2]int{{4, 8}, {8, 4}, {5, 5}, {0, 4}} {
-		if err := c.Apply(make([]float32, n[0]), make([]float32, n[1]), generator(1)); err == nil || !strings.Contains(err.Error(), "values into") {
-			t.Errorf("%d values into %d: %v", n[1], n[0], err)
-		}
+		expect.Error(t, c.Apply(make([]float32, n[0]), make([]float32, n[1]), generator(1)), "values into", n[1], "values into", n[0])
 	}
 	apply(t, c, nil, nil, generator(1))
 }
@@ -258,7 +246,5 @@ func TestAChainReturnsAnErrorOfALaterPreparation(t *testing.T) {
 	var err error
 	a.inside = func() { err = c.Apply(make([]float32, 4), make([]float32, 4), generator(1)) }
 	apply(t, c, make([]float32, 4), make([]float32, 4), generator(1))
-	if err == nil || !strings.Contains(err.Error(), "step 0: no memory left") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "step 0: no memory left")
 }

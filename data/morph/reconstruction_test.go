@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -83,7 +84,5 @@ func TestReconstructionConnectsDiagonally(t *testing.T) {
 }
 
 func TestReconstructionRefusesUnequalLengths(t *testing.T) {
-	if _, err := reconstruct(make([]float32, 4), make([]float32, 8), []int{2, 2}, 0); err == nil {
-		t.Error("a marker of another length was accepted")
-	}
+	expect.AnyError(t, expect.Err(reconstruct(make([]float32, 4), make([]float32, 8), []int{2, 2}, 0)), "a marker of another length was accepted")
 }

@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -55,18 +56,14 @@ func TestContextsAreTheWordsAround(t *testing.T) {
 			}
 		}
 		for pair, weight := range want {
-			if math.Abs(got[pair]-weight) > 1e-6 {
-				t.Errorf("context %d: %v: got %v, want %v", size, pair, got[pair], weight)
-			}
+			expect.Near(t, got[pair], weight, 1e-6, "context", size, pair)
 		}
 		for pair, weight := range got {
 			if weight > 0 && want[pair] == 0 {
 				t.Errorf("context %d: %v has the weight %v, want none", size, pair, weight)
 			}
 		}
-		if len(words) != 12 {
-			t.Errorf("got %d words, want the 12 of the vocabulary that have a neighbour", len(words))
-		}
+		expect.Equal(t, len(words), 12)
 	}
 }
 
@@ -98,9 +95,7 @@ func TestFrequentWordsAreLeftOutAndDrawnByTheirPower(t *testing.T) {
 		}
 		for word, n := range counts {
 			f := n / 100000 / 0.1
-			if got, want := all[word]/n, min(1, math.Sqrt(1/f)+1/f); math.Abs(got-want) > 0.02 {
-				t.Errorf("%.3f of %s are kept, want %.3f", got, word, want)
-			}
+			expect.Near(t, all[word]/n, min(1, math.Sqrt(1/f)+1/f), 0.02, "of", word, "are kept")
 		}
 	}
 }
@@ -137,9 +132,7 @@ func TestEveryWordOfAFurtherTextIsASample(t *testing.T) {
 	for file, want := range map[string]string{"new.txt": "the sailors steer the the pier", "one.txt": "pier", "other.txt": ""} {
 		rows, err := data.ReadRows(background, filepath.Join(dir, file), set.Shape, data.WithVocabulary(c, set.Tokens))
 		if want == "" {
-			if err == nil || !strings.Contains(err.Error(), "has no word of the vocabulary") {
-				t.Errorf("%s: got %v", file, err)
-			}
+			expect.Error(t, err, "has no word of the vocabulary", file)
 			continue
 		}
 		fatal.If(t, err)

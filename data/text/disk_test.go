@@ -16,6 +16,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/tokens"
@@ -68,9 +69,7 @@ func TestPiecesDivideNoToken(t *testing.T) {
 			for _, piece := range pieces {
 				got = append(got, kind.Encode(piece)...)
 			}
-			if !slices.Equal(got, kind.Encode(whole)) {
-				t.Errorf("round %d, %s: the tokens of the pieces are not those of the text", round, kind.Kind)
-			}
+			expect.Slice(t, got, kind.Encode(whole), "round", round, kind.Kind, "the tokens of the pieces are not those of the text")
 		}
 	}
 }
@@ -148,9 +147,7 @@ func TestTextsOnDiskAreThoseInMemory(t *testing.T) {
 					t.Error("the samples or the checksums of the files differ")
 				}
 				for _, c := range want.Train.Columns() {
-					if !slices.Equal(column(got.Train, c.Name), column(want.Train, c.Name)) {
-						t.Errorf("the column %s differs", c.Name)
-					}
+					expect.Slice(t, column(got.Train, c.Name), column(want.Train, c.Name), "the column", c.Name)
 				}
 				order := make([]int, got.Train.Len())
 				got.Train.Shuffle(order, r)
@@ -185,8 +182,6 @@ func TestWhereChoosesTexts(t *testing.T) {
 		{"a.txt", "lang = en", "a.txt: is read as text, but where chooses rows of a table by its columns"},
 	} {
 		_, err := at(c.file, c.where).Load(context.Background(), nil, data.Both)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s, where %s: got %v, want %q", c.file, c.where, err, c.want)
-		}
+		expect.Error(t, err, c.want, c.file, "where", c.where)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws"
@@ -38,9 +39,7 @@ func TestSentencesAgree(t *testing.T) {
 		}
 		class[w.Text] = w
 	}
-	if got, want := set.Tokens.Texts(), len(class)+1; got != want {
-		t.Errorf("got %d tokens, want %d: all words and the full stop", got, want)
-	}
+	expect.Equal(t, set.Tokens.Texts(), len(class)+1)
 	crossed := 0
 	for _, images := range []*data.Images{set.Train, set.Test} {
 		x, labels := images.Float32(), images.Labels()
@@ -92,7 +91,5 @@ func TestGeneratedTextsAreStreams(t *testing.T) {
 		t.Errorf("got the classes %q and files %v", small.Classes, small.Files)
 	}
 	err := bag("x.txt", func(b *text.Bag) { b.Grammar = 1 }).Check()
-	if err == nil || !strings.Contains(err.Error(), "grammar: generates texts") {
-		t.Errorf("a file and generated texts: got %v", err)
-	}
+	expect.Error(t, err, "grammar: generates texts", "a file and generated texts")
 }

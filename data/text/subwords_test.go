@@ -7,6 +7,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/tokens"
@@ -42,9 +43,7 @@ func TestSequencesHaveTheNGramsOfFastText(t *testing.T) {
 	s.Minn, s.Maxn, s.Ngrams = 1, 2, 1
 	rows, err := data.ReadRows(background, filepath.Join(dir, "new.txt"), []int{9}, data.WithVocabulary(s, set.Tokens))
 	fatal.If(t, err)
-	if want := slices.Concat([]float32{3, 2}, plus(4, été)); !slices.Equal(rows.Float32(), want) {
-		t.Errorf("a word that is not in the vocabulary: got %v, want %v", rows.Float32(), want)
-	}
+	expect.Slice(t, rows.Float32(), slices.Concat([]float32{3, 2}, plus(4, été)), "a word that is not in the vocabulary")
 	for what, change := range map[string]func(){"minn above maxn": func() { s.Minn = 3 }, "bytes": func() { s.Minn, s.Tokens = 1, tokens.Bytes }} {
 		if change(); s.Check() == nil {
 			t.Errorf("%s: got no error", what)
@@ -63,14 +62,10 @@ func TestContextsHaveTheNGramsOfFastText(t *testing.T) {
 	if got := column(set.Train, "there"); !slices.Equal(got, slices.Repeat(there, 2)) {
 		t.Errorf("got %v, want %v twice", got, there)
 	}
-	if got := lists.Map(c.PiecesOf(set.Tokens, "her"), func(x int32) float32 { return float32(x) }); !slices.Equal(got, word) {
-		t.Errorf("got %v, want %v", got, word)
-	}
+	expect.Slice(t, lists.Map(c.PiecesOf(set.Tokens, "her"), func(x int32) float32 { return float32(x) }), word)
 	rows, err := data.ReadRows(background, filepath.Join(dir, "new.txt"), set.Shape, data.WithVocabulary(c, set.Tokens))
 	fatal.If(t, err)
-	if !slices.Equal(rows.Names, []string{"her", "unseen", "her"}) {
-		t.Errorf("got the words %q", rows.Names)
-	}
+	expect.Slice(t, rows.Names, []string{"her", "unseen", "her"})
 	if got, want := column(rows.Images, "pieces")[7:14], append(c.PiecesOf(set.Tokens, "unseen"), 0); len(want) != 7 || got[6] != 0 || got[0] != float32(want[0]) {
 		t.Errorf("unseen: got %v, want %v", got, want)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/text"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/tokens"
@@ -80,9 +81,7 @@ func TestCountsAreThoseOfScikitLearn(t *testing.T) {
 		x := set.Train.Float32()
 		for i, row := range c.Counts {
 			for j, n := range row {
-				if got := x[i*len(words)+slices.Index(words, c.Words[j])]; got != n {
-					t.Errorf("least %d, most %v: text %d, %q: got %v, want %v", c.Least, c.Most, i, c.Words[j], got, n)
-				}
+				expect.Equal(t, x[i*len(words)+slices.Index(words, c.Words[j])], n, "least", c.Least, "most", c.Most, "text", i, c.Words[j])
 			}
 		}
 	}
@@ -158,9 +157,7 @@ func TestSequencesAreWindowsOrUnits(t *testing.T) {
 		s := sequences(dir, tokens.Bytes, 4, c.unit)
 		s.Step = c.step
 		set := load(t, s)
-		if got := set.Train.Float32(); !slices.Equal(got, c.want) {
-			t.Errorf("unit %q, step %d: got %v, want %v", c.unit, c.step, got, c.want)
-		}
+		expect.Slice(t, set.Train.Float32(), c.want, "unit", c.unit, "step", c.step)
 		lengths := make([]float32, set.Train.Len())
 		all := lists.Range(0, set.Train.Len())
 		if set.Train.Gather(lengths, "length", all); !slices.Equal(lengths, c.lengths) {
@@ -182,9 +179,7 @@ func TestNGramsFollowTheirTokens(t *testing.T) {
 	if set.Train.Gather(lengths, "length", []int{0, 1}); !slices.Equal(lengths, []float32{9, 3}) {
 		t.Errorf("got the lengths %v, want 9 and 3", lengths)
 	}
-	if got := set.Tokens.Decode([]int32{97, 98, 300, 97, 257}); got != "aba" {
-		t.Errorf("decoded: got %q, want aba", got)
-	}
+	expect.Equal(t, set.Tokens.Decode([]int32{97, 98, 300, 97, 257}), "aba", "decoded")
 }
 
 func TestATokenizerIsRead(t *testing.T) {
@@ -196,9 +191,7 @@ func TestATokenizerIsRead(t *testing.T) {
 		t.Errorf("got %d tokens, the first is %q", set.Tokens.Texts(), got)
 	}
 	s.Vocabulary = 512
-	if err := s.Check(); err == nil || !strings.Contains(err.Error(), "has its own vocabulary") {
-		t.Errorf("with a size: got the error %v", err)
-	}
+	expect.Error(t, s.Check(), "has its own vocabulary", "with a size")
 }
 
 func TestUnitsClassesAndNames(t *testing.T) {
@@ -213,9 +206,7 @@ func TestUnitsClassesAndNames(t *testing.T) {
 		{"sentence", []string{"new/a:1", "new/deep/c:1", "old/b:1", "old/b:2", "old/b:3", "old/b:4"}},
 	} {
 		set := load(t, bag(dir, func(b *text.Bag) { b.Unit, b.Least, b.Most = c.unit, 1, 1 }))
-		if got := set.Train.RowNames(); !slices.Equal(got, c.names) {
-			t.Errorf("unit %q: got %q, want %q", c.unit, got, c.names)
-		}
+		expect.Slice(t, set.Train.RowNames(), c.names, "unit", c.unit)
 		if labels := set.Train.Labels(); !slices.Equal(set.Classes, []string{"new", "old"}) || labels[0] != 0 || labels[len(labels)-1] != 1 {
 			t.Errorf("unit %q: got the classes %q and labels %v", c.unit, set.Classes, labels)
 		}
@@ -233,9 +224,7 @@ func TestTablesAndFurtherTexts(t *testing.T) {
 	if want := []string{"good", "film", "bad", "plot"}; !slices.Equal(set.Train.ValueNames(), want) || !slices.Equal(set.Train.RowNames(), []string{"x", "y", "z"}) {
 		t.Fatalf("got %q of %q, want %q", set.Train.ValueNames(), set.Train.RowNames(), want)
 	}
-	if want := []float32{2, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1}; !slices.Equal(set.Train.Float32(), want) {
-		t.Errorf("got %v, want %v", set.Train.Float32(), want)
-	}
+	expect.Slice(t, set.Train.Float32(), []float32{2, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1})
 	if labels := set.Train.Labels(); !slices.Equal(labels, []int{1, 0, data.UnknownLabel}) {
 		t.Errorf("got the labels %v of %q", labels, set.Classes)
 	}
@@ -243,9 +232,7 @@ func TestTablesAndFurtherTexts(t *testing.T) {
 	for name, want := range map[string][]float32{"more.csv": {2, 0, 0, 0}, "new.txt": {0, 2, 0, 0}} {
 		rows, err := data.ReadRows(background, filepath.Join(dir, name), set.Shape, fitted)
 		fatal.If(t, err)
-		if !slices.Equal(rows.Float32(), want) {
-			t.Errorf("%s: got %v, want %v", name, rows.Float32(), want)
-		}
+		expect.Slice(t, rows.Float32(), want, name)
 	}
 }
 
@@ -270,27 +257,19 @@ func TestBadTextsAreLocated(t *testing.T) {
 		}
 	}
 	_, err := data.Load(background, bag(dir, func(b *text.Bag) { b.Least, b.Test = 1, filepath.Join(dir, "test") }), nil, data.Both)
-	if err == nil {
-		t.Error("invalid files in a folder are taken")
-	}
+	expect.AnyError(t, err, "invalid files in a folder are taken")
 	trained := folder(t, map[string]string{"a/x.txt": "one two", "b/y.txt": "two one"})
 	_, err = data.Load(background, bag(trained, func(b *text.Bag) { b.Least, b.Most, b.Test = 1, 1, filepath.Join(dir, "test") }), nil, data.Both)
-	if err == nil || !strings.Contains(err.Error(), `text "c/z" has the class "c", which no training text has`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, `text "c/z" has the class "c", which no training text has`)
 }
 
 func TestPathsOfTextsAreRecognised(t *testing.T) {
 	dir := folder(t, map[string]string{"prose.txt": "One, two.\nThree, four, five.\n", "table.txt": "a\tb\n1\t2\n", "deep/x/y.txt": "x", "photos/readme.txt": "x", "photos/1.png": "x", "empty/x.md": ""})
 	for path, want := range map[string]string{"prose.txt": "text", "table.txt": "csv", "deep": "text", "photos": "images", "empty": "images", "absent.txt": "text", "*.txt": "text", "x.csv": "csv"} {
-		if got := data.KindOf(filepath.Join(dir, path)); got != want {
-			t.Errorf("%s: got %q, want %q", path, got, want)
-		}
+		expect.Equal(t, data.KindOf(filepath.Join(dir, path)), want, path)
 	}
 	for key, want := range map[string]string{"window": "cooccurrence", "length": "tokens", "context": "contexts", "grammar": "", "unit": "text", "scale": ""} {
-		if got := text.NameFor([]string{"file", key}); got != want {
-			t.Errorf("%s: got %q, want %q", key, got, want)
-		}
+		expect.Equal(t, text.NameFor([]string{"file", key}), want, key)
 	}
 }
 

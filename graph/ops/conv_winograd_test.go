@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	vector "tessera/internal/engine/kernel"
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 	"tessera/internal/volume"
 )
@@ -68,9 +69,7 @@ func TestWinogradIsTakenWhereItPays(t *testing.T) {
 		{[3]int{14, 14, 64}, [3]int{7, 7, 32}, 4, 2, 1000, false},
 	} {
 		w := newWinograd(Convolution{In: c.in, Out: c.out, Kernel: c.kernel, Stride: c.stride, Dilation: 1, Groups: 1, Top: 1, Left: 1})
-		if w.pays(c.batch) != c.pays {
-			t.Errorf("%v to %v, %d images: pays %v", c.in, c.out, c.batch, !c.pays)
-		}
+		expect.Equal(t, w.pays(c.batch), c.pays, c.in, "to", c.out, c.batch, "images: pays", !c.pays)
 	}
 	for name, change := range map[string]func(g *Convolution){
 		"one column":     func(g *Convolution) { g.Out[1] = 1 },

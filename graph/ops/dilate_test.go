@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/data/morph"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
@@ -55,12 +55,8 @@ func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 				want, err := morph.Apply(morph.Dilation, morph.Disk, radius, x, shape)
 				fatal.If(t, err)
 				y, dx := dilated(t, x, g, shape, radius)
-				if !slices.Equal(y, want) {
-					t.Errorf("got %v, want %v", y, want)
-				}
-				if want := routed(x, g, shape, radius); !slices.Equal(dx, want) {
-					t.Errorf("gradient: got %v, want %v", dx, want)
-				}
+				expect.Slice(t, y, want)
+				expect.Slice(t, dx, routed(x, g, shape, radius), "gradient")
 				y64, dx64 := dilated(t, widen(x), widen(g), shape, radius)
 				if !slices.Equal(y64, widen(y)) || !slices.Equal(dx64, widen(dx)) {
 					t.Error("float64 differs from float32 on numbers that both hold")
@@ -127,9 +123,7 @@ func TestDilationIsComputedInPartsAndInPlace(t *testing.T) {
 		v := values[part*pixels : (part+1)*pixels]
 		k.Float32(v, [][]float32{v}, pixels)
 	}
-	if !slices.Equal(values, whole) {
-		t.Errorf("got %v, want %v", values, whole)
-	}
+	expect.Slice(t, values, whole)
 }
 
 func TestDilationRefusesWhatIsNoImage(t *testing.T) {
@@ -139,9 +133,7 @@ func TestDilationRefusesWhatIsNoImage(t *testing.T) {
 		shape  []int
 		radius int
 	}{{[]int{12}, 1}, {[]int{3, 5}, 1}, {[]int{0, 4}, 1}, {[]int{3, 4}, 0}, {[]int{3, 4}, 5}, {[]int{3, 2, 2, 1}, 1}} {
-		if _, err := ops.Dilate(x, wrong.shape, wrong.radius); err == nil {
-			t.Errorf("shape %v, radius %d: accepted", wrong.shape, wrong.radius)
-		}
+		expect.AnyError(t, expect.Err(ops.Dilate(x, wrong.shape, wrong.radius)), "shape", wrong.shape, "radius", wrong.radius, "accepted")
 	}
 }
 
@@ -210,8 +202,6 @@ func TestDilationByAnyOffsetsEqualsMorphs(t *testing.T) {
 		_, _, err := gradcheck.Evaluate(func(b *gradcheck.Builder[float32]) (*gorgonia.Node, error) {
 			return ops.DilateBy(b.Leaf("x", []int{1, 35}, make([]float32, 35), false), []int{5, 7}, bad)
 		})
-		if err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%v: got %v, want %q", bad, err, says)
-		}
+		expect.Error(t, err, says, bad)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
@@ -84,9 +85,7 @@ func TestSecondDerivativesOfOps(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if err := gradcheck.Check(curved(op)); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, gradcheck.Check(curved(op)))
 		})
 	}
 }

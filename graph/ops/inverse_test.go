@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/random"
@@ -77,9 +78,7 @@ func TestTheShiftedInverseInverts(t *testing.T) {
 
 func TestDerivativesOfTheShiftedInverseAreRightTwice(t *testing.T) {
 	for _, n := range []int{1, 4, 17} {
-		if err := gradcheck.Check(gradcheck.Scalar(inverse[float64](n))); err != nil {
-			t.Errorf("%d rows: %v", n, err)
-		}
+		expect.NoError(t, gradcheck.Check(gradcheck.Scalar(inverse[float64](n))), n, "rows")
 	}
 	if err := gradcheck.Check(curved(func(x *gorgonia.Node) (*gorgonia.Node, error) {
 		var c ops.Chain
@@ -97,8 +96,6 @@ func TestShiftedInverseRefusesShapesThatDoNotFit(t *testing.T) {
 			s := shapes[i]
 			return gorgonia.NewTensor(g, tensor.Float32, len(s), gorgonia.WithShape(s...), gorgonia.WithName(fmt.Sprint("x", i)))
 		}
-		if _, err := ops.ShiftedInverse(leaf(0), leaf(1)); err == nil {
-			t.Errorf("shapes %v are accepted", shapes)
-		}
+		expect.AnyError(t, expect.Err(ops.ShiftedInverse(leaf(0), leaf(1))), "shapes", shapes, "are accepted")
 	}
 }

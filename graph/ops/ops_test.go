@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
@@ -159,9 +160,7 @@ func TestOpsThatDifferStayApart(t *testing.T) {
 		}
 		seen[h] = n
 	}
-	if again := c.Ramp(x, 1, 0); again != nodes[0] {
-		t.Error("equal expressions are two nodes")
-	}
+	expect.Equal(t, c.Ramp(x, 1, 0), nodes[0], "equal expressions are two nodes")
 }
 
 func TestKernelsComputeAnyBlocksInPlace(t *testing.T) {
@@ -175,18 +174,14 @@ func TestKernelsComputeAnyBlocksInPlace(t *testing.T) {
 		fatal.If(t, err)
 		k := y.Op().(ops.Kernel)
 		block := k.Block(n.Shape())
-		if want := map[string]int{"softmax": 3, "softplus": 1, "ramp": 1}[name]; block != want {
-			t.Errorf("%s: block of %d, want %d", name, block, want)
-		}
+		expect.Equal(t, block, map[string]int{"softmax": 3, "softplus": 1, "ramp": 1}[name], name, "block of")
 		whole := make([]float32, 6)
 		k.Float32(whole, [][]float32{x}, block)
 		parts := append([]float32(nil), x...)
 		for _, from := range []int{3, 0} { // in two parts, the last part first, each in place
 			k.Float32(parts[from:from+3], [][]float32{parts[from : from+3]}, block)
 		}
-		if fmt.Sprint(whole) != fmt.Sprint(parts) {
-			t.Errorf("%s: %v as a whole, %v in parts and in place", name, whole, parts)
-		}
+		expect.Equal(t, fmt.Sprint(whole), fmt.Sprint(parts), name, whole, "as a whole", parts, "in parts and in place")
 	}
 }
 
@@ -219,28 +214,18 @@ func TestOpsOnScalarValues(t *testing.T) {
 	fatal.If(t, err)
 	v, err := y.Op().Do(gorgonia.NewF64(3))
 	fatal.If(t, err)
-	if v.Data() != 1.0 {
-		t.Errorf("clip(3, 0, 1): got %v, want 1", v.Data())
-	}
+	expect.Equal(t, v.Data(), 1.0, "clip(3, 0, 1)")
 }
 
 func TestOpsRefuseWhatTheyCannotCompute(t *testing.T) {
 	g := gorgonia.NewGraph()
 	x := gorgonia.NewMatrix(g, tensor.Float32, gorgonia.WithShape(2, 3), gorgonia.WithName("x"))
-	if _, err := ops.Clip(x, 1, 0); err == nil {
-		t.Error("clip with low > high is accepted")
-	}
-	if _, err := ops.Elu(x, -1); err == nil {
-		t.Error("elu with alpha < 0 is accepted")
-	}
-	if _, err := ops.Reshape(x, 5); err == nil {
-		t.Error("reshape of 6 values into 5 is accepted")
-	}
+	expect.AnyError(t, expect.Err(ops.Clip(x, 1, 0)), "clip with low > high is accepted")
+	expect.AnyError(t, expect.Err(ops.Elu(x, -1)), "elu with alpha < 0 is accepted")
+	expect.AnyError(t, expect.Err(ops.Reshape(x, 5)), "reshape of 6 values into 5 is accepted")
 	y, err := ops.Ramp(x, 1, 0)
 	fatal.If(t, err)
-	if _, err := y.Op().Do(tensor.New(tensor.WithBacking([]int{1, 2}))); err == nil {
-		t.Error("integers are accepted")
-	}
+	expect.AnyError(t, expect.Err(y.Op().Do(tensor.New(tensor.WithBacking([]int{1, 2})))), "integers are accepted")
 	var c ops.Chain
 	if n := c.Sum(c.Reshape(x, 5)); n != nil || c.Err() == nil {
 		t.Errorf("a chain continues after an error: %v, %v", n, c.Err())

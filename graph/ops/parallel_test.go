@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws/gradcheck"
@@ -28,12 +29,8 @@ func TestFoldAddsWhatTileRepeats(t *testing.T) {
 		}
 		got, _, err := gradcheck.Evaluate(expression)
 		fatal.If(t, err)
-		if !slices.Equal(got, c.want) {
-			t.Errorf("got %v, want %v", got, c.want)
-		}
-		if err := gradcheck.Check(gradcheck.Scalar(expression)); err != nil {
-			t.Error(err)
-		}
+		expect.Slice(t, got, c.want)
+		expect.NoError(t, gradcheck.Check(gradcheck.Scalar(expression)))
 	}
 }
 
@@ -49,9 +46,7 @@ func TestTransposeLeavesItsInputAlone(t *testing.T) {
 	if got, want := g.Output(), []float64{1, 4, 2, 5, 3, 6}; !slices.Equal(got, want) || !slices.Equal(g.Leaf("x").Values, x) {
 		t.Errorf("got %v of %v, want %v of %v", got, g.Leaf("x").Values, want, x)
 	}
-	if err := gradcheck.Check(gradcheck.Scalar(expression)); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, gradcheck.Check(gradcheck.Scalar(expression)))
 }
 
 // parallels lists ops that are computed in units, applied to leaves with fixed values.

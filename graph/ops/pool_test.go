@@ -3,12 +3,12 @@ package ops_test
 import (
 	"fmt"
 	"math"
-	"slices"
 	"testing"
 
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
@@ -183,9 +183,7 @@ func TestEqualMaximaGiveTheGradientToTheFirst(t *testing.T) {
 	fatal.If(t, err)
 	defer graph.Close()
 	fatal.If(t, graph.Run())
-	if got := graph.Leaf("x").Gradient(); !slices.Equal(got, []float64{0, 1, 0, 0}) {
-		t.Errorf("got %v, want the whole gradient at the first maximum", got)
-	}
+	expect.Slice(t, graph.Leaf("x").Gradient(), []float64{0, 1, 0, 0})
 }
 
 func TestPoolingsOfOtherShapesAreRefused(t *testing.T) {
@@ -206,7 +204,5 @@ func TestPoolingsOfOtherShapesAreRefused(t *testing.T) {
 			t.Errorf("%+v is accepted for images of shape %v", g, x.Shape())
 		}
 	}
-	if _, err := poolings[0].Max(x); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(poolings[0].Max(x)))
 }

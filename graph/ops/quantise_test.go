@@ -7,6 +7,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
@@ -44,7 +45,5 @@ func TestScatterAddsTheRowsOfAnIndex(t *testing.T) {
 	got := computed(t, func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 		return ops.Scatter(b.Leaf("indices", []int{3}, []float64{1, 0, 1}, true), b.Leaf("x", []int{3, 2}, []float64{1, 2, 3, 4, 5, 6}, true), 3)
 	})
-	if want := []float64{3, 4, 6, 8, 0, 0}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Slice(t, got, []float64{3, 4, 6, 8, 0, 0})
 }

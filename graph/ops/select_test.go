@@ -2,11 +2,11 @@ package ops_test
 
 import (
 	"math"
-	"slices"
 	"testing"
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
@@ -19,9 +19,7 @@ func TestSelectPicksWhatAMaskLeaves(t *testing.T) {
 	fatal.If(t, run.Run())
 	got := run.Output()
 	want := []float64{1, 0, 0, 0, 0, 0, 1, 0, 0, 1, 0, 0, 0, 0, 1, 0}
-	if !slices.Equal(got[:16], want) {
-		t.Errorf("got %v, want %v", got[:16], want)
-	}
+	expect.Slice(t, got[:16], want)
 	for _, v := range got[16:] { // the third row has three zeros
 		if !math.IsNaN(v) {
 			t.Errorf("a row with another number of zeros gives %v", got[16:])

@@ -7,6 +7,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
@@ -46,12 +47,8 @@ func TestSeparableEqualsPlainLoops(t *testing.T) {
 	if !slices.EqualFunc(got, want, func(a, b float64) bool { return a-b < 1e-14 && b-a < 1e-14 }) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if err := gradcheck.Check(gradcheck.Scalar(build)); err != nil {
-		t.Error(err)
-	}
-	if err := gradcheck.Check(gradcheck.SquaredGradient(build)); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, gradcheck.Check(gradcheck.Scalar(build)))
+	expect.NoError(t, gradcheck.Check(gradcheck.SquaredGradient(build)))
 }
 
 func TestJoinPutsRowsSideBySide(t *testing.T) {
@@ -69,9 +66,7 @@ func TestJoinPutsRowsSideBySide(t *testing.T) {
 		return c.Square(c.Do("columns", func() (*gorgonia.Node, error) { return ops.Columns(n, 1, 3) })), c.Err()
 	}
 	for _, e := range []gradcheck.Expression[float64]{gradcheck.Scalar(squared), gradcheck.SquaredGradient(squared)} {
-		if err := gradcheck.Check(e); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, gradcheck.Check(e))
 	}
 }
 
@@ -87,8 +82,6 @@ func TestFiltersAndJoinsThatDoNotFitAreRefused(t *testing.T) {
 		"rows":                     func() (*gorgonia.Node, error) { return ops.Join(x, y) },
 		"columns beyond":           func() (*gorgonia.Node, error) { return ops.Columns(x, 20, 5) },
 	} {
-		if _, err := f(); err == nil {
-			t.Errorf("%s: accepted", what)
-		}
+		expect.AnyError(t, expect.Err(f()), what, "accepted")
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -147,9 +148,7 @@ func TestImportsPointDown(t *testing.T) {
 		for _, spec := range f.syntax.Imports {
 			imported, err := strconv.Unquote(spec.Path.Value)
 			fatal.If(t, err)
-			if why := forbidden(f.folder, imported); why != "" {
-				t.Errorf("%s imports %s: %s", f.path, imported, why)
-			}
+			expect.Equal(t, forbidden(f.folder, imported), "", f.path, "imports", imported)
 		}
 	}
 }

@@ -8,15 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
 func TestWriteReplacesTheWholeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	for _, text := range []string{"a longer first text", "short"} {
-		if err := Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, Write(path, func(w io.Writer) error { _, err := io.WriteString(w, text); return err }))
 		if got, _ := os.ReadFile(path); string(got) != text {
 			t.Errorf("the file holds %q, want %q", got, text)
 		}
@@ -29,9 +28,7 @@ func TestAFailedWriteLeavesTheOldFileAndNothingBeside(t *testing.T) {
 	fatal.If(t, os.WriteFile(path, []byte("old"), 0o644))
 	cut := errors.New("cut")
 	err := Write(path, func(w io.Writer) error { io.WriteString(w, "new"); return cut })
-	if !errors.Is(err, cut) {
-		t.Errorf("got %v, want the writer's error", err)
-	}
+	expect.Is(t, err, cut)
 	if got, _ := os.ReadFile(path); string(got) != "old" {
 		t.Errorf("the file holds %q, want the old text", got)
 	}
@@ -58,9 +55,7 @@ func TestALinkKeepsPointingWhereItDoes(t *testing.T) {
 
 func TestTheLongestNameThatAFileSystemTakesIsWritten(t *testing.T) {
 	path := filepath.Join(t.TempDir(), strings.Repeat("n", 255))
-	if err := Write(path, text("a")); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, Write(path, text("a")))
 	onlyFile(t, path)
 }
 
@@ -95,9 +90,7 @@ func TestFilesThatCannotAllBeWrittenStayAsTheyAre(t *testing.T) {
 func TestAFolderInThePlaceLeavesNothingBeside(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a")
 	fatal.If(t, os.Mkdir(path, 0o777))
-	if err := Write(path, text("a")); err == nil {
-		t.Error("a file took the place of a folder")
-	}
+	expect.AnyError(t, Write(path, text("a")), "a file took the place of a folder")
 	onlyFile(t, path)
 }
 
@@ -135,9 +128,7 @@ func TestALinkToNothingLeadsToANewFile(t *testing.T) {
 	if got, _ := os.ReadFile(filepath.Join(folder, "new")); string(got) != "a" {
 		t.Errorf("the new file holds %q", got)
 	}
-	if _, err := os.Readlink(link); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(os.Readlink(link)))
 }
 
 func TestWriteRemovesWhatKilledProcessesLeft(t *testing.T) {
@@ -173,9 +164,7 @@ func TestWriteRemovesWhatKilledProcessesLeft(t *testing.T) {
 			t.Errorf("%s stays: %v, want %v", name, err == nil, want)
 		}
 	}
-	if _, err := os.Stat(left); err == nil {
-		t.Error("the folder of a killed process is still there")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(left)), "the folder of a killed process is still there")
 	Tidy(filepath.Join(folder, "missing"), "a.png")
 }
 
@@ -185,18 +174,14 @@ func TestAFolderIsCompleteOrMissing(t *testing.T) {
 	write := func(fails error) error {
 		return WriteFolder(path, func(dir string) error { return errors.Join(os.WriteFile(filepath.Join(dir, "0"), nil, 0o600), fails) })
 	}
-	if err := write(cut); !errors.Is(err, cut) {
-		t.Errorf("got %v", err)
-	}
+	expect.Is(t, write(cut), cut)
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) > 0 {
 		t.Errorf("a failure left %v", entries)
 	}
 	if err := errors.Join(os.Mkdir(path, 0o700), write(nil)); err != nil { // an empty folder is replaced
 		t.Fatal(err)
 	}
-	if err := write(nil); err == nil {
-		t.Error("a folder with files was replaced")
-	}
+	expect.AnyError(t, write(nil), "a folder with files was replaced")
 	onlyFile(t, path)
 }
 

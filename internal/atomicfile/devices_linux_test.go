@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/regular"
 )
@@ -30,9 +31,7 @@ func TestAPipeIsWrittenThrough(t *testing.T) {
 			t.Errorf("%s: got %q, %v", path, got[:n], err)
 		}
 		cut := errors.New("cut")
-		if err := Write(path, func(w io.Writer) error { return cut }); !errors.Is(err, cut) {
-			t.Errorf("%s: got %v, want the writer's error", path, err)
-		}
+		expect.Is(t, Write(path, func(w io.Writer) error { return cut }), cut, path)
 	}
 	if info, err := os.Stat(pipe); err != nil || info.Mode()&fs.ModeNamedPipe == 0 {
 		t.Errorf("the pipe is %v (%v)", info.Mode(), err)
@@ -62,8 +61,6 @@ func TestASocketIsRefused(t *testing.T) {
 	listener, err := net.Listen("unix", path)
 	fatal.If(t, err)
 	defer listener.Close()
-	if err := Write(path, text("a")); !errors.Is(err, regular.ErrNot) {
-		t.Errorf("got %v", err)
-	}
+	expect.Is(t, Write(path, text("a")), regular.ErrNot)
 	onlyFile(t, path)
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -77,9 +78,7 @@ func TestEveryNumberOfRowsGivesOneResultEach(t *testing.T) {
 	if err := errors.Join(p.Close(), p.Close()); err != nil || int(closed.Load()) != p.Programs() {
 		t.Errorf("closed %d of %d programs, error %v", closed.Load(), p.Programs(), err)
 	}
-	if _, err := p.Run(t.Context(), nil, nil); !errors.Is(err, ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	expect.Is(t, expect.Err(p.Run(t.Context(), nil, nil)), ErrClosed, "after Close")
 }
 
 func TestManyGoroutinesShareAFewPrograms(t *testing.T) {
@@ -137,9 +136,7 @@ func TestRowsThatDependOnTheirPlaceAreRefused(t *testing.T) {
 		_, err := New(Options{In: 2, Out: 1, Sizes: sizes, Workers: 1, Compile: func(size int) (Program, error) {
 			return halved{&squares{size: size, closed: &atomic.Int32{}, t: t}}, nil
 		}})
-		if !errors.Is(err, ErrMixed) {
-			t.Errorf("sizes %v: got %v", sizes, err)
-		}
+		expect.Is(t, err, ErrMixed, "sizes", sizes)
 	}
 }
 
@@ -155,9 +152,7 @@ func TestUnusableOptionsAreErrors(t *testing.T) {
 	}
 	broken := errors.New("broken")
 	o := Options{In: 1, Out: 1, Sizes: []int{4}, Workers: 1, Compile: func(int) (Program, error) { return nil, broken }}
-	if _, err := New(o); !errors.Is(err, broken) {
-		t.Errorf("got %v, want what Compile returns", err)
-	}
+	expect.Is(t, expect.Err(New(o)), broken)
 }
 
 func TestAnEndedContextAndABrokenRowAreErrors(t *testing.T) {
@@ -168,7 +163,5 @@ func TestAnEndedContextAndABrokenRowAreErrors(t *testing.T) {
 	if got, err := p.Run(ctx, []float32{5}, make([]float32, 20)); !errors.Is(err, context.Canceled) || !slices.Equal(got, []float32{5}) {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if _, err := p.Run(t.Context(), nil, make([]float32, 3)); err == nil || !strings.Contains(err.Error(), "3 values") {
-		t.Errorf("half a row: %v", err)
-	}
+	expect.Error(t, expect.Err(p.Run(t.Context(), nil, make([]float32, 3))), "3 values", "half a row")
 }

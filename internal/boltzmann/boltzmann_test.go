@@ -5,9 +5,9 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -137,9 +137,7 @@ func TestAnnealingIsExactWithoutWeights(t *testing.T) {
 
 func TestAnnealingCanBeCancelled(t *testing.T) {
 	m := drawn(3, 2, 1, 0)
-	if _, err := m.LogZByAnnealing(m.VisibleBias, 2, 10, streams, inTurn, func() error { return context.Canceled }); !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
+	expect.Is(t, expect.Err(m.LogZByAnnealing(m.VisibleBias, 2, 10, streams, inTurn, func() error { return context.Canceled })), context.Canceled)
 }
 
 func TestBetasRiseToOne(t *testing.T) {
@@ -177,9 +175,7 @@ func TestAChainVisitsStatesByTheirProbability(t *testing.T) {
 		for i, b := range bits(state, 3) {
 			v[i] = float32(b)
 		}
-		if want := math.Exp(-m.FreeEnergy(v) - z); math.Abs(got-want) > 0.015 {
-			t.Errorf("state %v has the frequency %v, want %v", v, got, want)
-		}
+		expect.Near(t, got, math.Exp(-m.FreeEnergy(v)-z), 0.015, "state", v, "has the frequency")
 	}
 }
 
@@ -200,8 +196,6 @@ func TestLogZIsCancelledBetweenStates(t *testing.T) {
 
 func TestLogZRefusesLargeMachines(t *testing.T) {
 	for _, m := range []*Machine{drawn(30, 23, 1, 0), drawn(2, 23, 1, 1)} {
-		if _, err := m.LogZ(t.Context().Err); err == nil || !strings.Contains(err.Error(), "want at most 22") {
-			t.Errorf("got %v, want an error with the limit", err)
-		}
+		expect.Error(t, expect.Err(m.LogZ(t.Context().Err)), "want at most 22")
 	}
 }

@@ -6,12 +6,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/laws"
@@ -96,9 +96,7 @@ func TestADataSetHasTheValuesOfARun(t *testing.T) {
 	}
 	for _, text := range []string{text, `{ run = "teacher", labels = "class", of = { name = "credit", count = 30, test = 0, seed = 9 } }`} {
 		for law, err := range laws.Source.Test(func() data.Source { return sourceOf(t, text) }) {
-			if err != nil {
-				t.Errorf("%s: %s: %v", text, law, err)
-			}
+			expect.NoError(t, err, text, law)
 		}
 	}
 }
@@ -108,9 +106,7 @@ func TestADataSetHasTheValuesOfARun(t *testing.T) {
 func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 	answering(t)
 	const text = "kind = \"gmm\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }\n"
-	if _, err := trainedIn(t, text+"iterations = 5\ntolerance = 0", "density"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(trainedIn(t, text+"iterations = 5\ntolerance = 0", "density")))
 	there, err := os.Getwd()
 	fatal.If(t, err)
 	t.Chdir(t.TempDir())
@@ -135,12 +131,8 @@ func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
 		t.Fatalf("got %v, want an interruption", err)
 	}
 	declared(t, teacherText+"\ntrain.seed = 2", "teacher")
-	if err := measure(); err == nil || !strings.Contains(err.Error(), "teacher: has changed since the run was trained") {
-		t.Errorf("got %v, want an error for the changed run", err)
-	}
-	if _, err := tessera.Resume(t.Context(), "begun", tessera.Options{}); err == nil || !strings.Contains(err.Error(), "has changed since the run was trained") {
-		t.Errorf("resume: got %v, want an error for the changed run", err)
-	}
+	expect.Error(t, measure(), "teacher: has changed since the run was trained")
+	expect.Error(t, expect.Err(tessera.Resume(t.Context(), "begun", tessera.Options{})), "has changed since the run was trained", "resume")
 	fatal.If(t, os.RemoveAll("teacher"))
 	var missing *data.Error
 	if err := measure(); !errors.As(err, &missing) || missing.Problem != data.NotFound {
@@ -165,21 +157,15 @@ func TestWrongValuesOfARunAreErrors(t *testing.T) {
 		`{ run = "teacher", value = "code", of = { name = "run", run = "own", value="code"}}`: "run: own: not found",
 	} {
 		_, err := trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = "+text, "wrong")
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %q", text, err, want)
-		}
+		expect.Error(t, err, want, text)
 		if _, err := os.Stat("wrong"); err == nil {
 			t.Fatalf("%s: a folder was written", text)
 		}
 	}
 	// a run that replaces the one whose values it was trained on
-	if _, err := trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }", "teacher"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }", "teacher")))
 	_, err := trainedIn(t, "kind = \"kmeans\"\ncomponents = 2\ndataset = { run = \"teacher\", value = \"code\" }", "wrong")
-	if err == nil || !strings.Contains(err.Error(), "run: teacher: it was trained on its own values") {
-		t.Errorf("got %v, want an error for a circle", err)
-	}
+	expect.Error(t, err, "run: teacher: it was trained on its own values")
 }
 
 // Values of a run that are scaled by statistics of the fitted samples are others with other fitted samples.
@@ -201,8 +187,6 @@ func TestBytesAreAScaleOfFilesOnly(t *testing.T) {
 		if err == nil {
 			_, err = f.Model("m")
 		}
-		if err == nil || !strings.Contains(err.Error(), "which is for numbers of files") {
-			t.Errorf("%s: %v", text, err)
-		}
+		expect.Error(t, err, "which is for numbers of files", text)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -22,6 +21,7 @@ import (
 	"tessera"
 	"tessera/config"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -215,9 +215,7 @@ func TestABaselinesEncoderWaitsNoLongerThanItsContext(t *testing.T) {
 	<-s.started // the run computes until release is closed
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if _, err := e.Encode(ctx, nil, one); !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("while the run computes: got %v, want the context's error", err)
-	}
+	expect.Is(t, expect.Err(e.Encode(ctx, nil, one)), context.DeadlineExceeded, "while the run computes")
 	close(s.release)
 	go func() {
 		for range s.started { // further batches
@@ -237,9 +235,7 @@ func TestACancelledContextEncodesNothing(t *testing.T) {
 		run := untrained(t, text, tessera.Options{})
 		e := encoder(t, run, tessera.EncoderOptions{})
 		for _, n := range []int{0, 1} {
-			if _, err := e.Encode(ctx, nil, randomImages(run, n, 3)); !errors.Is(err, context.Canceled) {
-				t.Errorf("%d images: got %v, want the context's error", n, err)
-			}
+			expect.Is(t, expect.Err(e.Encode(ctx, nil, randomImages(run, n, 3))), context.Canceled, n, "images")
 		}
 	}
 }
@@ -289,31 +285,21 @@ func TestAnEncoderThatCannotEncodeSaysWhy(t *testing.T) {
 		}
 	}
 	e := encoder(t, run, tessera.EncoderOptions{})
-	if _, err := e.Encode(t.Context(), nil, make([]float32, 65)); err == nil || !strings.Contains(err.Error(), "65 values") {
-		t.Errorf("a pixel too many: %v", err)
-	}
+	expect.Error(t, expect.Err(e.Encode(t.Context(), nil, make([]float32, 65))), "65 values", "a pixel too many")
 	rows := make([]float32, 2*64)
 	rows[64+3] = float32(math.NaN())
 	_, one := e.Encode(t.Context(), nil, rows)
 	_, all := run.Encode(rows)
 	for _, err := range []error{one, all} {
-		if err == nil || !strings.Contains(err.Error(), "row 1, value 3: got NaN, want a finite number") {
-			t.Errorf("a value that is no number: %v", err)
-		}
+		expect.Error(t, err, "row 1, value 3: got NaN, want a finite number", "a value that is no number")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := e.Encode(ctx, nil, make([]float32, 64)); !errors.Is(err, context.Canceled) {
-		t.Errorf("an ended context: %v", err)
-	}
+	expect.Is(t, expect.Err(e.Encode(ctx, nil, make([]float32, 64))), context.Canceled, "an ended context")
 	fatal.If(t, e.Close())
-	if _, err := e.Encode(t.Context(), nil, make([]float32, 64)); !errors.Is(err, tessera.ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
+	expect.Is(t, expect.Err(e.Encode(t.Context(), nil, make([]float32, 64))), tessera.ErrClosed, "after Close")
 	fatal.If(t, run.Close())
-	if _, err := run.Encoder(tessera.EncoderOptions{}); !errors.Is(err, tessera.ErrClosed) {
-		t.Errorf("of a closed run: %v", err)
-	}
+	expect.Is(t, expect.Err(run.Encoder(tessera.EncoderOptions{})), tessera.ErrClosed, "of a closed run")
 }
 
 func TestTwoGoroutinesMayUseARun(t *testing.T) {
@@ -380,9 +366,7 @@ func TestAnEncoderComputesAnyValue(t *testing.T) {
 				t.Errorf("%s: %d values of %d each, %v; want %d, the same", value, len(got), e.Units(), err, len(want))
 			}
 		}
-		if _, err := run.Encoder(tessera.EncoderOptions{Value: "nothing"}); err == nil {
-			t.Error("a value that the model does not have: no error")
-		}
+		expect.AnyError(t, expect.Err(run.Encoder(tessera.EncoderOptions{Value: "nothing"})), "a value that the model does not have")
 	}
 }
 
@@ -432,9 +416,7 @@ func TestAClassifierPredictsTheNamesOfItsClasses(t *testing.T) {
 			}
 		}
 	}
-	if _, err := opened.Predict("code", x); err == nil || !strings.Contains(err.Error(), `want one of "kind"`) {
-		t.Errorf("of a value without classes: %v", err)
-	}
+	expect.Error(t, expect.Err(opened.Predict("code", x)), `want one of "kind"`, "of a value without classes")
 	if _, err := untrained(t, headText, tessera.Options{Threads: 1}).Predict("", make([]float32, 64)); !errors.Is(err, tessera.ErrNoClasses) {
 		t.Errorf("of a model without classes: %v", err)
 	}

@@ -19,6 +19,7 @@ import (
 	"tessera/data/morph"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/layers"
@@ -128,9 +129,7 @@ func TestMaxPlusDecodersDilateWithoutAnErrorTrainedOrNot(t *testing.T) {
 				}
 			}
 			if c, ok := coder.(io.Closer); ok && name == "untrained" {
-				if err := c.Close(); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, c.Close())
 			}
 		}
 	}
@@ -206,12 +205,8 @@ func TestAScaledRunTakesAndGivesValuesAsTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 		for name, other := range same {
-			if !slices.Equal(encoded(t, other, values), codes) {
-				t.Errorf("%s: %s has other codes", scale, name)
-			}
-			if err := other.Close(); err != nil {
-				t.Error(err)
-			}
+			expect.Slice(t, encoded(t, other, values), codes, scale, name, "has other codes")
+			expect.NoError(t, other.Close())
 		}
 		encoder, err := run.Encoder(tessera.EncoderOptions{})
 		fatal.If(t, err)
@@ -252,16 +247,12 @@ func TestAResumedRunHasTheScaleOfItsTraining(t *testing.T) {
 		fatal.If(t, err)
 		return string(b)
 	}
-	if read("part") != read("whole") {
-		t.Error("a resumed run and an uninterrupted one differ")
-	}
+	expect.Equal(t, read("part"), read("whole"), "a resumed run and an uninterrupted one")
 	fatal.If(t, os.Remove(filepath.Join(dir, "part", "model.safetensors")))
 	again, err := tessera.Resume(t.Context(), filepath.Join(dir, "part"), tessera.Options{})
 	fatal.If(t, err)
 	again.Close()
-	if read("part") != read("whole") {
-		t.Error("the model that is written again differs")
-	}
+	expect.Equal(t, read("part"), read("whole"), "the model that is written again")
 }
 
 // For a run with scale = "bytes", floats from 0 to 255 and bytes are the same images, regardless of which of them the run was

@@ -8,6 +8,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/losses"
 )
@@ -61,8 +62,6 @@ func TestARunScalesInFloat64WhatItsTrainingDid(t *testing.T) {
 	}
 	for i := range 60 { // two components keep all distances
 		want := math.Hypot((positions[2*i]-scaling.ShiftOf(0))*float64(scaling.Factor[0]), (positions[2*i+1]-scaling.ShiftOf(1))*float64(scaling.Factor[1]))
-		if got := math.Hypot(float64(codes[2*i]), float64(codes[2*i+1])); math.Abs(got-want) > 1e-5 {
-			t.Errorf("sample %d: got a code of length %v, want %v", i, got, want)
-		}
+		expect.Near(t, math.Hypot(float64(codes[2*i]), float64(codes[2*i+1])), want, 1e-5, "sample", i)
 	}
 }

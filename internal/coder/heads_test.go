@@ -16,6 +16,7 @@ import (
 	"tessera/attack"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/vectors"
@@ -138,9 +139,7 @@ func TestCalibrationOfAnOvertrainedClassifier(t *testing.T) {
 	if got, _, err := refit.Logits(t.Context(), rawRun, data.TestSplit, ""); err != nil || !slices.Equal(got, raw) {
 		t.Errorf("raw: %v, or other logits than before", err)
 	}
-	if len(labels) != 2000 {
-		t.Errorf("%d labels", len(labels))
-	}
+	expect.Equal(t, len(labels), 2000, "labels")
 	if err := refit.Remove(run); err != nil || run.PostHoc() != "" {
 		t.Errorf("%v, %q", err, run.PostHoc())
 	}
@@ -163,9 +162,7 @@ func (w watched) Err() error {
 // While a head is calibrated again, its former calibration counts: nobody sees the head without one.
 func TestACalibrationIsReplacedAtOnce(t *testing.T) {
 	run, _ := classifier(t, 2, "class")
-	if _, err := refit.Calibrate(t.Context(), run, "", posthoc.Temperature); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(refit.Calibrate(t.Context(), run, "", posthoc.Temperature)))
 	former, looks := run.PostHoc(), 0
 	ctx := watched{t.Context(), func() {
 		if looks++; run.PostHoc() != former {
@@ -191,9 +188,7 @@ func TestWhatIsFittedIsReadWhileItChanges(t *testing.T) {
 	for {
 		select {
 		case err := <-done:
-			if err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, err)
 			return
 		default:
 			run.Centred()
@@ -223,9 +218,7 @@ func TestNoCalibrationOfAnotherHeadIsLost(t *testing.T) {
 				slices.Reverse(inOrder)
 			}
 			for i, head := range []string{"first", "second"} {
-				if _, err := refit.Calibrate(t.Context(), inOrder[i], head, posthoc.Temperature); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, expect.Err(refit.Calibrate(t.Context(), inOrder[i], head, posthoc.Temperature)))
 			}
 			for _, r := range []*tessera.Run{inOrder[1], opened()} {
 				if r.Calibration("first") == nil || r.Calibration("second") == nil {
@@ -250,17 +243,13 @@ func TestALogitThatIsNotFiniteHasNoClass(t *testing.T) {
 	given, err := data.FromFloats(slices.Repeat(large, 4), []int{8}, labels)
 	fatal.If(t, err)
 	answers := &tessera.Answers{Run: run.Path, Labels: "class", Of: &data.Inner{Name: "memory", Source: given}}
-	if _, err := answers.Load(t.Context(), nil, data.Both); !errors.Is(err, vectors.ErrNoClass) {
-		t.Errorf("labels of a run: got %v", err)
-	}
+	expect.Is(t, expect.Err(answers.Load(t.Context(), nil, data.Both)), vectors.ErrNoClass, "labels of a run")
 }
 
 // A calibration is valid only for the parameters to which it was fitted. A changed bit of its file is detected.
 func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 	run, images := overtrained(t)
-	if _, err := refit.Calibrate(t.Context(), run, "", posthoc.Temperature); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(refit.Calibrate(t.Context(), run, "", posthoc.Temperature)))
 	path := filepath.Join(run.Path, "posthoc.json")
 	text, err := os.ReadFile(path)
 	fatal.If(t, err)
@@ -325,9 +314,7 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 			t.Errorf("%s: %v before, %v after", name, before, after)
 		}
 	}
-	if got := r.PostHoc(); got != "class: thresholds for separation by group" {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, r.PostHoc(), "class: thresholds for separation by group")
 	opened, err := tessera.Open(r.Path, tessera.Options{Threads: 1})
 	fatal.If(t, err)
 	defer opened.Close()
@@ -359,16 +346,12 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 		`decide by the column "group" (got 0 values of it, want 2000)`: {"images": rows},
 		`sample 0: the group 5 of the column "group" has no threshold`: {"images": rows, "group": slices.Repeat([]float32{5}, 2000)},
 	} {
-		if _, err := r.PredictFrom("", columns); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(r.PredictFrom("", columns)), want)
 	}
 	if _, err := refit.Calibrate(t.Context(), opened, "", posthoc.Isotonic); err != nil || opened.Thresholds("class") != nil {
 		t.Errorf("%v, or the thresholds are those of other probabilities", err)
 	}
-	if _, err := refit.Thresholds(t.Context(), opened, refit.ThresholdOptions{Positive: 1}); err == nil || !strings.Contains(err.Error(), "isotonic calibration") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(refit.Thresholds(t.Context(), opened, refit.ThresholdOptions{Positive: 1})), "isotonic calibration")
 	if err := refit.RemoveThresholds(opened); err != nil || opened.PostHoc() != "class: isotonic" {
 		t.Errorf("%v, %q", err, opened.PostHoc())
 	}
@@ -444,9 +427,7 @@ func TestGroupsOfALossAreChecked(t *testing.T) {
 		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = \"credit\"\nencoder = [{ kind = \"dense\", units = 2 }]\ndecoder = []\n"+
 			"head = { class = { layers = [{ kind = \"dense\", units = 2 }] } }\nloss = ["+term+"]\n"))
 		fatal.If(t, err)
-		if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(f.Model("m")), want)
 	}
 }
 
@@ -560,9 +541,7 @@ func TestDecorrelateIsCheckedAndNeedsTwoGroups(t *testing.T) {
 		`there is no column or value "sex"`:       {"share = 0.5", `[{ kind = "decorrelate", column = "sex" }, { kind = "dense", units = 3 }]`},
 		"has 1 groups among the training samples": {"share = 0.0", `[{ kind = "decorrelate" }, { kind = "dense", units = 3 }]`},
 	} {
-		if err := train(c[0], c[1]); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, train(c[0], c[1]), want)
 	}
 }
 

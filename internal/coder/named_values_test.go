@@ -10,6 +10,7 @@ import (
 
 	"tessera"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/metrics"
@@ -87,15 +88,11 @@ func TestAValueThatIsNamedIsThereAfterTheTraining(t *testing.T) {
 			if err != nil && !errors.Is(err, train.ErrInterrupted) {
 				t.Fatal(err)
 			}
-			if _, err := tessera.Resume(t.Context(), out, tessera.Options{}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(tessera.Resume(t.Context(), out, tessera.Options{})))
 			run, err := tessera.Open(out, tessera.Options{})
 			fatal.If(t, err)
 			defer run.Close()
-			if _, err := run.Evaluate(t.Context(), metrics.Default()); err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, expect.Err(run.Evaluate(t.Context(), metrics.Default())))
 			for name, path := range map[string]string{"low": "encoder.0", "trunk.mean": "encoder.1.mean"} {
 				if title != "names of layers" {
 					continue

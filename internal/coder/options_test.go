@@ -35,6 +35,7 @@ import (
 	"tessera/internal/coder"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/sweep"
@@ -145,9 +146,7 @@ func TestZeroOptionsPanicNowhere(t *testing.T) {
 		calmly(t, name, call)
 	}
 	for _, name := range []string{"tessera.Train", "train.Run"} { // which have all that they need
-		if err := calls[name](); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.NoError(t, calls[name](), name)
 	}
 	for _, name := range takingOptions(t) {
 		if _, ok := calls[name]; !ok {
@@ -252,15 +251,11 @@ func TestACallWithoutAContextIsAnError(t *testing.T) {
 	} {
 		calmly(t, name, func() error {
 			err := call()
-			if err == nil || !strings.Contains(err.Error(), "no context") {
-				t.Errorf("%s: got %v", name, err)
-			}
+			expect.Error(t, err, "no context", name)
 			return err
 		})
 	}
-	if _, err := os.Stat(out + "-2"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("the refused training left a folder: %v", err)
-	}
+	expect.Is(t, expect.Err(os.Stat(out+"-2")), fs.ErrNotExist, "the refused training left a folder")
 }
 
 func TestANewRunHasTheEpochsOfItsModel(t *testing.T) {

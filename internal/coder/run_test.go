@@ -19,6 +19,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/coder"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
@@ -47,9 +48,7 @@ func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) || opened.Epoch != 2 || opened.Model.Name != "m" {
 			t.Errorf("%s: other codes, epoch %d, model %q, error %v", name, opened.Epoch, opened.Model.Name, err)
 		}
-		if err := opened.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, opened.Close())
 	}
 }
 
@@ -233,9 +232,7 @@ func TestARunWithoutAModelPanicsNowhere(t *testing.T) {
 		} {
 			calmly(t, of+" "+name, func() error {
 				err := call()
-				if err == nil {
-					t.Errorf("%s: %s gives no error", of, name)
-				}
+				expect.AnyError(t, err, of, name)
 				return nil
 			})
 		}
@@ -327,9 +324,7 @@ func TestAHeadOnImagesInMemoryHasOneUnitForEachClass(t *testing.T) {
 	}
 	images, _ = data.FromFloats(values, []int{6, 5}, nil)
 	declared.Dataset.Source = images
-	if _, err := tessera.Declare(declared); err == nil || !strings.Contains(err.Error(), "labels") {
-		t.Errorf("a loss on labels, and images without any: %v", err)
-	}
+	expect.Error(t, expect.Err(tessera.Declare(declared)), "labels", "a loss on labels, and images without any")
 }
 
 // bars returns a small model.

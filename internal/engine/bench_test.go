@@ -7,6 +7,7 @@ import (
 
 	"tessera/graph"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -69,9 +70,7 @@ func BenchmarkEncode(b *testing.B) {
 		}
 		b.Run("encode", func(b *testing.B) {
 			for b.Loop() {
-				if _, err := coder.Encode(batch); err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, expect.Err(coder.Encode(batch)))
 			}
 			perSecond(b)
 		})

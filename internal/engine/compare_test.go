@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -106,9 +107,7 @@ func compare[T ir.Float](t *testing.T, threads int, tolerance float64, build fun
 // near reports the error of differ, if any.
 func near[T ir.Float](t *testing.T, what string, got, want []T, tolerance float64) {
 	t.Helper()
-	if err := differ(what, got, want, tolerance); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, differ(what, got, want, tolerance))
 }
 
 // elementTolerance is the tolerance of one element relative to the largest magnitude, in multiples of the tolerance of
@@ -148,9 +147,7 @@ func TestOneWrongElementOfManyIsFound(t *testing.T) {
 	if differ("ones", got, want, 1e-5) == nil {
 		t.Error("an element that is off by 1e-4 was not found")
 	}
-	if err := differ("ones", want, want, 1e-5); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, differ("ones", want, want, 1e-5))
 }
 
 // shallow returns a function that builds the study's auto-encoder with a sparsity term.

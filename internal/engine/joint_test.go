@@ -8,6 +8,7 @@ import (
 	G "gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -36,8 +37,6 @@ func TestAThreadCallsAJointOpOnce(t *testing.T) {
 		fatal.If(t, err)
 		fatal.If(t, plan.Run())
 		members.Close()
-		if whole := slices.Equal(sizes, []int{units / threads, units / threads}); whole != joint {
-			t.Errorf("joint %v: calls for %v units", joint, sizes)
-		}
+		expect.Equal(t, slices.Equal(sizes, []int{units / threads, units / threads}), joint, "joint", joint, "calls for", sizes, "units")
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
@@ -34,9 +35,7 @@ func want(t *testing.T, m *module, drawing string) {
 			lines = append(lines, line)
 		}
 	}
-	if got := strings.TrimSpace(m.String()); got != strings.Join(lines, "\n") {
-		t.Errorf("got\n%s\nwant\n%s", got, strings.Join(lines, "\n"))
-	}
+	expect.Equal(t, strings.TrimSpace(m.String()), strings.Join(lines, "\n"))
 }
 
 func TestProductsReadTransposedMatricesInPlace(t *testing.T) {
@@ -136,9 +135,7 @@ func TestMergeKeepsOpsOfEqualTextsApart(t *testing.T) {
 		if m.wanted[0] == m.wanted[1] {
 			t.Errorf("%s: two factors are one", name)
 		}
-		if m.wanted[0] != m.wanted[2] {
-			t.Errorf("%s: one factor is two", name)
-		}
+		expect.Equal(t, m.wanted[0], m.wanted[2], name, "one factor is two")
 	}
 }
 
@@ -172,9 +169,7 @@ func TestRewriteRules(t *testing.T) {
 	} {
 		m := &module{wanted: []*ir.Value{test.from}}
 		rewrite[float64](m)
-		if got := formula(m.wanted[0]); got != test.to {
-			t.Errorf("%s: got %s, want %s", test.name, got, test.to)
-		}
+		expect.Equal(t, formula(m.wanted[0]), test.to, test.name)
 	}
 }
 
@@ -194,13 +189,9 @@ func TestRewriteMakesNoConstantThatThePrecisionCannotHold(t *testing.T) {
 	} {
 		m := &module{wanted: []*ir.Value{test.from}}
 		rewrite[float32](m)
-		if got := formula(m.wanted[0]); got != test.single {
-			t.Errorf("single precision: got %s, want %s", got, test.single)
-		}
+		expect.Equal(t, formula(m.wanted[0]), test.single, "single precision")
 		rewrite[float64](m)
-		if got := formula(m.wanted[0]); got != test.double {
-			t.Errorf("double precision: got %s, want %s", got, test.double)
-		}
+		expect.Equal(t, formula(m.wanted[0]), test.double, "double precision")
 	}
 }
 
@@ -215,9 +206,7 @@ func TestOptimiseGoesOnWhileAPassChangesAnything(t *testing.T) {
 	m := &module{wanted: []*ir.Value{of(ir.Mul, of(ir.Sigmoid, a), of(ir.Sigmoid, of(ir.Neg, b)))}}
 	optimise[float64](m)
 	const want = "(sigmoid(exp((x ⊙ 0.25))) ⊙ (1 - sigmoid(exp((x ⊙ 0.25)))))"
-	if got := formula(m.wanted[0]); got != want {
-		t.Errorf("got %s, want %s", got, want)
-	}
+	expect.Equal(t, formula(m.wanted[0]), want)
 }
 
 // formula returns the formula of a pointwise value as text.

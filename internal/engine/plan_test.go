@@ -9,6 +9,7 @@ import (
 
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -144,9 +145,7 @@ func TestAPlanPrintsItsStepsShapesBytesAndFLOPs(t *testing.T) {
 	_, plan := trained(t, "shallow", 128, team)
 	text := plan.String()
 	for _, want := range []string{"phase 1", "784 columns", "A×B 128×100×784 → [128 784]", "A×B partial 128×784×100 → [128 100]", "20.1 MFLOP", "10 MFLOP", "kB", "sigmoid", "steps in", "of buffers"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("%q is missing in\n%s", want, text)
-		}
+		expect.Contains(t, text, want)
 	}
 }
 
@@ -189,10 +188,6 @@ func TestWrongInputsAreErrors(t *testing.T) {
 	team := team.New(1)
 	defer team.Close()
 	_, plan := trained(t, "shallow", 4, team)
-	if err := plan.Bind(0, make([]float32, 3)); err == nil {
-		t.Error("a batch of the wrong size is accepted")
-	}
-	if _, err := Compile[float64](plan.program, team); err == nil {
-		t.Error("a program in single precision is compiled in double precision")
-	}
+	expect.AnyError(t, plan.Bind(0, make([]float32, 3)), "a batch of the wrong size is accepted")
+	expect.AnyError(t, expect.Err(Compile[float64](plan.program, team)), "a program in single precision is compiled in double precision")
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -101,9 +102,7 @@ func TestRowsThatAreJoinedEqualPlainLoops(t *testing.T) {
 						}
 					}
 					for i, tap := range program.Taps {
-						if got := plan.Tap(i); !slices.Equal(got, want[tap.Name]) {
-							t.Errorf("%s differs from plain loops", tap.Name)
-						}
+						expect.Slice(t, plan.Tap(i), want[tap.Name], tap.Name, "differs from plain loops")
 					}
 				}
 			})

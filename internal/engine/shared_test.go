@@ -13,6 +13,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
@@ -183,9 +184,7 @@ func TestProcessesTogetherComputeWhatOneDoes(t *testing.T) {
 				}
 				c := newCrew[float64](t, m, batch, processes)
 				c.bind(t, 0)
-				if err := c.compare(t, tolerance); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, c.compare(t, tolerance))
 			}
 		})
 	}
@@ -366,9 +365,7 @@ func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
 			}
 		}
 		c.bind(t, 0)
-		if err := c.compare(t, 1e-5); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.NoError(t, c.compare(t, 1e-5), name)
 	}
 }
 
@@ -376,9 +373,7 @@ func TestProcessesOfSeveralThreadsAgree(t *testing.T) {
 func TestFewerImagesThanProcesses(t *testing.T) {
 	c := newCrew[float64](t, shippedModel(t, "shallow-nonneg-kl"), 2, 3)
 	c.bind(t, 0)
-	if err := c.compare(t, 1e-12); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, c.compare(t, 1e-12))
 }
 
 func TestStepsOfProcessesDoNotAllocate(t *testing.T) {
@@ -405,18 +400,12 @@ func TestStepsOfProcessesDoNotAllocate(t *testing.T) {
 	})
 	close(begin)
 	all.Wait()
-	if got != 0 {
-		t.Errorf("a step allocates %v times", got)
-	}
+	expect.Equal(t, got, 0, "a step allocates", got, "times")
 }
 
 // A process cannot run a part of a program without its group.
 func TestAPartOfAProgramNeedsItsGroup(t *testing.T) {
 	c := newCrew[float32](t, shippedModel(t, "shallow"), 4, 2)
-	if _, err := Compile[float32](c.parts[0].Module, nil); err == nil || !strings.Contains(err.Error(), "group") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := Partition(c.parts[0].Module, 0, 2); err == nil {
-		t.Error("a part is partitioned again")
-	}
+	expect.Error(t, expect.Err(Compile[float32](c.parts[0].Module, nil)), "group")
+	expect.AnyError(t, expect.Err(Partition(c.parts[0].Module, 0, 2)), "a part is partitioned again")
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -37,9 +38,7 @@ func TestThePriorOfIndicesMultipliesFrequencies(t *testing.T) {
 	} {
 		p.weights(weights, drawn, token)
 		for k := range want {
-			if math.Abs(weights[k]-want[k]) > 1e-15 {
-				t.Errorf("token %d, entry %d: got the weight %v, want %v", token, k, weights[k], want[k])
-			}
+			expect.Near(t, weights[k], want[k], 1e-15, "token", token, "entry", k)
 		}
 	}
 }
@@ -120,13 +119,9 @@ func TestThePriorOfIndicesDrawsNoNegativeNumberOfImages(t *testing.T) {
 func TestThePriorOfIndicesRefusesOtherCodes(t *testing.T) {
 	indices, codes := stripes(1)
 	codes[3] = 5
-	if _, err := Fit(indices, codes, 2, 2); err == nil || !strings.Contains(err.Error(), "token 3 with the index 2 has other values") {
-		t.Errorf("two values of one index: got %v", err)
-	}
+	expect.Error(t, expect.Err(Fit(indices, codes, 2, 2)), "token 3 with the index 2 has other values", "two values of one index")
 	indices[0] = float32(math.NaN())
-	if _, err := Fit(indices[:1], codes[:1], 1, 1); err == nil || !strings.Contains(err.Error(), "the index NaN") {
-		t.Errorf("NaN: got %v", err)
-	}
+	expect.Error(t, expect.Err(Fit(indices[:1], codes[:1], 1, 1)), "the index NaN", "NaN")
 }
 
 // stripesOf returns the arguments of Fit for stripes.

@@ -2,9 +2,10 @@ package lists
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestListsKeepTheirOrder(t *testing.T) {
@@ -14,9 +15,7 @@ func TestListsKeepTheirOrder(t *testing.T) {
 	for _, one := range []struct{ got, want []string }{
 		{Map(numbers, strconv.Itoa), []string{"2", "3", "4", "5"}}, {Map(odd, strconv.Itoa), []string{"3", "5"}}, {Map(squares, strconv.Itoa), []string{"0", "1", "4", "9"}},
 	} {
-		if !slices.Equal(one.got, one.want) {
-			t.Errorf("got %q, want %q", one.got, one.want)
-		}
+		expect.Slice(t, one.got, one.want)
 	}
 }
 

@@ -1,6 +1,10 @@
 package loopback
 
-import "testing"
+import (
+	"testing"
+
+	"tessera/internal/expect"
+)
 
 func TestHostsOfThisMachine(t *testing.T) {
 	for host, want := range map[string]bool{"localhost": true, "localhost:80": true, "127.0.0.1:8080": true, "127.8.9.1": true, "[::1]:80": true, "[::1]": true, "::1": true,
@@ -13,9 +17,7 @@ func TestHostsOfThisMachine(t *testing.T) {
 
 func TestOtherHostsAreAllowedByName(t *testing.T) {
 	for host, want := range map[string]bool{"localhost:80": true, "models.example.com": true, "MODELS.example.com:443": true, "example.com": false, "": false} {
-		if got := Accepts(host, []string{"models.example.com"}); got != want {
-			t.Errorf("%q: got %v, want %v", host, got, want)
-		}
+		expect.Equal(t, Accepts(host, []string{"models.example.com"}), want, host)
 	}
 	if !Accepts("anything", []string{"*"}) {
 		t.Error("* does not allow every name")

@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 	"testing/fstest"
+
+	"tessera/internal/expect"
 )
 
 // system returns the folder of processors with these capacities, and with caches whose sizes grow with the capacity.
@@ -53,8 +55,6 @@ func TestProcessorsWithoutANameHaveOneFromTheirNumbers(t *testing.T) {
 		"CPU implementer : 0x61\nCPU part : 0x022\n":                              "implementer 0x61 part 0x022",
 		"processor : 0\n": "",
 	} {
-		if got := cpuName(text); got != want {
-			t.Errorf("%q: %q, want %q", text, got, want)
-		}
+		expect.Equal(t, cpuName(text), want, text)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"runtime/debug"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestTheVersionSaysTheCommit(t *testing.T) {
@@ -15,8 +17,6 @@ func TestTheVersionSaysTheCommit(t *testing.T) {
 	for want, settings := range map[string][]debug.BuildSetting{
 		"": {modified}, " 0123456789ab": {commit}, " 0123456789ab modified": {modified, commit},
 	} {
-		if got := revision(settings); got != want {
-			t.Errorf("%v: got %q, want %q", settings, got, want)
-		}
+		expect.Equal(t, revision(settings), want, settings)
 	}
 }

@@ -3,6 +3,8 @@ package numeral
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestTexts(t *testing.T) {
@@ -19,9 +21,7 @@ func TestTexts(t *testing.T) {
 		{Seconds(9000), "2.5 h"}, {Seconds(4 * 86400), "4 days"}, {Seconds(1e12), "over 100 years"},
 		{Bytes(512), "512 B"}, {Bytes(3_200_000), "3.2 MB"}, {Bytes(999_999), "1 MB"}, {Operations(2.5e9), "2.5 GFLOP"}, {Shape([]int{28, 28}), "28x28"}, {Shape(nil), ""},
 	} {
-		if one.got != one.want {
-			t.Errorf("got %q, want %q", one.got, one.want)
-		}
+		expect.Equal(t, one.got, one.want)
 	}
 }
 

@@ -7,19 +7,16 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
 func TestAPictureThatDiffersIsFound(t *testing.T) {
 	a := image.NewRGBA(image.Rect(0, 0, 20, 20))
 	b := image.NewRGBA(image.Rect(0, 0, 20, 20))
-	if err := alike(a, b); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, alike(a, b))
 	for i := range mayDiffer + 1 {
-		if err := alike(a, b); err != nil {
-			t.Errorf("%d pixels: %v", i, err)
-		}
+		expect.NoError(t, alike(a, b), i, "pixels")
 		b.SetRGBA(2*i, 5, color.RGBA{R: tolerance + 1})
 	}
 	if alike(a, b) == nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -24,19 +25,13 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	defer listener.Close()
 	fatal.If(t, errors.Join(os.WriteFile(file, []byte("text"), 0o600), syscall.Mkfifo(pipe, 0o600), os.Symlink(pipe, link)))
 	for _, path := range []string{pipe, socket, link, os.DevNull} {
-		if _, err := ReadFile(path); !errors.Is(err, ErrNot) {
-			t.Errorf("%s: got %v", path, err)
-		}
+		expect.Is(t, expect.Err(ReadFile(path)), ErrNot, path)
 	}
 	if b, err := ReadFile(file); string(b) != "text" || err != nil {
 		t.Errorf("a file: got %q, %v", b, err)
 	}
-	if _, err := ReadFile(filepath.Join(dir, "missing")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: got %v", err)
-	}
-	if _, err := ReadFile(dir); err == nil {
-		t.Error("a folder was read")
-	}
+	expect.Is(t, expect.Err(ReadFile(filepath.Join(dir, "missing"))), fs.ErrNotExist, "a missing file")
+	expect.AnyError(t, expect.Err(ReadFile(dir)), "a folder was read")
 }
 
 func TestReadingAFileAllocatesItsSizeOnce(t *testing.T) {

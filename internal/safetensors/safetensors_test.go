@@ -5,9 +5,9 @@ import (
 	"encoding/binary"
 	"math"
 	"reflect"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -22,9 +22,7 @@ func read(b []byte) (*Header, error) { return Read(bytes.NewReader(b), int64(len
 func TestReadReturnsWhatAppendHeaderWrote(t *testing.T) {
 	b, err := AppendHeader(nil, map[string]string{"b": "\"<é>", "a": ""}, []Tensor{{Name: "w", Shape: []int{2, 3}}, {Name: "empty", Shape: []int{0, 4}}, {Name: "a scalar"}})
 	fatal.If(t, err)
-	if len(b)%8 != 0 {
-		t.Errorf("the values begin at byte %d, want a multiple of 8", len(b))
-	}
+	expect.Equal(t, len(b)%8, 0, "the values begin at byte", len(b), "want a multiple of 8")
 	h, err := read(append(b, make([]byte, 28)...))
 	want := &Header{Metadata: map[string]string{"b": "\"<é>", "a": ""}, Length: len(b), Tensors: []Tensor{
 		{"w", "F32", []int{2, 3}, [2]int{0, 24}}, {"empty", "F32", []int{0, 4}, [2]int{24, 24}}, {"a scalar", "F32", []int{}, [2]int{24, 28}}}}
@@ -32,9 +30,7 @@ func TestReadReturnsWhatAppendHeaderWrote(t *testing.T) {
 		t.Errorf("got %+v, %v, want %+v", h, err, want)
 	}
 	for name, tensors := range map[string][]Tensor{"two names": {{Name: "a"}, {Name: "a"}}, "reserved": {{Name: "__metadata__"}}, "negative": {{Name: "a", Shape: []int{-1}}}} {
-		if _, err := AppendHeader(nil, nil, tensors); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		expect.AnyError(t, expect.Err(AppendHeader(nil, nil, tensors)), name, "accepted")
 	}
 }
 
@@ -59,11 +55,7 @@ func TestDamagedHeadersAreRefused(t *testing.T) {
 		"number as text":  {file(`{"__metadata__":{"a":1}}`, 0), "__metadata__"},
 		"impossible size": {file(`{"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,0]}}`, 0), "invalid shape"},
 	} {
-		if _, err := read(c.b); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		expect.Error(t, expect.Err(read(c.b)), c.want, name)
 	}
-	if _, err := read(file(`{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}`, 4)); err != nil {
-		t.Errorf("a type of unknown size: %v", err)
-	}
+	expect.NoError(t, expect.Err(read(file(`{"a":{"dtype":"F8_E4M3","shape":[4],"data_offsets":[0,4]}}`, 4))), "a type of unknown size")
 }

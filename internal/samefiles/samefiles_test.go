@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -19,12 +20,8 @@ func TestFilesLeavesOutTimes(t *testing.T) {
 	got, err := Files(dir)
 	fatal.If(t, err)
 	want := map[string]string{"results.csv": "results.csv", filepath.Join("trials", "a", "model.safetensors"): "trials/a/model.safetensors"}
-	if err := Differ(got, want, false); err != nil {
-		t.Error(err)
-	}
-	if _, err := Files(filepath.Join(dir, "missing")); err == nil {
-		t.Error("a folder that is not there is no error")
-	}
+	expect.NoError(t, Differ(got, want, false))
+	expect.AnyError(t, expect.Err(Files(filepath.Join(dir, "missing"))), "a folder that is not there")
 }
 
 func TestDifferNamesEveryFile(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -16,9 +17,7 @@ func document() []byte {
 
 func TestEveryFlippedBitAndEveryTruncationIsFound(t *testing.T) {
 	b := document()
-	if err := Check(b); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a document that is not sealed: got %v", err)
-	}
+	expect.Is(t, Check(b), ErrDamaged, "a document that is not sealed")
 	fatal.If(t, Seal(b))
 	fatal.If(t, Check(b))
 	for i := range 8 * len(b) {

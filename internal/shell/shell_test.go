@@ -3,6 +3,8 @@ package shell
 import (
 	"os/exec"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestAWordIsOneArgumentOfTheSameText(t *testing.T) {
@@ -15,9 +17,7 @@ func TestAWordIsOneArgumentOfTheSameText(t *testing.T) {
 		`loss.1={ kind = "l1" }`: `'loss.1={ kind = "l1" }'`, "$HOME": "'$HOME'", "~": "'~'", "a;b": "'a;b'", "ünit": "'ünit'", "a\nb": "'a\nb'", "*": "'*'",
 	} {
 		got := Word(text)
-		if got != want {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
+		expect.Equal(t, got, want, text)
 		if said, err := exec.Command(sh, "-c", `printf %s `+got).Output(); err != nil || string(said) != text {
 			t.Errorf("%q: a shell reads %q, %v", text, said, err)
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
@@ -81,9 +82,7 @@ func ofSweepOnly(t *testing.T, dir string) map[string]string {
 
 func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 	whole := t.TempDir()
-	if _, err := open(t, spec(t, chosen, "s"), Options{Out: whole}).Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(open(t, spec(t, chosen, "s"), Options{Out: whole}).Run(context.Background())))
 	dir, m := emitted(t, chosen, "s")
 	for _, index := range []int{3, 0, 2} {
 		fatal.If(t, task(t, dir, m, index))
@@ -94,9 +93,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 	}
 	fatal.If(t, task(t, dir, m, 1))
 	for range 2 { // the second call must change nothing
-		if _, err := collected(t, dir, m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(collected(t, dir, m)))
 		same(t, "collected", ofSweepOnly(t, dir), files(t, whole))
 	}
 	copied := filepath.Join(t.TempDir(), "elsewhere")
@@ -104,9 +101,7 @@ func TestCollectedTasksAreTheSweepOfOneMachine(t *testing.T) {
 	for _, name := range []string{ResultsFile, SummaryFile, SelectedFile} {
 		_ = os.Remove(filepath.Join(copied, name)) // the error is ignored: if the file is missing, the comparison below fails
 	}
-	if _, err := collected(t, copied, m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(collected(t, copied, m)))
 	same(t, "a copy", ofSweepOnly(t, copied), files(t, whole))
 }
 
@@ -155,20 +150,14 @@ func TestADamagedTrialIsRefusedUntilItIsRepaired(t *testing.T) {
 		}
 		fatal.If(t, os.WriteFile(path, text, 0o666))
 	}
-	if _, err := collected(t, dir, m); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(collected(t, dir, m)))
 	// The task measures lost metrics again. The collection does not.
 	fatal.If(t, os.Remove(filepath.Join(trial, keptFile)))
 	if all, _ := collected(t, dir, m); all[1].State != Begun {
 		t.Errorf("without metrics: %s", all[1].State)
 	}
-	if err := task(t, dir, m, 1); err != nil {
-		t.Error(err)
-	}
-	if _, err := collected(t, dir, m); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, task(t, dir, m, 1))
+	expect.NoError(t, expect.Err(collected(t, dir, m)))
 }
 
 func TestATrialThatAProcessWorksOnIsRunning(t *testing.T) {
@@ -191,12 +180,8 @@ func TestATrialThatAProcessWorksOnIsRunning(t *testing.T) {
 	}
 	held, err := folder.Open(TrialPath(dir, m.Trials[2].ID), folder.OS{})
 	fatal.If(t, err)
-	if err := task(t, dir, m, 2); !errors.Is(err, folder.ErrLocked) {
-		t.Errorf("of another process: got %v", err)
-	}
-	if err := errors.Join(held.Close(), task(t, dir, m, 2)); err != nil {
-		t.Error(err)
-	}
+	expect.Is(t, task(t, dir, m, 2), folder.ErrLocked, "of another process")
+	expect.NoError(t, errors.Join(held.Close(), task(t, dir, m, 2)))
 }
 
 func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
@@ -212,9 +197,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	if _, err := ReadManifest(t.TempDir()); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without one: got %v", err)
-	}
+	expect.Is(t, expect.Err(ReadManifest(t.TempDir())), fs.ErrNotExist, "without one")
 	// A damaged manifest is replaced. The manifest of other trials is not.
 	s := open(t, spec(t, declared, "s"), Options{Out: dir})
 	for range 2 {
@@ -232,9 +215,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 	m.Trials[1].ID = "0123456789abcdef"
 	declared, err := m.Declare(1)
 	fatal.If(t, err)
-	if err := m.Matches(open(t, declared, Options{Out: dir}), 1); err == nil || !strings.Contains(err.Error(), "0123456789abcdef") {
-		t.Errorf("another identity: got %v", err)
-	}
+	expect.Error(t, m.Matches(open(t, declared, Options{Out: dir}), 1), "0123456789abcdef", "another identity")
 }
 
 func TestTasksHaveEachTrialOnce(t *testing.T) {
@@ -249,8 +230,6 @@ func TestTasksHaveEachTrialOnce(t *testing.T) {
 		t.Errorf("%d tasks: %v", m.Tasks(), all)
 	}
 	for _, index := range []int{-1, 4} {
-		if _, err := m.Task(index); err == nil {
-			t.Errorf("index %d is taken", index)
-		}
+		expect.AnyError(t, expect.Err(m.Task(index)), "index", index, "is taken")
 	}
 }

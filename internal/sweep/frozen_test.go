@@ -6,10 +6,10 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
-	"strings"
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -107,33 +107,25 @@ func TestAFrozenSweepRefusesWhatItDoesNotHave(t *testing.T) {
 	} {
 		f := s.Freeze()
 		change(f)
-		if _, err := f.Declare(3); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		expect.Error(t, expect.Err(f.Declare(3)), want)
 	}
 }
 
 func TestTrialsDoneOneByOneAreThoseOfASweep(t *testing.T) {
 	whole, single := t.TempDir(), t.TempDir()
-	if _, err := open(t, spec(t, declared, "s"), Options{Out: whole}).Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(open(t, spec(t, declared, "s"), Options{Out: whole}).Run(context.Background())))
 	f := open(t, spec(t, declared, "s"), Options{Out: single}).Freeze()
 	for i := range f.Trials {
 		spec, err := f.Declare(i)
 		fatal.If(t, err)
 		s := open(t, spec, Options{Out: single})
 		for range 2 { // in the second round the metrics exist
-			if _, err := s.Do(context.Background(), s.Trials[0]); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(s.Do(context.Background(), s.Trials[0])))
 		}
 	}
 	if Is(single) {
 		t.Error("results were written")
 	}
-	if _, err := open(t, spec(t, declared, "s"), Options{Out: single}).Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(open(t, spec(t, declared, "s"), Options{Out: single}).Run(context.Background())))
 	same(t, "trial by trial", files(t, single), files(t, whole))
 }

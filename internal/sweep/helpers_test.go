@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
 	_ "tessera/internal/testheap"
@@ -80,9 +81,7 @@ func files(t testing.TB, path string) map[string]string {
 // same fails the test unless two sweeps have the same files, except for unfinished ones.
 func same(t testing.TB, what string, got, want map[string]string) {
 	t.Helper()
-	if err := samefiles.Differ(got, want, true); err != nil {
-		t.Errorf("%s: %v", what, err)
-	}
+	expect.NoError(t, samefiles.Differ(got, want, true), what)
 }
 
 // dying is a disk on which all operations fail from a given one on: as in a process that is killed, or on a full disk.

@@ -9,6 +9,8 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
+	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
@@ -21,9 +23,7 @@ func TestATrialIsAnotherOneWhenItsStartIs(t *testing.T) {
 	start := func(seed string) {
 		m := spec(t, declared, "s", "train.epochs=1", "train.seed="+seed).Trials[0].Model
 		o := train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: source, Force: true}
-		if _, err := train.Run(context.Background(), m, o); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(train.Run(context.Background(), m, o)))
 	}
 	id := func() string {
 		return open(t, spec(t, declared, "s", `start={run="`+source+`"}`), Options{Out: t.TempDir()}).Trials[0].ID
@@ -55,9 +55,7 @@ func TestIdentityIsOfTheValuesAndTheData(t *testing.T) {
 			t.Errorf("got %v, want equal to %v: %v\n%s", got, plain, equal, text)
 		}
 	}
-	if got := ids(declared, "loss.1.target=0.1"); !slices.Equal(got, plain[:2]) {
-		t.Errorf("the value alone: got %v, want %v", got, plain[:2])
-	}
+	expect.Slice(t, ids(declared, "loss.1.target=0.1"), plain[:2], "the value alone")
 	if got := ids(strings.Replace(declared, "[0.1, 0.3]", "[0.1, 0.3]\nset.optimizer.clip_norm = [0, 0.0]", 1)); !slices.Equal(got, plain) {
 		t.Errorf("a value written in two ways: got %v, want %v", got, plain)
 	}

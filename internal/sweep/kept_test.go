@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/machine"
 	"tessera/internal/parallel/team"
@@ -86,9 +87,7 @@ func TestATrialWhoseDeclarationChangedIsRefused(t *testing.T) {
 		},
 		"another run": func(path, _ string) {
 			m := spec(t, text, "s", "train.seed=9", "loss.1.target=0.1").Trials[0].Model
-			if _, err := train.Run(context.Background(), m, train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: path, Force: true}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(train.Run(context.Background(), m, train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: path, Force: true})))
 		},
 	} {
 		out := filepath.Join(t.TempDir(), "s")
@@ -122,13 +121,9 @@ func TestDamagedResultsOfASweepAreNotRead(t *testing.T) {
 	b, err := os.ReadFile(path)
 	fatal.If(t, err)
 	put(t, path, bytes.Replace(b, []byte(`"mse": 0.`), []byte(`"mse": 0.9`), 1))
-	if _, err := Read(out); err == nil || !strings.Contains(err.Error(), "checksum is wrong; run the sweep again") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(Read(out)), "checksum is wrong; run the sweep again")
 	run(t, declared, Options{Out: out}, oneTrial...)
-	if _, err := Read(out); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(Read(out)))
 }
 
 // A default that another version had gives the trial the same name and another config.toml.
@@ -145,9 +140,7 @@ func TestATrialOfAnotherVersionIsNotCalledDamaged(t *testing.T) {
 	}
 	change(folder.Config, "batch = 32", "batch = 31")
 	_, err := open(t, spec(t, declared, "s", oneTrial...), Options{Out: out}).Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "does not declare the model of this trial: train.batch") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "does not declare the model of this trial: train.batch")
 	e, err := train.ReadEnvironment(filepath.Dir(trialFile(t, out, folder.Environment)))
 	fatal.If(t, err)
 	e.Version, e.SHA256 = "0.1.9", sealed.Open

@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // labelledSettings returns results with settings that have the given values.
@@ -35,9 +37,7 @@ func TestLabelsSayWhatDiffers(t *testing.T) {
 		"a":          labelledSettings(nil, []string{"a", "b"}, nil, nil),
 		"m":          labelledSettings(nil, []string{"m"}, nil),
 	} {
-		if got := r.Labels().Setting(r.Settings[0]); got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expect.Equal(t, r.Labels().Setting(r.Settings[0]), want)
 	}
 }
 
@@ -45,9 +45,7 @@ func TestLabelsSayWhatDiffers(t *testing.T) {
 func TestValuesOfTablesAreTOML(t *testing.T) {
 	s := Setting{Values: map[string]any{"loss": []any{map[string]any{"kind": "l2", "target": 0.05, "weight": 1.0}}, "limit": 16777215.0, "rate": 1e-6, "far": math.Inf(1)}}
 	want := []string{`[{ kind = "l2", target = 0.05, weight = 1 }]`, "16777215", "1e-06", "+Inf", ""}
-	if got := s.Texts([]string{"loss", "limit", "rate", "far", "absent"}); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Slice(t, s.Texts([]string{"loss", "limit", "rate", "far", "absent"}), want)
 }
 
 func TestTrialsOfASweepAreLabelledBySettingAndSeed(t *testing.T) {
@@ -61,9 +59,7 @@ func TestTrialsOfASweepAreLabelledBySettingAndSeed(t *testing.T) {
 		}
 		labels = append(labels, label)
 	}
-	if want := []string{"target 0.1, seed 1", "target 0.1, seed 2", "target 0.3, seed 1", "target 0.3, seed 2"}; !slices.Equal(labels, want) {
-		t.Errorf("got %q, want %q", labels, want)
-	}
+	expect.Slice(t, labels, []string{"target 0.1, seed 1", "target 0.1, seed 2", "target 0.3, seed 1", "target 0.3, seed 2"})
 	if label, ok := LabelOf(out); ok {
 		t.Errorf("the sweep itself is labelled %q", label)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/metrics"
@@ -64,9 +65,7 @@ func TestTheSVMIsAddedToTrialsThatAreDone(t *testing.T) {
 	run(t, text, o, set...)
 	after := files(t, out)
 	for _, name := range []string{ResultsFile, TableFile, SummaryFile} {
-		if after[name] != before[name] {
-			t.Errorf("without the SVM again, %s is another", name)
-		}
+		expect.Equal(t, after[name], before[name], "without the SVM again", name, "is another")
 	}
 }
 
@@ -105,8 +104,6 @@ func TestADeadlineInterruptsASweepAndFailsNoTrial(t *testing.T) {
 	o := Options{Out: out, Jobs: 1, Metrics: metrics.Selection{{Metric: waiting{over}}}}
 	last := []string{"train.epochs=1", "loss.1.target=0.1", "train.seed=1"} // a single trial, because a further trial would notice the deadline
 	_, err := open(t, spec(t, declared, "s", last...), o).Run(late{context.Background(), over})
-	if !errors.Is(err, train.ErrInterrupted) {
-		t.Errorf("got %v, want an interruption", err)
-	}
+	expect.Is(t, err, train.ErrInterrupted)
 	run(t, declared, Options{Out: out}, last...)
 }

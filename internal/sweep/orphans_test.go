@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
@@ -83,9 +84,7 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	if orphans := s.Orphans(); len(orphans) != 1 {
 		t.Errorf("orphans %q, want the one without files of somebody", orphans)
 	}
-	if _, err := s.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(s.Run(context.Background())))
 	if orphans := s.Orphans(); len(orphans) != 0 {
 		t.Errorf("orphans %q are left", orphans)
 	}
@@ -99,8 +98,6 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	}
 	same(t, "what is left", got, files(t, whole))
 	for _, path := range []string{filepath.Join(orphan, "mine.txt"), filepath.Join(out, trialsDir, "notes", "a.txt")} {
-		if _, err := os.Stat(path); err != nil {
-			t.Errorf("%v", err)
-		}
+		expect.NoError(t, expect.Err(os.Stat(path)))
 	}
 }

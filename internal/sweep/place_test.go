@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
@@ -52,7 +53,5 @@ func TestTwoProcessesDoNotWorkOnOneSweep(t *testing.T) {
 	held, err := folder.Hold(out, folder.OS{})
 	fatal.If(t, err)
 	defer held.Close()
-	if _, err := open(t, spec(t, declared, "s"), Options{Out: out}).Run(context.Background()); !errors.Is(err, folder.ErrLocked) {
-		t.Errorf("got %v", err)
-	}
+	expect.Is(t, expect.Err(open(t, spec(t, declared, "s"), Options{Out: out}).Run(context.Background())), folder.ErrLocked)
 }

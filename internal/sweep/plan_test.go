@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
@@ -55,9 +56,7 @@ func TestATrialIsDescribedByItsOwnKeys(t *testing.T) {
 		0:  "small encoder.1.units=4 loss.1.target=0.1 train.epochs=3 seed=1",
 		17: "factors seed=2",
 	} {
-		if got := s.Describe(s.Trials[at]); got != want {
-			t.Errorf("trial %d: got %q, want %q", at, got, want)
-		}
+		expect.Equal(t, s.Describe(s.Trials[at]), want, "trial", at)
 	}
 }
 
@@ -99,9 +98,7 @@ func TestAPlanIsTheSumOfItsTrials(t *testing.T) {
 	if len(p.Memory) != 2 || p.Memory[0] < p.Memory[1] || p.Memory[1] < p.Images {
 		t.Errorf("memory %v, images %d", p.Memory, p.Images)
 	}
-	if _, err := json.Marshal(p); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(json.Marshal(p)))
 }
 
 func near(got, want float64) bool { return math.Abs(got-want) < 1e-9 }
@@ -110,16 +107,12 @@ func TestAPlanLeavesOutWhatIsDone(t *testing.T) {
 	dir := t.TempDir()
 	s := open(t, spec(t, declared, "s"), Options{Out: dir, Jobs: 1})
 	all := planned(t, s, PlanOptions{})
-	if _, err := s.Do(context.Background(), s.Trials[2]); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(s.Do(context.Background(), s.Trials[2])))
 	left := planned(t, s, PlanOptions{})
 	if left.Done != 1 || left.PerShape[0].Trials != 3 || !near(left.Work, all.Work*3/4) {
 		t.Errorf("%d done, %d left, %g of work, want 1, 3, %g", left.Done, left.PerShape[0].Trials, left.Work, all.Work*3/4)
 	}
-	if _, err := s.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(s.Run(context.Background())))
 	if done := planned(t, s, PlanOptions{}); done.Done != 4 || done.Work != 0 || done.Seconds != 0 {
 		t.Errorf("a finished sweep: %+v", done)
 	}
@@ -133,9 +126,7 @@ func TestOnlyWhatChangesTheCostMakesAShape(t *testing.T) {
 		"dataset.count=90": false, "optimizer.kind=sgd": false, "encoder.1.activation=hard_sigmoid": false,
 	} {
 		changed := spec(t, declared, "s", set).Trials[0].Model
-		if got := costKey(changed) == costKey(base); got != same {
-			t.Errorf("%s: the same shape: %v, want %v", set, got, same)
-		}
+		expect.Equal(t, costKey(changed) == costKey(base), same, set, "the same shape")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -39,9 +40,7 @@ func TestASparseMatrixIsNotExpanded(t *testing.T) {
 	}
 	fatal.If(t, os.WriteFile(path, []byte(text.String()), 0o600))
 	s := open(t, spec(t, "[model.m]\nkind = \"matrix_factorisation\"\ncomponents = 2\niterations = 2\ndataset = { name = \"triples\", file = \""+filepath.ToSlash(path)+"\" }\n[sweep.s]\nmodel = \"m\"\nseeds = [1, 2]\n", "s"), Options{Out: t.TempDir()})
-	if len(s.rows) != 0 {
-		t.Errorf("%d sets are expanded", len(s.rows))
-	}
+	expect.Equal(t, len(s.rows), 0, "sets are expanded")
 	if r, err := s.Run(t.Context()); err != nil || len(r.Trials) != 2 || r.Trials[0].Metrics == nil {
 		t.Errorf("%+v, %v", r, err)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/train"
 	"tessera/metrics"
 )
@@ -35,9 +36,7 @@ func TestTheSettingWithTheLeastValidationErrorIsMeasuredOnTheTestImages(t *testi
 		return int(math.Copysign(1, x-y))
 	})
 	chosen := r.Selected[0]
-	if !slices.Equal(chosen.Trials, best.Trials) {
-		t.Errorf("selected %v, want %v", chosen.Trials, best.Trials)
-	}
+	expect.Slice(t, chosen.Trials, best.Trials, "selected")
 	for _, row := range r.Trials {
 		if row.Metrics.Split != "validation" || row.Metrics.Images != 30 {
 			t.Errorf("trial %s: measured on %d %s images", row.Trial, row.Metrics.Images, row.Metrics.Split)
@@ -65,9 +64,7 @@ func TestSelectingByAMetricThatNoTrialHasIsAnError(t *testing.T) {
 	by := strings.NewReplacer(`select = "mse"`, `select = "kl"`, `activation = "sigmoid"`, `activation = "linear"`, `kind = "kl", weight = 0.001, target = 0.2`,
 		`kind = "l1", on = "code"`, `loss.1.target = [0.1, 0.3]`, `loss.1.weight = [0.0, 1e-6]`).Replace(selecting)
 	_, err := open(t, spec(t, by, "s", "train.epochs=1"), Options{Out: filepath.Join(t.TempDir(), "s")}).Run(context.Background())
-	if err == nil || !strings.Contains(err.Error(), `by "kl"`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, `by "kl"`)
 }
 
 func TestASelectionInterruptedAnywhereEndsInTheSameBytes(t *testing.T) {

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
@@ -32,9 +33,7 @@ func TestATrialIsTheRunThatTrainMakes(t *testing.T) {
 	s := open(t, spec(t, declared, "s"), Options{Out: out})
 	for _, trial := range s.Trials {
 		alone := filepath.Join(t.TempDir(), "run")
-		if _, err := train.Run(context.Background(), trial.Model, train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: alone}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(train.Run(context.Background(), trial.Model, train.Options{Backend: engine.Backend{Team: team.New(1)}, Out: alone})))
 		for _, name := range []string{folder.Config, folder.State, folder.Model} {
 			a, _ := os.ReadFile(filepath.Join(alone, name))
 			b, err := os.ReadFile(filepath.Join(trial.Path, name))

@@ -4,10 +4,10 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -42,12 +42,8 @@ func TestTokenizersOfHuggingFaceAreRead(t *testing.T) {
 		kept := &Tokenizer{} // in a run
 		fatal.If(t, json.Unmarshal(b, kept))
 		for _, c := range cases {
-			if got := kept.Encode(c.Text); !slices.Equal(got, c.Tokens) {
-				t.Errorf("%s: %q: got %v, want %v", path, c.Text, got, c.Tokens)
-			}
-			if got := read.Decode(c.Tokens); got != c.Text {
-				t.Errorf("%s: %q was decoded as %q", path, c.Text, got)
-			}
+			expect.Slice(t, kept.Encode(c.Text), c.Tokens, path, c.Text)
+			expect.Equal(t, read.Decode(c.Tokens), c.Text, path, c.Text, "was decoded as")
 		}
 		if read.Name(1) != "<|endoftext|>" || read.Texts() != 299 || !read.Exact() {
 			t.Errorf("%s: got %d tokens, token 1 is %q", path, read.Texts(), read.Name(1))
@@ -81,8 +77,6 @@ func TestTokenizersThatAreNotReadAreRefused(t *testing.T) {
 			t.Fatalf("testdata lacks %s", c[0])
 		}
 		fatal.If(t, os.WriteFile(path, []byte(changed), 0o600))
-		if _, err := Read(path); err == nil || !strings.Contains(err.Error(), c[2]) {
-			t.Errorf("%s: got the error %v, want %q", c[1], err, c[2])
-		}
+		expect.Error(t, expect.Err(Read(path)), c[2], c[1])
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -111,25 +112,15 @@ func TestBytesAndPairsEncodeAnyBytes(t *testing.T) {
 
 func TestWordsAndCharacters(t *testing.T) {
 	words := fit(t, &Tokenizer{Kind: Words, Lower: true}, Limits{}, "Don't stop: the cafe\u0301 costs 3.50!", "The end. stop")
-	if want := []string{"stop", "the", "!", ".", "3.50", ":", "café", "costs", "don't", "end"}; !slices.Equal(words.Names, want) {
-		t.Errorf("got %q, want %q", words.Names, want)
-	}
-	if got := words.Decode(words.Encode("The café, don't!")); got != "the café <unknown> don't!" {
-		t.Errorf("got %q", got)
-	}
+	expect.Slice(t, words.Names, []string{"stop", "the", "!", ".", "3.50", ":", "café", "costs", "don't", "end"})
+	expect.Equal(t, words.Decode(words.Encode("The café, don't!")), "the café <unknown> don't!")
 	plain := fit(t, &Tokenizer{Kind: Words, Lower: true, Plain: true}, Limits{Size: 6}, "b a a, c! c c d")
-	if want := []string{"c", "a", "b"}; !slices.Equal(plain.Names, want) {
-		t.Errorf("got %q, want the most frequent %q", plain.Names, want)
-	}
+	expect.Slice(t, plain.Names, []string{"c", "a", "b"})
 	characters := fit(t, &Tokenizer{Kind: Characters}, Limits{}, "añb\xff")
-	if got := characters.Decode(characters.Encode("bañ\xffz")); got != "bañ\xff<unknown>" {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, characters.Decode(characters.Encode("bañ\xffz")), "bañ\xff<unknown>")
 	if list := words.Encode("stop"); len(list) != 1 || words.Name(list[0]) != "stop" || words.Decode([]int32{list[0], words.Pad(), words.End(), list[0]}) != "stop" {
 		t.Errorf("got %v", list)
 	}
 	_, err := (&Tokenizer{Kind: Words}).Fit(Limits{Texts: 2}, func(do func(string, bool)) error { do("one", true); do("two", true); return nil })
-	if err != ErrEmpty {
-		t.Errorf("got %v, want %v", err, ErrEmpty)
-	}
+	expect.Equal(t, err, ErrEmpty)
 }

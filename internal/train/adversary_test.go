@@ -12,6 +12,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -77,12 +78,8 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	if slices.Equal(want, clean[:12*pixels]) {
 		t.Error("the attack does not move the images")
 	}
-	if !slices.Equal(b.values[0], slices.Concat(want, clean[12*pixels:])) {
-		t.Error("the batch holds other images than the attack's and the clean rest")
-	}
-	if !slices.Equal(b.values[targetInput], clean) {
-		t.Error("the target images are not clean")
-	}
+	expect.Slice(t, b.values[0], slices.Concat(want, clean[12*pixels:]), "the batch holds other images than the attack's and the clean rest")
+	expect.Slice(t, b.values[targetInput], clean, "the target images are not clean")
 }
 
 // Programs that differentiate with respect to images, or read adversarial examples, cannot use decompositions of the clean
@@ -211,9 +208,7 @@ func TestTradesNeedsAHookThatChangesImages(t *testing.T) {
 	text, _, _ := strings.Cut(attackedClasses(t, `{ kind = "trades" }`, ""), "[model.m.hook")
 	f, err := config.Load("test.toml", []byte(text))
 	fatal.If(t, err)
-	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), "no hook of the model changes images") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(f.Model("m")), "no hook of the model changes images")
 }
 
 // The gradient of an error over the entries that are there is also computed from which these are.

@@ -11,6 +11,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -69,9 +70,7 @@ func TestTheAveragedModelSatisfiesTheConstraints(t *testing.T) {
 		for _, v := range row {
 			sum += float64(v) * float64(v)
 		}
-		if math.Abs(math.Sqrt(sum)-1) > 1e-5 {
-			t.Errorf("an atom has norm %v", math.Sqrt(sum))
-		}
+		expect.Near(t, math.Sqrt(sum), 1, 1e-5, "an atom has norm")
 	}
 }
 
@@ -132,9 +131,7 @@ func TestTheStateAloneGivesTheAveragedModel(t *testing.T) {
 	got, err := Open(r.Run)
 	fatal.If(t, err)
 	for i, p := range want.Parameters {
-		if !slices.Equal(got.Parameters[i].Data, p.Data) {
-			t.Errorf("%s differs", p.Path)
-		}
+		expect.Slice(t, got.Parameters[i].Data, p.Data, p.Path)
 	}
 }
 

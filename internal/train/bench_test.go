@@ -16,6 +16,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
@@ -164,9 +165,7 @@ func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
 	var times []time.Duration
 	for b.Loop() {
 		began := time.Now()
-		if _, err := coder.Encode(images); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, expect.Err(coder.Encode(images)))
 		times = append(times, time.Since(began))
 	}
 	slices.Sort(times)

@@ -17,6 +17,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -163,9 +164,7 @@ func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
 				}
 			}
 		}
-		if got := lines(t, r.Run)[2]["loss"].(float64); math.Abs(got-loss) > 2e-6 {
-			t.Errorf("%s: the loss of the third step is %v, want %v", name, got, loss)
-		}
+		expect.Near(t, lines(t, r.Run)[2]["loss"].(float64), loss, 2e-6, name, "the loss of the third step")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"tessera/data/morph"
 	"tessera/graph/tape"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -116,9 +117,7 @@ func TestAFrozenDecompositionKeepsItsRange(t *testing.T) {
 		fatal.If(t, err)
 		low.Data[0] = 5
 		fatal.If(t, n.begin(context.Background(), splits, true))
-		if low.Data[0] != want {
-			t.Errorf("%s: low is %v, want %v", freeze, low.Data[0], want)
-		}
+		expect.Equal(t, low.Data[0], want, freeze, "low")
 		s.close()
 	}
 }

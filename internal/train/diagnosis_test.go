@@ -13,6 +13,7 @@ import (
 
 	"tessera/graph/tape"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -226,8 +227,6 @@ train = { epochs = 20, batch = 32 }
 		}
 		history, err := ReadHistory(r.Run)
 		fatal.If(t, err)
-		if keys := Judging(history[0].Values); !slices.Equal(keys, []string{"val_rmse", "val_loss"}) {
-			t.Errorf("judged by %q", keys)
-		}
+		expect.Slice(t, Judging(history[0].Values), []string{"val_rmse", "val_loss"}, "judged by")
 	}
 }

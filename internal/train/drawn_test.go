@@ -14,6 +14,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -144,9 +145,7 @@ func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
 				t.Errorf("%s: value %d: got %v, want %v", name, i, v, want)
 			}
 		}
-		if loss := lines(t, r.Run)[0]["mse"].(float64); math.Abs(loss-first) > 2e-6 {
-			t.Errorf("%s: the first loss is %v, want %v", name, loss, first)
-		}
+		expect.Near(t, lines(t, r.Run)[0]["mse"].(float64), first, 2e-6, name, "the first loss")
 	}
 }
 

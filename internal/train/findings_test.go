@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train/evaluation"
@@ -35,9 +36,7 @@ train      = { epochs = 4, batch = 20 }
 		t.Fatalf("got %q in the epochs %d, want one warning at the first epoch", warnings, at)
 	}
 	for _, want := range []string{"epoch 1: all 6 units are dead", "lower optimizer.learning_rate: it is 2, and the default of adam is 0.001"} {
-		if !strings.Contains(warnings[0], want) {
-			t.Errorf("%q lacks %q", warnings[0], want)
-		}
+		expect.Contains(t, warnings[0], want)
 	}
 }
 
@@ -74,9 +73,7 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", name, texts, c.want)
 		}
 		for _, want := range c.want {
-			if !strings.Contains(all, want) {
-				t.Errorf("%s: %q lacks %q", name, all, want)
-			}
+			expect.Contains(t, all, want, name)
 		}
 	}
 }

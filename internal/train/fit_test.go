@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -85,9 +86,7 @@ func interruptedWithinAPass(t *testing.T, m *config.Model) {
 		if !strings.Contains(from.file.Metadata[numbersKey], `"position":0`) {
 			within++
 		}
-		if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})))
 		sameRun(t, run, want.Run)
 	}
 	if within < 5 {
@@ -258,9 +257,7 @@ func TestARunWithoutAtomsYetIsNotOpened(t *testing.T) {
 	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "resume") {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})))
 	o, err := Open(run)
 	if err != nil || math.Abs(float64(o.Baseline.Atoms().Values[0])) > 1 {
 		t.Errorf("got %v", err)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/graph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -35,9 +36,7 @@ func TestOnlyFrozenParametersKeepTheirValues(t *testing.T) {
 	fatal.If(t, err)
 	for i, p := range first(t, normalised).Parameters {
 		frozen := strings.HasPrefix(p.Path, "encoder.2.") || strings.HasPrefix(p.Path, "encoder.3.") || p.Path == "decoder.0.weight"
-		if same := slices.Equal(p.Data, got.Parameters[i].Data); same != frozen {
-			t.Errorf("%s: has its first values: %v, want %v", p.Path, same, frozen)
-		}
+		expect.Equal(t, slices.Equal(p.Data, got.Parameters[i].Data), frozen, p.Path, "has its first values")
 		if got := got.Parameters[i].Trainable; got && frozen {
 			t.Errorf("%s is frozen and trainable", p.Path)
 		}

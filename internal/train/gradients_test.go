@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/hooks"
+	"tessera/internal/expect"
 )
 
 // The running averages of batch normalisation must not change when sharpness computes the second gradient of a step.
@@ -167,9 +168,7 @@ train = { epochs = 1, batch = 20 }
 hook.prune = { on = "encoder.*.weight", fraction = 0.5 }
 hook.climb = {}
 `), Options{})
-	if prunedZeros != 128 {
-		t.Errorf("got %d weights of 0, want half of 256", prunedZeros)
-	}
+	expect.Equal(t, prunedZeros, 128)
 }
 
 // addsUp is a hook that checks in every step that the gradients of the terms add up to the gradient of the objective.
@@ -226,9 +225,7 @@ train = { epochs = 2, batch = 25 }
 hook.adds_up = {}
 hook.sharpness = { rho = 0.5 }
 `+further+"\n"), Options{})
-			if len(addedUp) != 4 {
-				t.Errorf("compared %v, want values of all four terms", addedUp)
-			}
+			expect.Equal(t, len(addedUp), 4, "compared", addedUp, "want values of all four terms")
 		})
 	}
 }
@@ -275,13 +272,9 @@ func (writes) Attach(hooks.Training) (*hooks.Active, error) {
 func TestGradientsAreComputedAgainBeforeTheyAreChanged(t *testing.T) {
 	text := everything + "[model.everything.hook.surgery]\n"
 	m := model(t, text, "train.epochs=1", `hook.z_repeats={ kind = "z_repeats" }`)
-	if _, err := Run(t.Context(), m, Options{Out: place(t)}); err == nil || !strings.Contains(err.Error(), "again after hook.surgery has changed them") {
-		t.Errorf("got %v, want an error", err)
-	}
+	expect.Error(t, expect.Err(Run(t.Context(), m, Options{Out: place(t)})), "again after hook.surgery has changed them")
 	m = model(t, everything, "train.epochs=1", "hook.writes={}", `hook.z_repeats={ kind = "z_repeats" }`)
-	if _, err := Run(t.Context(), m, Options{Out: place(t)}); err == nil || !strings.Contains(err.Error(), "again after hook.writes has changed them") {
-		t.Errorf("got %v, want an error", err)
-	}
+	expect.Error(t, expect.Err(Run(t.Context(), m, Options{Out: place(t)})), "again after hook.writes has changed them")
 	both := trained(t, model(t, text, "train.epochs=1", "hook.sharpness={}"), Options{}).Run
 	alone := trained(t, model(t, everything, "train.epochs=1", "hook.sharpness={}"), Options{}).Run
 	if slices.EqualFunc(tensorsOf(t, both), tensorsOf(t, alone), slices.Equal) {

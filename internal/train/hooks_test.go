@@ -12,6 +12,7 @@ import (
 	"tessera/config"
 	"tessera/graph/tape"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/checkpoint"
@@ -94,9 +95,7 @@ func TestAUserDefinedHookChangesTheTraining(t *testing.T) {
 	}
 	from, err := readState(with.Run + "/" + folder.State)
 	fatal.If(t, err)
-	if got := from.file.Metadata["hook/jolts"]; got != `{"Epochs":4,"Steps":16}` {
-		t.Errorf("the state holds the record %q", got)
-	}
+	expect.Equal(t, from.file.Metadata["hook/jolts"], `{"Epochs":4,"Steps":16}`, "the state holds the record")
 	if sum, ok := from.file.Tensor("hook/jolts/sum"); !ok || !(sum.Data[0] > 0) {
 		t.Errorf("the state holds the sum %v", sum)
 	}
@@ -264,8 +263,6 @@ func TestHooksThatExcludeEachOtherAreRefused(t *testing.T) {
 		if m.Hooks = c.hooks; strings.Contains(want, "average") {
 			m.Hooks["average"] = &hooks.Average{Decay: 0.9}
 		}
-		if _, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %s", err, want)
-		}
+		expect.Error(t, expect.Err(trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})), want)
 	}
 }

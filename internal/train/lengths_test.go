@@ -12,6 +12,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -102,7 +103,5 @@ func TestTheMaskOfTokensCountsForTheirFeatures(t *testing.T) {
 	if got, want := lines(t, r.Run)[0]["mse"].(float64), sum/counted; math.Abs(got-want) > 1e-6*want {
 		t.Errorf("the term is %v, want %v", got, want)
 	}
-	if _, err := m.With(parsedSets(t, "loss.1.mask=there")...); err == nil || !strings.Contains(err.Error(), "one for each of its tokens") {
-		t.Errorf("a mask of 4 tokens for a vector of 2: %v", err)
-	}
+	expect.Error(t, expect.Err(m.With(parsedSets(t, "loss.1.mask=there")...)), "one for each of its tokens", "a mask of 4 tokens for a vector of 2")
 }

@@ -3,11 +3,11 @@ package train
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -111,9 +111,7 @@ func TestNoiseIsTheStreamOfItsPathAndStep(t *testing.T) {
 	for step, b := range loads(t, 0, 0, 0) {
 		want := make([]float32, len(b[1]))
 		uniform{}.Sample(want, noise(7, "encoder.0.noise", 0, step))
-		if !slices.Equal(b[1], want) {
-			t.Errorf("step %d: noise is %v, want %v", step, b[1], want)
-		}
+		expect.Slice(t, b[1], want, "step", step, "noise")
 	}
 }
 
@@ -161,9 +159,7 @@ func TestASamplerThatPanicsInTheFirstBatchIsAnError(t *testing.T) {
 			loader:  &loader{images: numbered(t, 70), seed: 7, size: 70, epochs: 1, threads: n, inputs: inputs},
 		}
 		n.loader.Start(0, 0, 0)
-		if err := n.fill(); err == nil || !strings.Contains(err.Error(), "no noise") {
-			t.Errorf("got %v", err)
-		}
+		expect.Error(t, n.fill(), "no noise")
 	}
 }
 
@@ -171,7 +167,5 @@ func TestASamplerThatPanicsInAnEvaluationIsAnError(t *testing.T) {
 	f, err := newFeed(numbered(t, 70), nil, 7)
 	fatal.If(t, err)
 	p := &program{Program: &graph.Program{Inputs: []graph.Input{{Name: "noise", Shape: []int{70, 3}, Sampler: spoilt{}}}}}
-	if err := f.run(p, 0, 70); err == nil || !strings.Contains(err.Error(), "no noise") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, f.run(p, 0, 70), "no noise")
 }

@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
@@ -51,9 +52,7 @@ func TestMetricsAreMeansOverTheImagesOfOneEpoch(t *testing.T) {
 		}
 		loss := 0.0
 		for i, key := range []string{"mse", "kl", "weight_decay"} {
-			if want := sums[i] / n; math.Abs(line[key].(float64)-want) > 1e-12 {
-				t.Errorf("epoch %d: %s is %v, want %v", e+1, key, line[key], want)
-			}
+			expect.Near(t, line[key].(float64), sums[i]/n, 1e-12, "epoch", e+1, key, "is", line[key])
 			loss += sums[i] / n
 		}
 		if math.Abs(line["loss"].(float64)-loss) > 1e-12 || line["epoch"] != float64(e+1) || line["step"] != float64((e+1)*perEpoch) {
@@ -77,9 +76,7 @@ func TestAnEpochOfTwoPassesIsTwoEpochsOfOnePass(t *testing.T) {
 	for e, got := range epochs {
 		first, second := passes[2*e], passes[2*e+1]
 		for _, key := range []string{"loss", "mse", "kl", "weight_decay"} {
-			if want := (number(first, key) + number(second, key)) / 2; math.Abs(number(got, key)-want) > 1e-12 {
-				t.Errorf("epoch %d: %s is %v, want %v", e+1, key, got[key], want)
-			}
+			expect.Near(t, number(got, key), (number(first, key)+number(second, key))/2, 1e-12, "epoch", e+1, key, "is", got[key])
 		}
 		if got["step"] != second["step"] || got["val_mse"] != second["val_mse"] {
 			t.Errorf("epoch %d ends at step %v with val_mse %v, want %v and %v", e+1, got["step"], got["val_mse"], second["step"], second["val_mse"])
@@ -120,12 +117,8 @@ func TestValMSEIsTheErrorOfTheCleanValidationImages(t *testing.T) {
 	}
 	want := sum / float64(n*64)
 	all := lines(t, r.Run)
-	if got := all[len(all)-1]["val_mse"].(float64); math.Abs(got-want) > 1e-6*want {
-		t.Errorf("val_mse is %v, want %v", got, want)
-	}
-	if got := all[len(all)-1]["negative_weights"]; got != 0.0 {
-		t.Errorf("%v negative weights under a nonneg constraint", got)
-	}
+	expect.Near(t, all[len(all)-1]["val_mse"].(float64), want, 1e-6*want, "val_mse")
+	expect.Equal(t, all[len(all)-1]["negative_weights"], 0.0, "negative weights under a nonneg constraint")
 }
 
 // affine returns x w + b for w of shape (len(x), units).
@@ -183,9 +176,7 @@ func TestEarlyStoppingKeepsTheBestEpochAndStopsAfterPatience(t *testing.T) {
 	want, err := Open(ends.Run)
 	fatal.If(t, err)
 	for i, p := range o.Parameters {
-		if !slices.Equal(p.Data, want.Parameters[i].Data) {
-			t.Errorf("best %s is not what it was at the end of epoch %d", p.Path, r.BestEpoch)
-		}
+		expect.Slice(t, p.Data, want.Parameters[i].Data, "best", p.Path, "is not what it was at the end of epoch", r.BestEpoch)
 	}
 	// Resuming a run that stopped early does nothing.
 	again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})
@@ -250,9 +241,7 @@ func TestDivergenceNamesTheStepAndTheFirstBadTensor(t *testing.T) {
 			if err != nil || from.Step != (d.Epoch-1)*4 {
 				t.Errorf("the checkpoint is of step %d (%v), want the end of the epoch before", from.Step, err)
 			}
-			if _, err := Open(run); err != nil {
-				t.Errorf("the run cannot be opened: %v", err)
-			}
+			expect.NoError(t, expect.Err(Open(run)), "the run cannot be opened")
 		})
 	}
 }
@@ -298,12 +287,8 @@ func TestCheckpointsWaitForTheirSeconds(t *testing.T) {
 
 func TestABatchLargerThanTheSetIsTheSet(t *testing.T) {
 	r := trained(t, model(t, everything, "train.batch=1000"), Options{})
-	if r.Step != 4 {
-		t.Errorf("%d steps, want 4", r.Step)
-	}
-	if _, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil {
-		t.Error(err)
-	}
+	expect.Equal(t, r.Step, 4, "steps")
+	expect.NoError(t, expect.Err(Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}})))
 }
 
 func TestACancelledContextBeforeTheFirstStepLeavesARunToResume(t *testing.T) {
@@ -313,9 +298,7 @@ func TestACancelledContextBeforeTheFirstStepLeavesARunToResume(t *testing.T) {
 	if _, err := Run(ctx, m, Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, ErrInterrupted) {
 		t.Fatal(err)
 	}
-	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}})))
 	sameRun(t, run, trained(t, m, Options{}).Run)
 }
 
@@ -328,9 +311,7 @@ func TestTheTimeLeftOfAnEndlessRunIsNotNegative(t *testing.T) {
 		{time.Second, 10, 100, 10 * time.Second}, {time.Second, 0, 3, 3 * time.Second},
 		{time.Hour, 1, math.MaxInt, math.MaxInt64}, {time.Second, 1, math.MaxInt / 128 * 100, math.MaxInt64},
 	} {
-		if got := timeLeft(c.spent, c.done, c.steps); got != c.want {
-			t.Errorf("%v for %d steps, %d to go: got %v, want %v", c.spent, c.done, c.steps, got, c.want)
-		}
+		expect.Equal(t, timeLeft(c.spent, c.done, c.steps), c.want, c.spent, "for", c.done, "steps", c.steps, "to go")
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()

@@ -14,6 +14,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train/evaluation"
@@ -82,9 +83,7 @@ func TestMissingEntriesTrainAsWithAMask(t *testing.T) {
 			}
 		}
 		one, other := lines(t, got.Run), lines(t, want.Run)
-		if one[3]["loss"] != other[3]["loss"] {
-			t.Errorf("%s: loss %v, want %v", kind, one[3]["loss"], other[3]["loss"])
-		}
+		expect.Equal(t, one[3]["loss"], other[3]["loss"], kind, "loss")
 	}
 }
 
@@ -131,9 +130,7 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 	write()
 	second := runOf()
 	for i, p := range first.Trained.Parameters {
-		if !slices.Equal(p.Data, second.Trained.Parameters[i].Data) {
-			t.Errorf("%s differs", p.Path)
-		}
+		expect.Slice(t, p.Data, second.Trained.Parameters[i].Data, p.Path)
 	}
 	a, b := lines(t, first.Run), lines(t, second.Run)
 	if a[3]["val_mse"] != b[3]["val_mse"] || a[3]["loss"] != b[3]["loss"] {
@@ -160,9 +157,7 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 		if name == "held_out" {
 			got = held
 		}
-		if math.Abs(sum/count-got) > 1e-9*got {
-			t.Errorf("%s: got %v, want %v", name, got, sum/count)
-		}
+		expect.Near(t, sum/count, got, 1e-9*got, name)
 	}
 	if v, _ := measured.Values.Find("cosine"); !strings.Contains(v.Missing, "missing or hidden") {
 		t.Errorf("cosine compares placeholders: got %+v", v)
@@ -219,11 +214,7 @@ encoder = [{ kind = "dense", units = 2 }]
 		fatal.If(t, err)
 		out := filepath.Join(t.TempDir(), "run")
 		_, err = Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: out})
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
-		if _, err := os.Stat(out); err == nil {
-			t.Error("a folder was written")
-		}
+		expect.Error(t, err, want)
+		expect.AnyError(t, expect.Err(os.Stat(out)), "a folder was written")
 	}
 }

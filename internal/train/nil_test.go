@@ -3,12 +3,12 @@ package train
 import (
 	"context"
 	"os"
-	"strings"
 	"testing"
 
 	"tessera/config"
 	"tessera/data"
 	"tessera/data/augment"
+	"tessera/internal/expect"
 	"tessera/layers"
 	"tessera/optim"
 )
@@ -20,9 +20,7 @@ func TestNoModelIsAnError(t *testing.T) {
 		`model "own" is not checked`:  {Name: "own", Kind: config.Autoencoder},
 		`model "bare" is not checked`: {Name: "bare", Dataset: config.Dataset{Source: &data.Bars{Count: 10}}},
 	} {
-		if _, err := Run(context.Background(), spec, Options{Out: t.TempDir()}); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(Run(context.Background(), spec, Options{Out: t.TempDir()})), want)
 	}
 }
 
@@ -52,25 +50,15 @@ func TestAModelThatLostAPartIsRefused(t *testing.T) {
 		change(m)
 		run := place(t)
 		_, err := Run(context.Background(), m, Options{Out: run})
-		if err == nil || !strings.Contains(err.Error(), `model "everything"`) {
-			t.Errorf("%s: got %v", name, err)
-		}
-		if _, err := os.Stat(run); err == nil {
-			t.Errorf("%s: a folder was made", name)
-		}
+		expect.Error(t, err, `model "everything"`, name)
+		expect.AnyError(t, expect.Err(os.Stat(run)), name, "a folder was made")
 	}
 }
 
 func TestNoContextIsAnErrorBeforeAnythingIsWritten(t *testing.T) {
 	run := place(t)
 	var none context.Context
-	if _, err := Run(none, model(t, everything), Options{Out: run}); err == nil || !strings.Contains(err.Error(), "no context") {
-		t.Errorf("run: got %v", err)
-	}
-	if _, err := os.Stat(run); err == nil {
-		t.Error("a folder was made")
-	}
-	if _, err := Resume(none, run, Options{}); err == nil || !strings.Contains(err.Error(), "no context") {
-		t.Errorf("resume: got %v", err)
-	}
+	expect.Error(t, expect.Err(Run(none, model(t, everything), Options{Out: run})), "no context", "run")
+	expect.AnyError(t, expect.Err(os.Stat(run)), "a folder was made")
+	expect.Error(t, expect.Err(Resume(none, run, Options{})), "no context", "resume")
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"testing/fstest"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -68,17 +69,11 @@ func TestABaselineOpensFromOneFile(t *testing.T) {
 func TestFilesThatHoldNoRunAreErrors(t *testing.T) {
 	run := trained(t, model(t, everything), Options{}).Run
 	files := runFiles(t, run, folder.Config, folder.Model)
-	if _, err := OpenFS(nil, "runs/a"); err == nil {
-		t.Error("no file system: opened")
-	}
+	expect.AnyError(t, expect.Err(OpenFS(nil, "runs/a")), "no file system: opened")
 	for _, dir := range []string{"", "runs", "runs/b", "../runs/a", "/"} {
-		if _, err := OpenFS(files, dir); err == nil {
-			t.Errorf("%q: opened", dir)
-		}
+		expect.AnyError(t, expect.Err(OpenFS(files, dir)), dir, "opened")
 	}
-	if _, err := OpenFS(files, "runs"); !errors.Is(err, folder.ErrNotRun) {
-		t.Errorf("a folder without a run: %v", err)
-	}
+	expect.Is(t, expect.Err(OpenFS(files, "runs")), folder.ErrNotRun, "a folder without a run")
 	var damaged *checkpoint.Error
 	whole := files["runs/a/"+folder.Model].Data
 	for what, b := range map[string][]byte{"nothing": nil, "a cut file": whole[:len(whole)-5], "another byte": flipped(whole)} {

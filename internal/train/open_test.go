@@ -16,6 +16,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -63,9 +64,7 @@ func TestOpenPrefersTheBestThenTheModelThenTheState(t *testing.T) {
 		fatal.If(t, os.Remove(o.Path))
 	}
 	for i, p := range models[1].Parameters {
-		if !slices.Equal(p.Data, models[2].Parameters[i].Data) {
-			t.Errorf("%s differs between model and state", p.Path)
-		}
+		expect.Slice(t, p.Data, models[2].Parameters[i].Data, p.Path, "differs between model and state")
 	}
 	var missing *checkpoint.Error
 	if _, err := Open(run); !errors.As(err, &missing) || !strings.HasSuffix(missing.Path, folder.State) {
@@ -74,9 +73,7 @@ func TestOpenPrefersTheBestThenTheModelThenTheState(t *testing.T) {
 	if _, err := Resume(t.Context(), run, Options{Backend: tape.Backend{}}); !errors.As(err, &missing) || !strings.HasSuffix(missing.Path, folder.State) {
 		t.Errorf("resuming without a state: got %v", err)
 	}
-	if _, err := Open(t.TempDir()); !errors.Is(err, folder.ErrNotRun) {
-		t.Errorf("an empty folder: got %v, want ErrNotRun", err)
-	}
+	expect.Is(t, expect.Err(Open(t.TempDir())), folder.ErrNotRun, "an empty folder")
 }
 
 func TestMismatchesAreRefusedByName(t *testing.T) {
@@ -200,9 +197,7 @@ func TestARunWithDisabledEarlyStoppingHasNoBestEpoch(t *testing.T) {
 		t.Fatal("early stopping kept no epoch")
 	}
 	edit(t, run, "[model.everything.hook.early_stopping]\npatience = 100\nmin_delta = 0.0\n\n", "")
-	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}})))
 	sameRun(t, run, trained(t, model(t, everything, "hook.early_stopping=false"), Options{}).Run)
 	if m, err := Open(run); err != nil || m.Epoch != 4 {
 		t.Errorf("opened: %+v, %v; want the last epoch", m, err)
@@ -226,15 +221,11 @@ func TestARunIsTrainedForLonger(t *testing.T) {
 		if !errors.Is(err, faulty.ErrDead) {
 			t.Fatal(err)
 		}
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3})))
 		sameRun(t, run, want.Run)
 	}
 	for epochs, problem := range map[int]string{2: "epochs: got 2, but 3 are complete", -1: "epochs: got -1"} {
-		if _, err := Resume(context.Background(), want.Run, Options{Backend: tape.Backend{}, Epochs: epochs}); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%d epochs: got %v", epochs, err)
-		}
+		expect.Error(t, expect.Err(Resume(context.Background(), want.Run, Options{Backend: tape.Backend{}, Epochs: epochs})), problem, epochs, "epochs")
 	}
 }
 
@@ -244,9 +235,7 @@ func TestARunThatCannotBeTrainedForLongerKeepsItsDeclaration(t *testing.T) {
 	gone := errors.New("the data are gone")
 	_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 9,
 		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return nil, gone }})
-	if !errors.Is(err, gone) {
-		t.Errorf("got %v", err)
-	}
+	expect.Is(t, err, gone)
 	if after := read(t, run, folder.Config); !bytes.Equal(after, before) {
 		t.Errorf("config.toml was edited:\n%s", after)
 	}
@@ -291,9 +280,7 @@ func TestResumeReplacesDamagedDerivedFiles(t *testing.T) {
 	for _, name := range []string{folder.Model, folder.Best} {
 		fatal.If(t, os.WriteFile(filepath.Join(run, name), []byte("x"), 0o666))
 	}
-	if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}})))
 	sameRun(t, run, want)
 }
 
@@ -316,13 +303,9 @@ train = { epochs = 2, batch = 4 }
 		t.Errorf("got %+v", again)
 	}
 	after := snapshot(t, r.Run)
-	if len(before) != len(after) {
-		t.Errorf("files came or went: %v, %v", before, after)
-	}
+	expect.Equal(t, len(before), len(after), "files came or went", before, after)
 	for name, s := range before {
-		if after[name] != s {
-			t.Errorf("%s was touched: %s, then %s", name, s, after[name])
-		}
+		expect.Equal(t, after[name], s, name, "was touched", s, "then")
 	}
 	if o, err := Open(r.Run); err != nil || !slices.Equal(o.Shape, []int{2, 2}) {
 		t.Errorf("the model cannot be opened without its data: %v", err)
@@ -362,13 +345,9 @@ func TestANewRunIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	run := half(t)
 	before := snapshot(t, run)
 	m := model(t, everything)
-	if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run}); !errors.Is(err, folder.ErrExists) {
-		t.Errorf("got %v, want ErrExists", err)
-	}
+	expect.Is(t, expect.Err(Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run})), folder.ErrExists)
 	for name, s := range snapshot(t, run) {
-		if before[name] != s {
-			t.Errorf("%s was touched", name)
-		}
+		expect.Equal(t, before[name], s, name, "was touched")
 	}
 	r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: run, Force: true})
 	if err != nil || r.Step != 16 {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -52,7 +53,5 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 	if fmt.Sprint(placed.Columns, placed.TestColumns) != fmt.Sprintf("map[other:[species] target:[%s]] map[target:[%s]]", at("y.npy"), at("tx.npy")) || npy.Columns["target"][0] != "y.npy" {
 		t.Errorf("the files of columns are %v and %v, declared %v", placed.Columns, placed.TestColumns, npy.Columns)
 	}
-	if (Environment{}).Placed(s) != data.Source(s) {
-		t.Error("a run without a record was given another source")
-	}
+	expect.Equal(t, (Environment{}).Placed(s), data.Source(s), "a run without a record was given another source")
 }

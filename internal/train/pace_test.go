@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/train/folder"
 )
 
@@ -45,9 +46,7 @@ hook.early_stopping.patience = 2
 		if err != nil || got != c.want {
 			t.Errorf("%s: %v\ngot  %+v\nwant %+v", name, err, got, c.want)
 		}
-		if _, err := Open(out); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.NoError(t, expect.Err(Open(out)), name)
 		if folder.Held(out) {
 			t.Errorf("%s: the run is still held", name)
 		}
@@ -63,9 +62,7 @@ func TestTheTimeOfATrainingHasItsCheckpoints(t *testing.T) {
 		1000: 1*time.Second + 20*time.Second + 200*time.Millisecond,
 	} {
 		spec.Train.CheckpointSeconds = every
-		if got := p.Training(spec, 20); got != want {
-			t.Errorf("a checkpoint every %g s: got %v, want %v", every, got, want)
-		}
+		expect.Equal(t, p.Training(spec, 20), want, "a checkpoint every", every, "s")
 	}
 }
 
@@ -73,10 +70,6 @@ func TestATimingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	spec := model(t, "[model.m]\ndataset = { name = \"bars\", count = 100 }\nencoder = [{ kind = \"dense\", units = 4, activation = \"sigmoid\" }]\nloss = [{ kind = \"mse\" }]\n")
-	if _, err := Time(ctx, spec, Options{Out: filepath.Join(t.TempDir(), "run")}, ticking(), time.Hour); err == nil {
-		t.Error("it did not end")
-	}
-	if _, err := Time(context.Background(), nil, Options{}, ticking(), time.Hour); err == nil {
-		t.Error("no model was timed")
-	}
+	expect.AnyError(t, expect.Err(Time(ctx, spec, Options{Out: filepath.Join(t.TempDir(), "run")}, ticking(), time.Hour)), "it did not end")
+	expect.AnyError(t, expect.Err(Time(context.Background(), nil, Options{}, ticking(), time.Hour)), "no model was timed")
 }

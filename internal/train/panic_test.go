@@ -17,6 +17,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/layers"
@@ -241,7 +242,5 @@ func TestANegativeWeightIsNamed(t *testing.T) {
 	m := model(t, everything)
 	m.Losses[1].Weight = negativeWeight{}
 	err := stepsOf(m, Options{Backend: tape.Backend{}, Team: team.New(1)})
-	if err == nil || !strings.Contains(err.Error(), "weight.kl: got -1, want a weight >= 0") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "weight.kl: got -1, want a weight >= 0")
 }

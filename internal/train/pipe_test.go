@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/regular"
 	"tessera/internal/train/folder"
@@ -31,9 +32,7 @@ func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if name == folder.Best {
-			if _, err := resumed(run); err != nil {
-				t.Errorf("resume with a pipe at %s: %v", name, err)
-			}
+			expect.NoError(t, expect.Err(resumed(run)), "resume with a pipe at", name)
 		}
 	}
 }

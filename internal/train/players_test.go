@@ -8,6 +8,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -55,9 +56,7 @@ func TestOnlyThePlayerMovesWhoseTurnItIs(t *testing.T) {
 		fatal.If(t, err)
 		for i, p := range got.Parameters {
 			list, _, _ := strings.Cut(p.Path, ".")
-			if changed := !slices.Equal(p.Data, before.Parameters[i].Data); changed != slices.Contains(moved, list) {
-				t.Errorf("after %d steps: %s moved: %v", steps, p.Path, changed)
-			}
+			expect.Equal(t, !slices.Equal(p.Data, before.Parameters[i].Data), slices.Contains(moved, list), "after", steps, "steps", p.Path, "moved")
 		}
 	}
 }
@@ -125,9 +124,7 @@ func TestARuleForWholeParametersTrains(t *testing.T) {
 	for name, states := range map[string]int{"encoder.2.weight": 1, "encoder.2.bias": 2} {
 		for i := range 3 {
 			_, is := state.file.Tensor(optimizerPrefix + name + "/" + string(rune('0'+i)))
-			if is != (i < states) {
-				t.Errorf("%s: state %d exists: %v", name, i, is)
-			}
+			expect.Equal(t, is, (i < states), name, "state", i, "exists")
 		}
 	}
 	_, errs := inProcesses(t, 2, func(o Options) (*Result, error) {

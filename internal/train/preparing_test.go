@@ -8,6 +8,7 @@ import (
 	"tessera/data"
 	"tessera/graph/ops"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 
@@ -63,9 +64,7 @@ func TestAUserDefinedHookPreparesImages(t *testing.T) {
 	s, splits, err := newSession(t.Context(), m, Options{}, nil)
 	fatal.If(t, err)
 	defer s.close()
-	if got, want := preparedImages.Load(), int64(splits.Fit.Len()+splits.Validation.Len()); got != want {
-		t.Errorf("%d images were prepared, want %d", got, want)
-	}
+	expect.Equal(t, preparedImages.Load(), int64(splits.Fit.Len()+splits.Validation.Len()), "images were prepared")
 	sameNumbers(t, with.Run, trained(t, model(t, text, "train.epochs=2", "hook.halved.off=true"), Options{}).Run)
 }
 
@@ -75,9 +74,7 @@ func sameNumbers(t *testing.T, a, b string) {
 	x, y := lines(t, a), lines(t, b)
 	for i := range x {
 		for _, key := range []string{"loss", "val_mse", "code_hoyer"} {
-			if x[i][key] != y[i][key] {
-				t.Errorf("epoch %d: %s is %v and %v", i+1, key, x[i][key], y[i][key])
-			}
+			expect.Equal(t, x[i][key], y[i][key], "epoch", i+1, key, "is", x[i][key], "and")
 		}
 	}
 }

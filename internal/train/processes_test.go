@@ -14,6 +14,7 @@ import (
 	"tessera/config"
 	"tessera/graph/tape"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/team"
@@ -110,9 +111,7 @@ func TestTheTrainingOfSeveralProcessesIsThatOfOne(t *testing.T) {
 	a, b := lines(t, alone), lines(t, distributed(t, 4, m, plain))
 	for i := range a {
 		x, y := a[i]["loss"].(float64), b[i]["loss"].(float64)
-		if math.Abs(x-y) > 1e-5*math.Abs(x) {
-			t.Errorf("epoch %d: loss %v, want %v of one process", i+1, y, x)
-		}
+		expect.Near(t, x, y, 1e-5*math.Abs(x), "epoch", i+1, "loss", y, "want", x, "of one process")
 	}
 }
 
@@ -181,9 +180,7 @@ func TestAResumeByAnotherNumberOfProcessesWarns(t *testing.T) {
 		} else if _, errs := inProcesses(t, group, resume); errors.Join(errs...) != nil {
 			t.Fatal(errs)
 		}
-		if !strings.Contains(said, "the run was "+name) {
-			t.Errorf("%s: the warning is %q", name, said)
-		}
+		expect.Contains(t, said, "the run was "+name, name, "the warning")
 	}
 }
 
@@ -195,9 +192,7 @@ func TestWhatSeveralProcessesCannotTrainIsRefused(t *testing.T) {
 	} {
 		_, errs := inProcesses(t, 2, func(o Options) (*Result, error) { return Run(context.Background(), m, o) })
 		for rank, err := range errs {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: rank %d gets %v", want, rank, err)
-			}
+			expect.Error(t, err, want, want, "rank", rank, "gets")
 		}
 	}
 	m := model(t, everything)
@@ -235,9 +230,7 @@ func TestProcessesThatDifferAreNamed(t *testing.T) {
 		return Run(context.Background(), m, o)
 	})
 	for rank, err := range errs {
-		if err == nil || !strings.Contains(err.Error(), "rank 2 and rank 0 have different models") {
-			t.Errorf("rank %d: got %v", rank, err)
-		}
+		expect.Error(t, err, "rank 2 and rank 0 have different models", "rank", rank)
 	}
 }
 
@@ -286,9 +279,7 @@ func TestDifferentWeightsNameTheRank(t *testing.T) {
 func newTestNetwork(t testing.TB, o Options) *network {
 	t.Helper()
 	s, err := bareSession(model(t, everything), []int{8, 8}, o)
-	if err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, err)
 	return s.learner.(*network)
 }
 

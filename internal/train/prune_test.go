@@ -11,6 +11,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/folder"
@@ -91,9 +92,7 @@ func TestPrunedWeightsStayAtZeroUntilReleased(t *testing.T) {
 		}
 	}
 	for _, i := range zeros(decoder[2*epoch]) {
-		if decoder[len(decoder)-1][i] != 0 {
-			t.Errorf("weight %d of the decoder was released", i)
-		}
+		expect.Equal(t, decoder[len(decoder)-1][i], 0, "weight", i, "of the decoder was released")
 	}
 	if n := len(zeros(decoder[2*epoch])); n == 0 || n == len(decoder[0]) {
 		t.Errorf("%d weights of the decoder are pruned", n)
@@ -117,9 +116,7 @@ func TestTheRateFallsOnceAPhaseHasEnded(t *testing.T) {
 	r := trained(t, model(t, phasedModel, constant, "hook.prune.until=2", "hook.prune.rate=0.25", "hook.prune-2.until=3", "hook.prune-2.rate=0.5"), Options{})
 	for i, line := range lines(t, r.Run) {
 		want := []float64{0.01, 0.01, 0.0025, 0.00125}[i]
-		if got := line["learning_rate"].(float64); math.Abs(got-want) > 1e-12 {
-			t.Errorf("epoch %d: the rate is %v, want %v", i+1, got, want)
-		}
+		expect.Near(t, line["learning_rate"].(float64), want, 1e-12, "epoch", i+1, "the rate")
 	}
 }
 
@@ -180,9 +177,7 @@ func TestAFinishedPrunedRunStaysAsItIs(t *testing.T) {
 		if again, err := Resume(context.Background(), r.Run, Options{Backend: tape.Backend{}}); err != nil || !again.AlreadyFinished {
 			t.Fatalf("got %v, %v", again, err)
 		}
-		if !slices.Equal(before, read(t, r.Run, folder.Model)) {
-			t.Errorf("%v: the model was written again", sets)
-		}
+		expect.Slice(t, before, read(t, r.Run, folder.Model), sets, "the model was written again")
 	}
 }
 

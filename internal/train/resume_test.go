@@ -9,6 +9,7 @@ import (
 
 	"tessera/config/part"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 )
@@ -35,14 +36,10 @@ func TestARunWithinAnEpochNeedsThatEpoch(t *testing.T) {
 			if !errors.As(err, &key) || key.Key != "epochs" || !strings.Contains(err.Error(), "got 2, but the last checkpoint is within epoch 3; want at least 3") {
 				t.Errorf("step %d, %s: %v", at, what, err)
 			}
-			if got := read(t, run, folder.Model); !slices.Equal(got, want) {
-				t.Errorf("step %d, %s: the parameters have changed", at, what)
-			}
+			expect.Slice(t, read(t, run, folder.Model), want, "step", at, what, "the parameters have changed")
 		}
 		refused("the option", 2)
-		if got := read(t, run, folder.Config); !slices.Equal(got, config) {
-			t.Error("config.toml was edited")
-		}
+		expect.Slice(t, read(t, run, folder.Config), config, "config.toml was edited")
 		edit(t, run, "epochs = 4", "epochs = 2")
 		refused("an edited declaration", 0)
 		if r, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 3}); err != nil || r.Epochs != 3 || r.Step != 24 {

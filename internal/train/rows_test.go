@@ -2,13 +2,13 @@ package train
 
 import (
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/graph"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -80,8 +80,6 @@ func wantRows(t *testing.T, part, whole *batch, rank, processes int, inputs []gr
 		for v := range views {
 			want = append(want, whole.values[i][(v*whole.size+from)*row:(v*whole.size+to)*row]...)
 		}
-		if !slices.Equal(part.values[i], want) {
-			t.Errorf("%d processes: rank %d has other values of %s in a batch of %d", processes, rank, in.Name, whole.size)
-		}
+		expect.Slice(t, part.values[i], want, processes, "processes: rank", rank, "has other values of", in.Name, "in a batch of", whole.size)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train/checkpoint"
@@ -128,9 +129,7 @@ func TestASearchThatCannotBeginClosesItsProgramsOnce(t *testing.T) {
 			t.Fatalf("%d programs are enough", good)
 		}
 		for i, n := range b.closed {
-			if *n != 1 {
-				t.Errorf("of %d programs the one at %d is closed %d times", good, i, *n)
-			}
+			expect.Equal(t, *n, 1, "of", good, "programs the one at", i, "is closed", *n, "times")
 		}
 	}
 }
@@ -200,9 +199,7 @@ func TestTheObjectiveInBatchesEqualsTheFullBatch(t *testing.T) {
 					}
 					g = g[len(wanted):]
 				}
-				if err := errors.Join(w.Close(), want.runner.Close()); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, errors.Join(w.Close(), want.runner.Close()))
 			}
 		}
 	}
@@ -304,9 +301,7 @@ func TestASearchInterruptedInAnyBatchResumesToTheSameBytes(t *testing.T) {
 			if err != nil && !errors.Is(err, ErrInterrupted) {
 				t.Fatalf("interrupted in batch %d of %d: got %v", at, batches, err)
 			}
-			if _, err := Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: engine.Backend{}, Disk: &faulty.Disk{}})))
 			sameRun(t, run, want.Run)
 		}
 	}
@@ -334,9 +329,7 @@ func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 		if _, err := Run(ctx, m, Options{Backend: backend, Out: run}); !errors.Is(err, ErrInterrupted) {
 			t.Fatal(err)
 		}
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}})))
 		from, err := readState(run + "/" + folder.State)
 		fatal.If(t, err)
 		if got := from.file.Metadata["hook/counts"]; got != `{"Begun":3}` {
@@ -406,22 +399,16 @@ func TestAStateWithoutTheStateOfItsSearchIsDamaged(t *testing.T) {
 	fatal.If(t, err)
 	for _, points := range []int{-1, 5} {
 		from.Search.Points = points
-		if err := s.learner.restore(from); err == nil {
-			t.Errorf("%d points are taken", points)
-		}
+		expect.AnyError(t, s.learner.restore(from), points, "points are taken")
 	}
 	from.Search = nil
-	if err := s.learner.restore(from); err == nil {
-		t.Error("no points are taken")
-	}
+	expect.AnyError(t, s.learner.restore(from), "no points are taken")
 }
 
 // Of several damaged records of a state the first one is named, always the same.
 func TestTheFirstDamagedRecordIsNamed(t *testing.T) {
 	run := place(t)
-	if _, err := Run(context.Background(), model(t, searched, "train.epochs=1"), Options{Backend: newHooked(), Out: run}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Run(context.Background(), model(t, searched, "train.epochs=1"), Options{Backend: newHooked(), Out: run})))
 	from, err := readState(run + "/" + folder.State)
 	fatal.If(t, err)
 	for _, key := range []string{identityKey, progressKey, arithmeticKey} {

@@ -2,13 +2,13 @@ package train
 
 import (
 	"context"
-	"math"
 	"slices"
 	"strings"
 	"testing"
 
 	"tessera/graph"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 	"tessera/layers"
@@ -40,14 +40,10 @@ func TestTheCodeIsSparseInThePhaseAlone(t *testing.T) {
 	r := trained(t, model(t, sparsePhase, `optimizer={kind="sgd",learning_rate=0.01}`), Options{Backend: backend})
 	epoch := r.Step / r.Epochs
 	want := slices.Concat(make([]float32, epoch), slices.Repeat([]float32{1}, 2*epoch), make([]float32, epoch))
-	if !slices.Equal(active, want) {
-		t.Errorf("the switch in each step: got %v, want %v", active, want)
-	}
+	expect.Slice(t, active, want, "the switch in each step")
 	for i, line := range lines(t, r.Run) {
 		want := []float64{0.01, 0.01, 0.01, 0.0025}[i]
-		if got := line["learning_rate"].(float64); math.Abs(got-want) > 1e-12 {
-			t.Errorf("epoch %d: the rate is %v, want %v", i+1, got, want)
-		}
+		expect.Near(t, line["learning_rate"].(float64), want, 1e-12, "epoch", i+1, "the rate")
 	}
 }
 
@@ -61,9 +57,7 @@ func TestTheModelHasTheCodeOfItsLastEpoch(t *testing.T) {
 			fatal.If(t, err)
 			p, err := m.Parameter("encoder.3." + layers.Switch)
 			fatal.If(t, err)
-			if p.Data[0] != want {
-				t.Errorf("%s, %s: the switch is %v, want %v", average, epochs, p.Data[0], want)
-			}
+			expect.Equal(t, p.Data[0], want, average, epochs, "the switch")
 		}
 	}
 }
@@ -74,7 +68,5 @@ func TestAFinishedRunWithASparsePhaseStaysAsItIs(t *testing.T) {
 	if again, err := Resume(context.Background(), r.Run, Options{}); err != nil || !again.AlreadyFinished {
 		t.Fatalf("got %v, %v", again, err)
 	}
-	if !slices.Equal(before, read(t, r.Run, folder.Model)) {
-		t.Error("the model was written again")
-	}
+	expect.Slice(t, before, read(t, r.Run, folder.Model), "the model was written again")
 }

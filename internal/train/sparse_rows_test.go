@@ -10,6 +10,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -84,9 +85,7 @@ func TestTouchedRowsGiveTheBitsOfDenseSteps(t *testing.T) {
 		oracle, _ := afterSteps(t, spec, 1, 100, func(b engine.Backend) ir.Backend { return dense{b} })
 		for threads := 1; threads <= 3; threads++ {
 			got, sparse := afterSteps(t, spec, threads, 100, func(b engine.Backend) ir.Backend { return b })
-			if sparse != want {
-				t.Errorf("%s: touched rows alone: %v, want %v", text, sparse, want)
-			}
+			expect.Equal(t, sparse, want, text, "touched rows alone")
 			for i, values := range oracle {
 				for j, v := range values {
 					if math.Float32bits(got[i][j]) != math.Float32bits(v) {

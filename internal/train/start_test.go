@@ -14,6 +14,7 @@ import (
 	"tessera/config/part"
 	"tessera/data"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/train/checkpoint"
@@ -48,16 +49,12 @@ func TestARunStartsFromAnotherRunsParameters(t *testing.T) {
 	fatal.If(t, err)
 	drawn, all, some := beginning(t), beginning(t, from(source, "*")), beginning(t, from(source, "encoder.*"))
 	for i, p := range want.Parameters {
-		if !slices.Equal(all.Parameters[i].Data, p.Data) {
-			t.Errorf("on everything: %s is not the other run's", p.Path)
-		}
+		expect.Slice(t, all.Parameters[i].Data, p.Data, "on everything", p.Path, "is not the other run's")
 		expected := p.Data
 		if strings.HasPrefix(p.Path, "decoder.") {
 			expected = drawn.Parameters[i].Data
 		}
-		if !slices.Equal(some.Parameters[i].Data, expected) {
-			t.Errorf("on the encoder: %s is wrong", p.Path)
-		}
+		expect.Slice(t, some.Parameters[i].Data, expected, "on the encoder", p.Path, "is wrong")
 	}
 }
 
@@ -100,9 +97,7 @@ func TestAStartedRunResumesWithoutTheOtherRun(t *testing.T) {
 		}
 		away := source + "-away"
 		fatal.If(t, os.Rename(source, away))
-		if _, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}})))
 		sameRun(t, run, want.Run)
 		fatal.If(t, os.Rename(away, source))
 	}

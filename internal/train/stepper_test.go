@@ -11,6 +11,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -106,9 +107,7 @@ func TestConstraintsOfOneParameterKeepTheirOrder(t *testing.T) {
 		s.Step(steps[0], 0, 1) // changes nothing: Adam's step is a multiple of the rate
 		projectAll(want)
 		for i, p := range m.Parameters {
-			if !slices.Equal(p.Data, want.Parameters[i].Data) {
-				t.Errorf("%s: %s differs", order, p.Path)
-			}
+			expect.Slice(t, p.Data, want.Parameters[i].Data, order, p.Path)
 		}
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -413,9 +414,7 @@ func (m torchModel) compare(t *testing.T, f torchFixture, p *graph.Program, r ir
 			constant++
 		}
 	}
-	if len(p.Parameters) != len(parameters)+constant {
-		t.Errorf("the program has %d parameters, PyTorch's %d", len(p.Parameters)-constant, len(parameters))
-	}
+	expect.Equal(t, len(p.Parameters), len(parameters)+constant, "the program has", len(p.Parameters)-constant, "parameters, PyTorch's", len(parameters))
 	moments := make([][2][]float64, len(p.Parameters))
 	for i, b := range p.Parameters {
 		moments[i] = [2][]float64{make([]float64, len(b.Data)), make([]float64, len(b.Data))}

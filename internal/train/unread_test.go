@@ -10,6 +10,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -29,9 +30,7 @@ func TestAFileThatChangesWhileItIsFittedIsNamed(t *testing.T) {
 			fatal.If(t, data.WriteImages(file, []int{64}, values))
 			m := model(t, fmt.Sprintf("[model.m]\ndataset = { file = %q, memory = \"250KB\" }\n%s", filepath.ToSlash(file), text))
 			cut := func(Progress) {
-				if err := os.Truncate(file, 100_000); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, os.Truncate(file, 100_000))
 			}
 			_, err := Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: place(t), Report: cut})
 			var bad *data.Error

@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/graph"
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -112,9 +113,7 @@ func TestTermsOfABatchHaveAValidationLoss(t *testing.T) {
 	if n := images.Len(); n != 30 {
 		t.Fatalf("%d validation images, want one batch of 30", n)
 	}
-	if got, want := line["val_loss.nt_xent"].(float64), ntXent(slices.Concat(codes, codes), len(codes)/30, 0.5); math.Abs(got-want) > 1e-4 {
-		t.Errorf("nt_xent of the validation images is %v, want %v", got, want)
-	}
+	expect.Near(t, line["val_loss.nt_xent"].(float64), ntXent(slices.Concat(codes, codes), len(codes)/30, 0.5), 1e-4, "nt_xent of the validation images")
 }
 
 // ntXent computes the term for the rows z, of which i and i + n/2 are views of one image.
@@ -179,9 +178,7 @@ train = { epochs = 2, batch = 30 }
 	if got, want := line["val_loss.mse"].(float64), 2*line["val_mse"].(float64); math.Abs(got-want) > 1e-6*want {
 		t.Errorf("the term is %v, twice val_mse is %v", got, want)
 	}
-	if line["val_mse"] != plain["val_mse"] {
-		t.Errorf("val_mse is %v, without further metrics %v", line["val_mse"], plain["val_mse"])
-	}
+	expect.Equal(t, line["val_mse"], plain["val_mse"], "val_mse is", line["val_mse"], "without further metrics")
 	m, err := Open(run)
 	fatal.If(t, err)
 	if !slices.Contains(m.Spec.Train.Metrics, "max_approx*") {
@@ -238,7 +235,5 @@ func TestMetricsOfNamedValuesAreMeasuredBetweenEpochs(t *testing.T) {
 	short := strings.Replace(coding, `{ kind = "gaussian_noise" }, `, "", 1)
 	f, err := config.Load("models.toml", []byte(strings.Replace(short, "train = {", `train = { metrics = ["first_layer"],`, 1)))
 	fatal.If(t, err)
-	if err := f.Check(); err == nil || !strings.Contains(err.Error(), `metrics[0]: there is no column or value "encoder.1"`) {
-		t.Errorf("got %v, want no such value", err)
-	}
+	expect.Error(t, f.Check(), `metrics[0]: there is no column or value "encoder.1"`)
 }

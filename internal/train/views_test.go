@@ -3,12 +3,12 @@ package train
 import (
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/data"
 	"tessera/data/augment"
 	"tessera/graph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -54,9 +54,7 @@ func TestAnErrorOfAViewEndsTheTraining(t *testing.T) {
 	l := &loader{images: images, size: 40, epochs: 1, threads: 2, inputs: inputs, views: []*augment.Chain{other}}
 	l.Start(0, 0, 0)
 	fill(l)
-	if _, err := l.Take(); err == nil || !strings.Contains(err.Error(), "want as many, and a multiple of 9") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(l.Take()), "want as many, and a multiple of 9")
 }
 
 func TestViewsAndLabelsDoNotDependOnTheNumberOfThreads(t *testing.T) {

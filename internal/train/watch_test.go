@@ -14,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -76,9 +77,7 @@ func TestRunsAndEvaluationsCountTheSameNegativeWeights(t *testing.T) {
 		if want == 0 || logged != float64(want) || !ok || counted != float64(want) {
 			t.Errorf("%s: the run says %v, its evaluation %v, want %d", decoder, logged, counted, want)
 		}
-		if err := coder.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, coder.Close())
 	}
 }
 

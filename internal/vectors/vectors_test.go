@@ -1,9 +1,10 @@
 package vectors
 
 import (
-	"errors"
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestVectors(t *testing.T) {
@@ -21,9 +22,7 @@ func TestVectors(t *testing.T) {
 		"Softmax, first":   {p[0], 1.0 / 3},
 		"Softmax, the sum": {p[0] + p[1], 1},
 	} {
-		if got, want := of[0], of[1]; math.Abs(got-want) > 1e-5 {
-			t.Errorf("%s: got %v, want %v", name, got, want)
-		}
+		expect.Near(t, of[0], of[1], 1e-5, name)
 	}
 }
 
@@ -35,9 +34,7 @@ func TestOnlyFiniteLogitsHaveAClass(t *testing.T) {
 		for i := range 3 {
 			logits := []float32{1, 2, 3}
 			logits[i] = float32(bad)
-			if _, err := Class(logits); !errors.Is(err, ErrNoClass) {
-				t.Errorf("%v: got %v, want ErrNoClass", logits, err)
-			}
+			expect.Is(t, expect.Err(Class(logits)), ErrNoClass, logits)
 		}
 	}
 }

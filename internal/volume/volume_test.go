@@ -3,6 +3,8 @@ package volume
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestOf(t *testing.T) {
@@ -13,9 +15,7 @@ func TestOf(t *testing.T) {
 		{nil, 1}, {[]int{7}, 7}, {[]int{28, 28, 3}, 2352}, {[]int{4, 0, 5}, 0},
 		{[]int{1 << 31, 1 << 31}, 1 << 62}, {[]int{1 << 31, 1 << 31, 2}, math.MaxInt}, {[]int{math.MaxInt, math.MaxInt}, math.MaxInt},
 	} {
-		if got := Of(c.shape); got != c.want {
-			t.Errorf("%v: got %d, want %d", c.shape, got, c.want)
-		}
+		expect.Equal(t, Of(c.shape), c.want, c.shape)
 	}
 }
 

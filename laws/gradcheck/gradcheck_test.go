@@ -10,6 +10,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/random"
 	"tessera/layers"
 )
@@ -49,14 +50,10 @@ func TestWrongGradientIsCaught(t *testing.T) {
 			return gorgonia.ApplyOp(wrong{y.Op().(gorgonia.SDOp), factor}, x)
 		})
 	}
-	if err := Check(expression(1)); err != nil {
-		t.Errorf("a right gradient is refused: %v", err)
-	}
+	expect.NoError(t, Check(expression(1)), "a right gradient is refused")
 	for _, factor := range []float64{1 + 1e-5, 0, -1} {
 		err := Check(expression(factor))
-		if err == nil || !strings.Contains(err.Error(), "relative error") {
-			t.Errorf("a gradient off by the factor %v: got %v, want a relative error", factor, err)
-		}
+		expect.Error(t, err, "relative error", "a gradient off by the factor", factor)
 	}
 }
 
@@ -69,9 +66,7 @@ func (greedy) Apply(s layers.Scope, _ *gorgonia.Node) (*gorgonia.Node, error) {
 
 func TestUndeclaredParameterIsCaught(t *testing.T) {
 	_, err := Compile(Layer(greedy{}, []float64{1, 2}, 1, []int{2}, false), false)
-	if err == nil || !strings.Contains(err.Error(), `"weight"`) {
-		t.Errorf("got %v, want an error that names the parameter", err)
-	}
+	expect.Error(t, err, `"weight"`)
 }
 
 // spotted is an op whose derivative has an incorrect factor for each element.

@@ -8,6 +8,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
@@ -32,13 +33,9 @@ func wantPeer(t *testing.T, e Expression[float64], value float64, gradient []flo
 	fatal.If(t, err)
 	defer g.Close()
 	fatal.If(t, g.Run())
-	if got := g.Output()[0]; math.Abs(got-value) > 1e-8*(1+math.Abs(value)) {
-		t.Errorf("got %v, PyTorch %v", got, value)
-	}
+	expect.Near(t, g.Output()[0], value, 1e-8*(1+math.Abs(value)))
 	for i, got := range g.Leaves[0].Gradient() {
-		if math.Abs(got-gradient[i]) > 1e-8*(1+math.Abs(gradient[i])) {
-			t.Errorf("derivative %d: got %v, PyTorch %v", i, got, gradient[i])
-		}
+		expect.Near(t, got, gradient[i], 1e-8*(1+math.Abs(gradient[i])), "derivative", i)
 	}
 }
 

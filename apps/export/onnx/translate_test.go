@@ -1,12 +1,12 @@
 package onnx_test
 
 import (
-	"strings"
 	"testing"
 
 	"tessera/apps/export/onnx"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/expect"
 )
 
 // The part of a training program for one process of several cannot be exported.
@@ -18,7 +18,5 @@ func TestAPartOfATrainingIsRefused(t *testing.T) {
 		p, err := shard.Partition(whole, 0, 2)
 		return p.Module, err
 	}
-	if _, err := onnx.Translate(onnx.Program{Module: part}); err == nil || !strings.Contains(err.Error(), "one process's part") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(onnx.Translate(onnx.Program{Module: part})), "one process's part")
 }

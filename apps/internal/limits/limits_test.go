@@ -7,6 +7,7 @@ import (
 
 	"tessera"
 	"tessera/graph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
@@ -36,8 +37,6 @@ func TestEverythingIsMeasured(t *testing.T) {
 		if got, err := measure(ctx); err != nil || !(got >= 0) || got == 0 && name != "peak" {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
-		if _, err := measure(stopped); !errors.Is(err, context.Canceled) {
-			t.Errorf("%s, cancelled: %v", name, err)
-		}
+		expect.Is(t, expect.Err(measure(stopped)), context.Canceled, name, "cancelled")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/figures"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/metrics"
@@ -79,12 +80,8 @@ func TestVerdictsByHand(t *testing.T) {
 		"wide: not measured",
 		"parts: ",
 	}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if d := rows[1].MSEDifference(); math.Abs(d-0.12) > 1e-12 {
-		t.Errorf("the difference of 0.0112 and 0.01 is %v", d)
-	}
+	expect.Slice(t, got, want)
+	expect.Near(t, rows[1].MSEDifference(), 0.12, 1e-12, "the difference of 0.0112 and 0.01")
 }
 
 func TestARowWithoutAPublishedMetricIsNotWithin(t *testing.T) {
@@ -103,9 +100,7 @@ func TestARowWithoutAPublishedMetricIsNotWithin(t *testing.T) {
 		{numbers("max_approx", 1), numbers("mse", 1), ""},
 	} {
 		r := ComparedRow{Published: &figures.Published{Point: figures.Point{Values: c.published}}, Measured: &Measured{Done: 1, Mean: c.measured}}
-		if got := r.Verdict(); got != c.want {
-			t.Errorf("published %v, measured %v: got %q, want %q", c.published, c.measured, got, c.want)
-		}
+		expect.Equal(t, r.Verdict(), c.want, "published", c.published, "measured", c.measured)
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 	"tessera/apps/show/figures"
 	"tessera/config"
 	"tessera/docs"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/pictures"
@@ -129,9 +130,7 @@ func read(t *testing.T, path string) string {
 func contains(t *testing.T, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(text, part) {
-			t.Errorf("%q is missing in\n%s", part, text)
-		}
+		expect.Contains(t, text, part)
 	}
 }
 
@@ -156,9 +155,7 @@ func TestThePagePutsMeansOverSeedsNextToWhatWasPublished(t *testing.T) {
 			t.Errorf("the page says %q", never)
 		}
 	}
-	if table := read(t, filepath.Join(out, "page", "table.csv")); table != string(comparisonCSV(p.Rows)) {
-		t.Errorf("the table is\n%s", table)
-	}
+	expect.Equal(t, read(t, filepath.Join(out, "page", "table.csv")), string(comparisonCSV(p.Rows)), "the table")
 	for _, drawing := range drawings {
 		name := drawing.name
 		contains(t, page, "]("+name+".png)")
@@ -240,13 +237,9 @@ func TestAPageIsTheSameWhenItIsWrittenAgain(t *testing.T) {
 	old := time.Now().Add(-time.Hour)
 	fatal.If(t, errors.Join(os.WriteFile(half, nil, 0o600), os.Chtimes(half, old, old)))
 	reproduce(t, out, "models", Options{})
-	if _, err := os.Stat(half); err == nil {
-		t.Error("the half of a picture is still there")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(half)), "the half of a picture is still there")
 	for f, text := range before {
-		if read(t, f) != text {
-			t.Errorf("%s is another", f)
-		}
+		expect.Equal(t, read(t, f), text, f, "is another")
 	}
 }
 
@@ -275,9 +268,7 @@ func TestAPageSaysWhatItsCommandLineChanged(t *testing.T) {
 		"The trials have the seeds of `--seeds 7,8`, not the declared ones.",
 		"by `tessera reproduce small --set 'dataset={ name = \"bars\", count = 20 }' --epochs 2 --seeds 7,8`;")
 	for text, want := range map[string]string{"--set a=b": "`--set a=b`", "a`b": "`` a`b ``", "a``b": "``` a``b ```"} {
-		if got := code(text); got != want {
-			t.Errorf("%q as code: got %s, want %s", text, got, want)
-		}
+		expect.Equal(t, code(text), want, text, "as code")
 	}
 }
 
@@ -340,13 +331,9 @@ func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *
 				}
 			}
 			selected, err := metrics.Select(r.Columns...)
-			if err != nil {
-				t.Error(err)
-			}
+			expect.NoError(t, err)
 			for _, text := range r.With {
-				if err := selected.SetText(text); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, selected.SetText(text))
 			}
 		})
 	}
@@ -388,9 +375,7 @@ func TestDeclaredModelsAreThePublishedOnes(t *testing.T) {
 func TestResultsOfAnotherSweepAreAnError(t *testing.T) {
 	foreign := &sweep.Results{Settings: []sweep.Setting{{Model: "other", Trials: []string{"0123"}}}}
 	_, err := small().Write(t.Context(), &sweep.Sweep{Path: t.TempDir()}, foreign, Options{})
-	if err == nil || !strings.Contains(err.Error(), `it has no trial of the setting "other"`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, `it has no trial of the setting "other"`)
 }
 
 func TestUnknownNamesAreSuggested(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 
 	"tessera/apps/show/doc"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -102,13 +103,9 @@ func TestRangesAreShort(t *testing.T) {
 	for want, numbers := range map[string][]float64{
 		"–": nil, "0.0123": {0.01234}, "0.0125 (0.012 to 0.013)": {0.012, 0.013}, "99.5 (98 to 101)": {98, 101}, "1234": {1234, 1234.2},
 	} {
-		if got := ranged(numbers); got != want {
-			t.Errorf("%v: got %q, want %q", numbers, got, want)
-		}
+		expect.Equal(t, ranged(numbers), want, numbers)
 	}
-	if got := string(csvOf(&doc.Table{Columns: doc.Columns("a", "b"), Rows: [][]any{{"1, 2", "x"}}})); got != "a,b\n\"1, 2\",x\n" {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, string(csvOf(&doc.Table{Columns: doc.Columns("a", "b"), Rows: [][]any{{"1, 2", "x"}}})), "a,b\n\"1, 2\",x\n")
 }
 
 // shownOf is the second table of a page.

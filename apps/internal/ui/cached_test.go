@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -37,9 +38,7 @@ func TestASlowReaderKeepsNobodyFromOtherPages(t *testing.T) {
 	close(first.release)
 	for _, stamp := range []string{"a", "b"} {
 		for range 2 {
-			if _, err := s.render("two", stamp, func(*bytes.Buffer) error { made++; return nil }); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(s.render("two", stamp, func(*bytes.Buffer) error { made++; return nil })))
 		}
 	}
 	if other.Body.String() != "two" || made != 3 {

@@ -16,6 +16,7 @@ import (
 	"tessera/apps/internal/ui"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
@@ -32,9 +33,7 @@ func swimmers(t *testing.T, out, epochs string, report func(train.Progress)) {
 		t.Error(err)
 		return
 	}
-	if err := r.Close(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, r.Close())
 }
 
 // serve starts a server for a folder.
@@ -132,9 +131,7 @@ func TestATokenIsNeeded(t *testing.T) {
 }
 
 func TestAFolderThatIsNotThereIsAnError(t *testing.T) {
-	if _, err := ui.New(filepath.Join(t.TempDir(), "missing"), ui.Options{}); err == nil {
-		t.Error("a missing folder is served")
-	}
+	expect.AnyError(t, expect.Err(ui.New(filepath.Join(t.TempDir(), "missing"), ui.Options{})), "a missing folder is served")
 }
 
 func TestOnlyTheNamedFoldersAreListed(t *testing.T) {

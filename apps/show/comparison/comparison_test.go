@@ -12,6 +12,7 @@ import (
 	"tessera"
 	"tessera/apps/show/comparison"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/sweep"
@@ -194,9 +195,7 @@ func TestAMeanOverSplitsIsPairedByThem(t *testing.T) {
 	if len(got.Metrics) != 1 || got.Metrics[0].Cells[1].Paired == nil || *got.Metrics[0].Cells[1].Paired != want || want.Low == want.High {
 		t.Errorf("got %+v, want the difference %+v and no other row", got.Metrics, want)
 	}
-	if !slices.Equal(got.With, []string{"seed=3"}) {
-		t.Errorf("got the settings %q", got.With)
-	}
+	expect.Slice(t, got.With, []string{"seed=3"})
 }
 
 func TestModelsOfOtherImagesAreNotRanked(t *testing.T) {
@@ -262,13 +261,9 @@ func TestWhatCannotBeComparedIsAnError(t *testing.T) {
 		"the same model with the same seed": {a, a},
 		"is not a run":                      {a, dir},
 	} {
-		if _, err := comparison.Compare(context.Background(), runs, comparison.Options{}); err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("%q: got %v, want %q", runs, err, says)
-		}
+		expect.Error(t, expect.Err(comparison.Compare(context.Background(), runs, comparison.Options{})), says, runs)
 	}
-	if _, err := comparison.Compare(context.Context(nil), []string{a, a}, comparison.Options{}); err == nil {
-		t.Error("no context is no error")
-	}
+	expect.AnyError(t, expect.Err(comparison.Compare(context.Context(nil), []string{a, a}, comparison.Options{})), "no context")
 }
 
 func TestASweepStandsForItsTrials(t *testing.T) {

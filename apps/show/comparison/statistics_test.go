@@ -13,6 +13,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/metrics"
@@ -109,20 +110,14 @@ func TestWhatSaysNothingIsNotCounted(t *testing.T) {
 	b := column{"mse": {0.3, 0.33, 0.32}, "hoyer": {0.4, 0.41, 0.43}, "hoyer_contribution": {0.4, 0.41, 0.43},
 		"negative_weights": {0, 0, 0}, "additivity_lost": {4e-8, 3e-8, 9e-8}, "max_approx": {0.3, 0.3 * (1 + 1e-8), 0.3}}
 	got := compared(t, stored(data.TestSplit, names, a, b), "")
-	if got.Tests != 2 {
-		t.Errorf("%d comparisons are counted, want 2: mse and hoyer", got.Tests)
-	}
+	expect.Equal(t, got.Tests, 2, "comparisons are counted, want 2: mse and hoyer")
 	for _, name := range names[3:] {
-		if v := got.verdict(name, 1); v != metrics.Same {
-			t.Errorf("%s: %q, want %q", name, v, metrics.Same)
-		}
+		expect.Equal(t, got.verdict(name, 1), metrics.Same, name)
 	}
 	if row := got.Metrics[2]; row.SameAs != "hoyer" || *row.Cells[1].Paired != *got.Metrics[1].Cells[1].Paired {
 		t.Errorf("got %+v", row)
 	}
-	if !strings.Contains(got.Words(), "Holm's correction for 2 comparisons") {
-		t.Errorf("the number is not said: %s", got.Words())
-	}
+	expect.Contains(t, got.Words(), "Holm's correction for 2 comparisons", "the number is not said")
 }
 
 func TestADifferenceThatDoesNotSurviveTheCorrectionHasItsOwnWord(t *testing.T) {
@@ -160,9 +155,7 @@ func TestTheReferenceIsTheFirstWithSeveralSeedsOrChosen(t *testing.T) {
 			t.Errorf("%s: got %+v, want the reverse of %+v", chosen, q, p)
 		}
 	}
-	if _, err := OfSweep(r, "s", nil, "D", nil); err == nil || !strings.Contains(err.Error(), `got "D", want one of A (m), B (m), C (m)`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(OfSweep(r, "s", nil, "D", nil)), `got "D", want one of A (m), B (m), C (m)`)
 }
 
 func TestTrialsOnOtherImagesAreNotPaired(t *testing.T) {

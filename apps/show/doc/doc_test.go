@@ -8,6 +8,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -44,9 +45,7 @@ func TestOneFactEverywhere(t *testing.T) {
 		"markdown": shown(t, func(b *strings.Builder) error { return sample().Markdown(b) }),
 	} {
 		for _, want := range []string{"parameters", "157,684", "75 s", "encoder.0", "78,500", "3 units are dead", "inner"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s lacks %q:\n%s", name, want, text)
-			}
+			expect.Contains(t, text, want, name)
 		}
 		if strings.Contains(text, "\x1b") {
 			t.Errorf("%s has a control character of a value: %q", name, text)
@@ -74,9 +73,7 @@ func TestJSONHasKeysAndTypedValues(t *testing.T) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
 	d.Data = []string{"<a>"}
-	if text := shown(t, func(b *strings.Builder) error { return d.JSON(b) }); text != "[\n  \"<a>\"\n]\n" {
-		t.Errorf("a list is the whole form, got %q", text)
-	}
+	expect.Equal(t, shown(t, func(b *strings.Builder) error { return d.JSON(b) }), "[\n  \"<a>\"\n]\n", "a list is the whole form")
 }
 
 // TestNoLineIsWiderThanTheScreen checks every width against all words of the document.
@@ -89,9 +86,7 @@ func TestNoLineIsWiderThanTheScreen(t *testing.T) {
 			}
 		}
 		for _, word := range []string{"encoder.0", "78,500", "0.25 *", "several", "below"} {
-			if !strings.Contains(text, word) {
-				t.Errorf("width %d: %q is missing:\n%s", width, word, text)
-			}
+			expect.Contains(t, text, word, "width", width)
 		}
 		if strings.Contains(text, "only where there is place") == strings.Contains(text, "too narrow for spare") {
 			t.Errorf("width %d: a column that is left out is named:\n%s", width, text)
@@ -101,9 +96,7 @@ func TestNoLineIsWiderThanTheScreen(t *testing.T) {
 
 func TestBlocksForProgramsTakeNoPlace(t *testing.T) {
 	d := &Document{Title: "tessera 1.2.3", Blocks: []Block{&Facts{Facts: []Fact{{Key: "version", Value: "1.2.3"}}}}}
-	if got := shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{}) }); got != "tessera 1.2.3\n" {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{}) }), "tessera 1.2.3\n")
 }
 
 func TestPartsOfATableRepeatTheColumnsThatNameARow(t *testing.T) {
@@ -113,9 +106,7 @@ func TestPartsOfATableRepeatTheColumnsThatNameARow(t *testing.T) {
 		25: "model    units  mse\nspectra  2      0.25\nspectra  5      0.125\n\nmodel    units  sparsity\nspectra  2      0.5\nspectra  5      0.75\n",
 		20: "model    units\nspectra  2\nspectra  5\n\nmodel    mse\nspectra  0.25\nspectra  0.125\n\nmodel    sparsity\nspectra  0.5\nspectra  0.75\n",
 	} {
-		if got := shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: width}) }); got != want {
-			t.Errorf("width %d: got\n%s\nwant\n%s", width, got, want)
-		}
+		expect.Equal(t, shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: width}) }), want, "width", width)
 	}
 }
 
@@ -124,9 +115,7 @@ func TestLongTextsShareALine(t *testing.T) {
 	d := &Document{Title: "a title that is longer than the line of a screen"}
 	d.Add(&Table{Columns: []Column{{}, {Wrap: true}, {Wrap: true}}, Rows: [][]any{{"key", "a word", "a description that takes two lines at least"}}})
 	want := "a title that is longer than the line of\na screen\n\nkey  a word  a description that takes\n             two lines at least\n"
-	if got := shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: 40}) }); got != want {
-		t.Errorf("got\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: 40}) }), want)
 }
 
 func TestHTMLEscapesEveryText(t *testing.T) {
@@ -138,8 +127,6 @@ func TestHTMLEscapesEveryText(t *testing.T) {
 func TestColourOnlyWhereWanted(t *testing.T) {
 	text := shown(t, func(b *strings.Builder) error { return sample().Text(b, Screen{Colour: true}) })
 	for _, want := range []string{"\x1b[33mwarning", "\x1b[32m0.25 *", "\x1b[1ma\\u001b[31m title"} {
-		if !strings.Contains(text, want) {
-			t.Errorf("lacks %q:\n%q", want, text)
-		}
+		expect.Contains(t, text, want)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -35,9 +36,7 @@ func TestAttentionIsDrawnWhereItsKeysArePartsOfTheImage(t *testing.T) {
 		"encoder.4.attention": {3, 32, 32}, "encoder.5.cross_attention": {2, 5, 8}, "encoder.6.cross_attention": {2, 5, 9}, "encoder.6": {8, 8, 8},
 	}}
 	want := []string{"encoder.0.attention", "encoder.1.attention", "encoder.4.attention", "encoder.5.cross_attention"}
-	if got := AttentionValues(a); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Slice(t, AttentionValues(a), want)
 	a.image = []int{9, 4}
 	if height, width, class := keyGrid(a.image, []int{1, 9, 9}); height != 9 || width != 1 || class {
 		t.Errorf("rows: got %d x %d, class token %v", height, width, class)
@@ -60,9 +59,7 @@ func TestMapsAreTheWeightsOfTheTokens(t *testing.T) {
 	}
 	u := m.OfUnits([]float32{0, 3, -1, 1, 0, 0}, []int{1, 2}) // codes of 2 images and 3 units
 	for i, want := range []float32{0.3, 0.3, 0.2, 0.2, 0.3, 0.3, 0.2, 0.2, 0, 0, 0, 0, 0, 0, 0, 0} {
-		if math.Abs(float64(u.Maps[i]-want)) > 1e-6 {
-			t.Errorf("of units: value %d is %g, want %g", i, u.Maps[i], want)
-		}
+		expect.Near(t, u.Maps[i], want, 1e-6, "of units: value", i)
 	}
 	if both := m.OfUnits([]float32{3, 1}, []int{0}); math.Abs(float64(both.Maps[0])-(3*0.3+0.9)/4) > 1e-6 || both.Images[0] != 0.75 {
 		t.Errorf("of a unit of both images: map %v, image %v", both.Maps, both.Images)
@@ -72,9 +69,7 @@ func TestMapsAreTheWeightsOfTheTokens(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, want := range []float32{0.3, 0.3, 0.7, 0.7} {
-		if math.Abs(float64(m.Maps[i]-want)) > 1e-6 {
-			t.Errorf("mean of all tokens: value %d is %g, want %g", i, m.Maps[i], want)
-		}
+		expect.Near(t, m.Maps[i], want, 1e-6, "mean of all tokens: value", i)
 	}
 	rows := m.Rows("images")
 	if len(rows) != 2 || rows[1].Caption != "mean, head 0 (mean of all tokens)" {
@@ -83,7 +78,5 @@ func TestMapsAreTheWeightsOfTheTokens(t *testing.T) {
 	if orange := rows[1].Images[6]; orange != 1 { // red of the third pixel, where the attention is largest
 		t.Errorf("the red of the place with the most attention is %g", orange)
 	}
-	if _, err := AttentionOf(a, "other", images); err == nil {
-		t.Error("an unknown value is drawn")
-	}
+	expect.AnyError(t, expect.Err(AttentionOf(a, "other", images)), "an unknown value is drawn")
 }

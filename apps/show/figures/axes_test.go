@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"gonum.org/v1/plot/vg"
+
+	"tessera/internal/expect"
 )
 
 func TestTicksAreRoundNumbersWithinTheAxis(t *testing.T) {
@@ -40,9 +42,7 @@ func TestTicksAreRoundNumbersWithinTheAxis(t *testing.T) {
 				t.Errorf("from %v to %v: a tick at %v", c.least, c.most, m.Value)
 			}
 		}
-		if got := strings.Join(texts, " "); got != c.want {
-			t.Errorf("from %v to %v: %q, want %q", c.least, c.most, got, c.want)
-		}
+		expect.Equal(t, strings.Join(texts, " "), c.want, "from", c.least, "to", c.most)
 	}
 }
 

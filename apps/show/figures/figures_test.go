@@ -9,6 +9,7 @@ import (
 
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/pictures"
@@ -182,9 +183,7 @@ func TestEveryGoldenPictureIsOfAFigure(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.png")
 	fatal.If(t, err)
 	all := figures(t)
-	if len(files) != len(all) {
-		t.Errorf("%d golden pictures, %d figures", len(files), len(all))
-	}
+	expect.Equal(t, len(files), len(all), "golden pictures", len(all), "figures")
 	for _, f := range files {
 		if name := filepath.Base(f[:len(f)-len(".png")]); all[name] == nil {
 			t.Errorf("%s is of no figure", f)

@@ -4,11 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"math"
-	"strings"
 	"testing"
 
 	"gonum.org/v1/plot/plotter"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -36,17 +36,13 @@ func TestAnEllipseIsAContourOfItsDistribution(t *testing.T) {
 func TestOnlyMixturesAreDrawnAsMixtures(t *testing.T) {
 	one := metrics.Component{Weight: 1, Mean: []float64{0, 0, 0}}
 	samples := []float32{1, 2, 3, 4, 5, 9, 0, 0, 1}
-	if _, err := Mixture(Mixed{Samples: samples, Codes: []float32{1, 1, 1}, Shape: []int{3}, Components: []metrics.Component{one}}); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(Mixture(Mixed{Samples: samples, Codes: []float32{1, 1, 1}, Shape: []int{3}, Components: []metrics.Component{one}})))
 	for name, m := range map[string]Mixed{
 		"no components": {Samples: samples, Codes: []float32{1, 1, 1}, Shape: []int{3}},
 		"one value":     {Samples: samples[:3], Codes: []float32{1, 1, 1}, Shape: []int{1}, Components: []metrics.Component{one}},
 		"other codes":   {Samples: samples, Codes: []float32{1}, Shape: []int{3}, Components: []metrics.Component{one}},
 	} {
-		if _, err := Mixture(m); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		expect.AnyError(t, expect.Err(Mixture(m)), name)
 	}
 }
 
@@ -69,9 +65,7 @@ func TestMixturesShowAllOfTheirSamples(t *testing.T) {
 	fatal.If(t, err)
 	var b bytes.Buffer
 	fatal.If(t, f.writeSVG(&b))
-	if text := b.String(); !strings.Contains(text, "(a) components, 3 samples (test)") {
-		t.Error("the figure does not name its samples")
-	}
+	expect.Contains(t, b.String(), "(a) components, 3 samples (test)", "the figure does not name its samples")
 	p := panel{lines: []line{{points: plotter.XYs{{X: 0, Y: 0}, {X: 10, Y: 20}}}}}
 	if p.pad(); !(p.x.min < 0 && p.x.max > 10 && p.y.min < 0 && p.y.max > 20) {
 		t.Errorf("got the axes %+v and %+v", p.x, p.y)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestPublishedRowsAreThoseOfTheStudy(t *testing.T) {
@@ -25,9 +27,7 @@ func TestPublishedRowsAreThoseOfTheStudy(t *testing.T) {
 		}
 	}
 	for source, want := range map[string]int{"table 1": 6, "table 2": 5, "notebook": 10, "figure 8": 32, "figure 8 deep": 32} {
-		if count[source] != want {
-			t.Errorf("%s: %d rows, want %d", source, count[source], want)
-		}
+		expect.Equal(t, count[source], want, source, count[source], "rows")
 	}
 }
 
@@ -74,9 +74,7 @@ func TestPublishedCurvesAreAWholeGrid(t *testing.T) {
 				t.Errorf("deep %v, %s lacks a number", deep, p.Label)
 			}
 		}
-		if len(seen) != 4*8 {
-			t.Errorf("deep %v: %d different settings, want 32", deep, len(seen))
-		}
+		expect.Equal(t, len(seen), 4*8, "deep", deep, len(seen), "different settings, want 32")
 	}
 }
 
@@ -95,12 +93,8 @@ func TestPublishedTablesAreOfOneDataSet(t *testing.T) {
 func TestPublishedMistakesAreNamed(t *testing.T) {
 	head := strings.SplitAfter(string(publishedCSV), "svm_std,note\n")[0]
 	_, err := parsePublished([]byte(head + "table 1,mnist,shallow,,,,0.1,wrong,,,,,,,\n"))
-	if err == nil || !strings.Contains(err.Error(), "row 1, hoyer") {
-		t.Errorf("got %v", err)
-	}
-	if _, err := parsePublished([]byte(head + "table 1,mnist\n")); err == nil {
-		t.Error("a short row was read")
-	}
+	expect.Error(t, err, "row 1, hoyer")
+	expect.AnyError(t, expect.Err(parsePublished([]byte(head+"table 1,mnist\n"))), "a short row was read")
 }
 
 func TestTargetsAreInOrderAndPointsWithoutOneLast(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -72,12 +72,8 @@ func checkSVG(t *testing.T, name string, text []byte) {
 func TestSaveRefusesWhatItCannotWrite(t *testing.T) {
 	f, err := Penalties(0.1)
 	fatal.If(t, err)
-	if err := f.Save("figure.gif"); err == nil || !strings.Contains(err.Error(), ".svg or .pdf") {
-		t.Errorf("an unknown extension: %v", err)
-	}
-	if err := f.Save(filepath.Join(t.TempDir(), "no", "figure.png")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("into a folder that is not there: %v", err)
-	}
+	expect.Error(t, f.Save("figure.gif"), ".svg or .pdf", "an unknown extension")
+	expect.Is(t, f.Save(filepath.Join(t.TempDir(), "no", "figure.png")), fs.ErrNotExist, "into a folder that is not there")
 }
 
 func TestWhatCannotBeDrawnIsAnError(t *testing.T) {
@@ -133,9 +129,7 @@ func TestImagesAreMagnifiedWithoutSmoothing(t *testing.T) {
 		}
 	}
 	for _, x := range []int{margin, margin + 1, margin + rule + 2*scale, margin + 2*rule + 4*scale} {
-		if got := color.RGBAModel.Convert(picture.At(x, margin+20)); got != separator {
-			t.Errorf("column %d: got %v, want the separator", x, got)
-		}
+		expect.Equal(t, color.RGBAModel.Convert(picture.At(x, margin+20)), color.Color(separator), "column", x)
 	}
 }
 
@@ -167,9 +161,7 @@ func TestTonesMapValuesToGreys(t *testing.T) {
 		r, n, err := newRaster(c.shape, 1, c.tone, c.values, rowWidth, largest)
 		fatal.If(t, err)
 		got := r.image(c.values, n).RGBAAt(rule+c.pixel*r.scale, rule)
-		if got != c.want {
-			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
-		}
+		expect.Equal(t, got, c.want, c.name)
 	}
 }
 
@@ -268,9 +260,7 @@ func TestTheAxisSaysWhichImagesTheErrorIsOf(t *testing.T) {
 	for want, points := range map[string][][]Point{
 		"mse of test images": {test, nil}, "mse of all images": {all, nil}, "mse": {all, test},
 	} {
-		if got := mseOf(points...).label; got != want {
-			t.Errorf("got %q, want %q", got, want)
-		}
+		expect.Equal(t, mseOf(points...).label, want)
 	}
 }
 
@@ -294,9 +284,7 @@ func TestTheBiasIsTheLastCellInAFrame(t *testing.T) {
 		{"above that line", cell / 2, strip - rule, color.RGBA{255, 255, 255, 255}},
 		{"a negative bias", cell + rule, cell + rule + 2*strip, color.RGBA{77, 140, 255, 255}},
 	} {
-		if got := color.RGBAModel.Convert(picture.At(margin+c.x, margin+c.y)); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.what, got, c.want)
-		}
+		expect.Equal(t, color.RGBAModel.Convert(picture.At(margin+c.x, margin+c.y)), color.Color(c.want), c.what)
 	}
 }
 
@@ -311,9 +299,7 @@ func TestFiguresShowTheStudysImagesWhereThereAreSo(t *testing.T) {
 		{"swimmer", 256, []int{0, 25, 51, 76, 102, 128, 153, 179, 204, 230}},
 		{"own", 3, []int{0, 1, 2}},
 	} {
-		if got := DisplayIndices(c.dataset, c.n); !slices.Equal(got, c.want) {
-			t.Errorf("%d images of %s: %v, want %v", c.n, c.dataset, got, c.want)
-		}
+		expect.Slice(t, DisplayIndices(c.dataset, c.n), c.want, c.n, "images of", c.dataset)
 	}
 }
 

@@ -1,11 +1,11 @@
 package figures
 
 import (
-	"errors"
 	"math"
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 )
 
@@ -69,14 +69,10 @@ func TestAMeaninglessCurveIsRefused(t *testing.T) {
 		for len(lines) < cap(lines) {
 			lines = append(lines, at(1, 2))
 		}
-		if _, err := Swept("x", []string{"mse"}, lines); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, expect.Err(Swept("x", []string{"mse"}, lines)), want)
 	}
 	for _, names := range [][]string{nil, {"mse"}} {
-		if _, err := Swept("x", names, nil); !errors.Is(err, ErrNoPoints) {
-			t.Errorf("got %v", err)
-		}
+		expect.Is(t, expect.Err(Swept("x", names, nil)), ErrNoPoints)
 	}
 }
 
@@ -91,11 +87,7 @@ func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
 		t.Errorf("got %q", names)
 	}
 	for want, names := range map[string][2]string{"unknown metric": {"mse", "foo"}, "no front": {"mse", "kl"}, "no points to draw with mse and nll": {"mse", "nll"}} {
-		if _, err := ParetoOf(names[0], names[1], points); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", names, err, want)
-		}
+		expect.Error(t, expect.Err(ParetoOf(names[0], names[1], points)), want, names)
 	}
-	if _, err := ParetoOf("mse", "accuracy", points); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, expect.Err(ParetoOf("mse", "accuracy", points)))
 }

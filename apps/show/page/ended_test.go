@@ -9,6 +9,7 @@ import (
 	"tessera"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
@@ -74,9 +75,7 @@ func TestAPageSaysHowFarATrainingIs(t *testing.T) {
 		fatal.If(t, err)
 		text := factText(one.Top())
 		for _, want := range c.want {
-			if !strings.Contains(text, want) {
-				t.Errorf("%s: the page does not say %q:\n%s", c.name, want, text)
-			}
+			expect.Contains(t, text, want, c.name, "the page")
 		}
 		if strings.Contains(text, c.never) {
 			t.Errorf("%s: the page says %q:\n%s", c.name, c.never, text)

@@ -14,6 +14,7 @@ import (
 	"tessera/attack"
 	"tessera/attack/runs"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/losses"
 	"tessera/metrics"
@@ -145,9 +146,7 @@ func TestAnOffsetOfAColumnChangesNoNumber(t *testing.T) {
 			continue
 		}
 		for i, v := range values {
-			if math.Abs(got[name][i]-v) > 1e-3*max(1, math.Abs(v)) {
-				t.Errorf("%s %d: got %v, want %v", name, i, got[name][i], v)
-			}
+			expect.Near(t, got[name][i], v, 1e-3*max(1, math.Abs(v)), name, i)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"tessera/apps/show/page"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
@@ -95,9 +96,7 @@ func factText(blocks []doc.Block) string {
 func contains(t *testing.T, text string, wanted ...string) {
 	t.Helper()
 	for _, w := range wanted {
-		if !strings.Contains(text, w) {
-			t.Errorf("the page does not contain %q", w)
-		}
+		expect.Contains(t, text, w, "the page")
 	}
 }
 
@@ -110,9 +109,7 @@ func TestAPageSaysWhatWasTrainedAndHowItEnded(t *testing.T) {
 
 // Two reports of the same run have the same bytes and contain every picture and number.
 func TestTheSameRunGivesTheSameBytes(t *testing.T) {
-	if one, other := rendered(t, run(t, "swimmers")), rendered(t, run(t, "swimmers")); one != other {
-		t.Error("two pages of one run differ")
-	}
+	expect.Equal(t, rendered(t, run(t, "swimmers")), rendered(t, run(t, "swimmers")), "two pages of one run")
 }
 
 // loading matches references that a browser would load from other addresses. The licence of uPlot contains addresses, which
@@ -121,9 +118,7 @@ var loading = regexp.MustCompile(`(?i)(?:src|href|action)\s*=\s*["']?(?:https?:|
 
 func TestAPageLoadsNothing(t *testing.T) {
 	text := rendered(t, run(t, "swimmers"))
-	if found := loading.FindString(text); found != "" {
-		t.Errorf("the page loads something: %s", found)
-	}
+	expect.Equal(t, loading.FindString(text), "", "the page loads something")
 	contains(t, text, "default-src &#39;none&#39;", "script-src &#39;sha256-", "The MIT License")
 }
 
@@ -222,13 +217,7 @@ func TestStatisticsOfManyImagesAreOfImagesSpreadOverAll(t *testing.T) {
 }
 
 func TestAPageOfNothingIsAnError(t *testing.T) {
-	if err := (&page.Report{}).Write(&bytes.Buffer{}); err == nil {
-		t.Error("a page without runs was written")
-	}
-	if _, err := page.ReadRun(context.Background(), t.TempDir(), options); err == nil {
-		t.Error("an empty folder was read as a run")
-	}
-	if _, err := page.ReadSweep(context.Background(), t.TempDir(), options); err == nil {
-		t.Error("an empty folder was read as a sweep")
-	}
+	expect.AnyError(t, (&page.Report{}).Write(&bytes.Buffer{}), "a page without runs was written")
+	expect.AnyError(t, expect.Err(page.ReadRun(context.Background(), t.TempDir(), options)), "an empty folder was read as a run")
+	expect.AnyError(t, expect.Err(page.ReadSweep(context.Background(), t.TempDir(), options)), "an empty folder was read as a sweep")
 }

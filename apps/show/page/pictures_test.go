@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/figures"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -34,9 +35,7 @@ func TestLargeImagesAreShrunkToMeans(t *testing.T) {
 	if g := grey(0, 0); g != 128 {
 		t.Errorf("the mean of 1, 1, 0, 0 is drawn as %d of 255, want 128", g)
 	}
-	if g := grey(1, 0); g != 0 {
-		t.Errorf("a square of zeros is drawn as %d", g)
-	}
+	expect.Equal(t, grey(1, 0), 0, "a square of zeros is drawn as")
 }
 
 func TestASpriteKeepsToItsBudget(t *testing.T) {
@@ -76,9 +75,7 @@ func TestTheUseOfUnits(t *testing.T) {
 	for _, n := range first.counts {
 		sum += n
 	}
-	if sum != 5 {
-		t.Errorf("the histogram of unit 0 counts %d images, want 5", sum)
-	}
+	expect.Equal(t, sum, 5, "the histogram of unit 0 counts", sum, "images")
 }
 
 // Only units that are shown are correlated: the correlations of all pairs of 20,000 units would take 3.2 GB.

@@ -12,6 +12,7 @@ import (
 
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 )
@@ -85,12 +86,8 @@ func TestSettingsOnOtherImagesHaveTheirOwnReference(t *testing.T) {
 	path := ran(t, weights+"set.dataset.seed = [1, 2]", "weights")
 	s, text := sweepPage(t, path)
 	for i, one := range s.Settings { // the seed of the data set varies fastest
-		if one.Images != i%2 {
-			t.Errorf("setting %v is compared with settings on images %d", one.Values, one.Images)
-		}
-		if got, want := s.Compared.Models[i].Against, []string{"", "", "A", "B"}[i]; got != want {
-			t.Errorf("setting %v is compared with %q, want %q", one.Values, got, want)
-		}
+		expect.Equal(t, one.Images, i%2, "setting", one.Values, "is compared with settings on images")
+		expect.Equal(t, s.Compared.Models[i].Against, []string{"", "", "A", "B"}[i], "setting", one.Values, "is compared with")
 	}
 	contains(t, text, "those on other images from the first of their images")
 	other, err := page.ReadSweep(t.Context(), path, page.Options{Reference: "D"})
@@ -110,9 +107,7 @@ func TestThePageOfAChangedSweepHasItsCommandLine(t *testing.T) {
 	seeds, err := config.Seeds([]uint64{7})
 	fatal.If(t, err)
 	s, text := sweepPage(t, ran(t, weights, "weights", change, config.Passes(1), seeds))
-	if want := `tessera sweep weights --set 'loss.1={ kind = "kl" }' --epochs 1 --seeds 7`; s.Commands[0].Line != want {
-		t.Errorf("got %q, want %q", s.Commands[0].Line, want)
-	}
+	expect.Equal(t, s.Commands[0].Line, `tessera sweep weights --set 'loss.1={ kind = "kl" }' --epochs 1 --seeds 7`)
 	contains(t, text, "One seed shows no difference between settings: give the sweep several seeds.")
 	if strings.Contains(text, "<h2>Differences between settings") {
 		t.Error("the page of one seed has a table of differences")

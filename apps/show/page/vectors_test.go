@@ -15,6 +15,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/apps/show/page"
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 )
@@ -124,17 +125,13 @@ train = { epochs = 1 }
 }
 
 func TestAReportOfNoRunIsAnError(t *testing.T) {
-	if err := (&page.Report{Runs: []*page.Run{nil}}).Write(io.Discard); err == nil {
-		t.Error("a nil run is written")
-	}
+	expect.AnyError(t, (&page.Report{Runs: []*page.Run{nil}}).Write(io.Discard), "a nil run is written")
 }
 
 // Names of many columns overlap on a narrow page, which leaves them out.
 func TestManyNamesOfColumnsAreMarked(t *testing.T) {
 	for n, want := range map[int]string{16: `class="columns"`, 17: `class="columns many"`} {
-		if html := string(doc.HTML(&doc.Gallery{Names: strings.Split(strings.Repeat("a,", n-1)+"a", ",")})); !strings.Contains(html, want) {
-			t.Errorf("%d names: got %s, want %s", n, html, want)
-		}
+		expect.Contains(t, string(doc.HTML(&doc.Gallery{Names: strings.Split(strings.Repeat("a,", n-1)+"a", ",")})), want, n, "names")
 	}
 }
 
@@ -143,8 +140,6 @@ func TestRowsOfWideTablesAreOneLine(t *testing.T) {
 	for n, want := range map[int]string{5: `class="numbers explained"`, 6: `class="numbers wide"`} {
 		table := &doc.Table{Columns: make([]doc.Column, n)}
 		table.Columns[n-1].Wrap = true
-		if html := string(doc.HTML(table)); !strings.Contains(html, want) {
-			t.Errorf("%d columns: got %s, want %s", n, html, want)
-		}
+		expect.Contains(t, string(doc.HTML(table)), want, n, "columns")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"tessera/apps/show/terminal"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/metrics"
 )
@@ -54,9 +55,7 @@ func TestTerminalsAreDetected(t *testing.T) {
 		{map[string]string{"TERM": "vt100"}, terminal.None},
 		{nil, terminal.None},
 	} {
-		if got := terminal.Detect(func(name string) string { return c.env[name] }); got != c.want {
-			t.Errorf("%v: got %s, want %s", c.env, got, c.want)
-		}
+		expect.Equal(t, terminal.Detect(func(name string) string { return c.env[name] }), c.want, c.env)
 	}
 }
 
@@ -86,9 +85,7 @@ func TestPicturesAreWholePNGs(t *testing.T) {
 		terminal.ITerm2: regexp.MustCompile(`:([^:\a]*)\a`),
 	} {
 		text, n := drawn(t, a, p, 80)
-		if n != 60 {
-			t.Errorf("%s: %d atoms, want 60", p, n)
-		}
+		expect.Equal(t, n, 60, p, n, "atoms")
 		var whole string
 		for _, m := range data.FindAllStringSubmatch(text, -1) {
 			if len(m[1]) > 4096 && p == terminal.Kitty {
@@ -170,9 +167,7 @@ func TestSixelsAreThePicture(t *testing.T) {
 
 func TestAtomsThatAreNoImagesAreAnError(t *testing.T) {
 	for _, a := range []*metrics.Atoms{nil, {Shape: []int{4}, Count: 1, Values: make([]float32, 4)}} {
-		if _, err := terminal.Atoms(&bytes.Buffer{}, a, terminal.Blocks, 80); !errors.Is(err, terminal.ErrNoPicture) {
-			t.Errorf("got %v", err)
-		}
+		expect.Is(t, expect.Err(terminal.Atoms(&bytes.Buffer{}, a, terminal.Blocks, 80)), terminal.ErrNoPicture)
 	}
 }
 

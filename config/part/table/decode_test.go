@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -228,8 +229,6 @@ func TestAnyKeyOfAnErrorHasAPosition(t *testing.T) {
 	}
 	list := root.Child("list")
 	for key, want := range map[string]*Node{"list": list, "list[1]": list.Items[1], "list[2]": list, "list[-1]": list, "list[x]": list, "list[": list, "": nil, "none[0]": nil} {
-		if got := root.value(key); got != want {
-			t.Errorf("%q: got %v, want %v", key, got, want)
-		}
+		expect.Equal(t, root.value(key), want, key)
 	}
 }

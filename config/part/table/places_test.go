@@ -11,6 +11,7 @@ import (
 
 	"github.com/BurntSushi/toml"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -183,9 +184,7 @@ func TestArgumentsAreReadAsTOMLElseAsText(t *testing.T) {
 		}
 	}
 	for _, bad := range []string{"a", "=1", "a..b=1", "a[0]=1", "a=\xff"} {
-		if _, err := ParseChange(bad); err == nil {
-			t.Errorf("%q is taken", bad)
-		}
+		expect.AnyError(t, expect.Err(ParseChange(bad)), bad, "is taken")
 	}
 }
 

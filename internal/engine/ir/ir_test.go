@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -39,9 +40,7 @@ func TestAModuleWrittenByHandIsCheckedAndPrinted(t *testing.T) {
 %7 sigmoid[2 4] %6
 %8 sum[0 1][] %7
 `, "\n")
-	if got := m.String(); got != want {
-		t.Errorf("got\n%swant\n%s", got, want)
-	}
+	expect.Equal(t, m.String(), want)
 }
 
 func TestAClonesValuesAreItsOwn(t *testing.T) {
@@ -111,13 +110,9 @@ func TestCheckRefusesWhatDoesNotFit(t *testing.T) {
 	} {
 		m, product := dense()
 		spoil(m, product)
-		if err := m.Check(); err == nil {
-			t.Errorf("%s: no error", name)
-		}
+		expect.AnyError(t, m.Check(), name)
 	}
-	if err := (*ir.Module)(nil).Check(); err == nil {
-		t.Error("no module: no error")
-	}
+	expect.AnyError(t, (*ir.Module)(nil).Check(), "no module")
 }
 
 // nothing is an op that computes nothing.

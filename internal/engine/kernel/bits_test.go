@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -164,9 +165,7 @@ func TestAllProcessorsGiveTheSameBits(t *testing.T) {
 			want = got
 		}
 		for name, hash := range got {
-			if hash != want[name] {
-				t.Errorf("%s: the results of %s have the hash %s, want %s: other bits than on other processors", b.name, name, hash, want[name])
-			}
+			expect.Equal(t, hash, want[name], b.name, "the results of", name, "have the hash", hash, "want", want[name], "other bits than on other processors")
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"unsafe"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -19,13 +20,9 @@ func TestBestComesFirstAndPortableLast(t *testing.T) {
 	if sets[0] != Float32() || sets[len(sets)-1].Name != "portable" {
 		t.Errorf("order of %d sets: %s ... %s", len(sets), sets[0].Name, sets[len(sets)-1].Name)
 	}
-	if len(choice().sets64) != len(sets) {
-		t.Errorf("%d sets in float64, %d in float32", len(choice().sets64), len(sets))
-	}
+	expect.Equal(t, len(choice().sets64), len(sets), "sets in float64", len(sets), "in float32")
 	for i, set := range choice().sets64 {
-		if set.Name != sets[i].Name {
-			t.Errorf("set %d is %s in float64 and %s in float32", i, set.Name, sets[i].Name)
-		}
+		expect.Equal(t, set.Name, sets[i].Name, "set", i, "is", set.Name, "in float64 and", sets[i].Name, "in float32")
 	}
 }
 
@@ -86,9 +83,7 @@ func TestBLASThatCannotBeLoadedIsAnError(t *testing.T) {
 		if c.blas != nil || c.err == nil || !strings.Contains(c.err.Error(), "TESSERA_BLAS="+path) {
 			t.Errorf("%s: %v, error %v", what, c.blas, c.err)
 		}
-		if len(c.sets32) != len(simd().backends) {
-			t.Errorf("%s: %d sets of kernels beside it, want %d", what, len(c.sets32), len(simd().backends))
-		}
+		expect.Equal(t, len(c.sets32), len(simd().backends), what, len(c.sets32), "sets of kernels beside it")
 	}
 	refused("a missing file")
 	fatal.If(t, os.WriteFile(path, []byte("not a library"), 0o644))
@@ -100,9 +95,7 @@ func TestDenormalsSurviveTheLibrary(t *testing.T) {
 	a, c := []float32{0x1p-140}, []float32{0}
 	for _, set := range choice().sets32 {
 		set.Gemm(false, false, 1, 1, 1, 1, a, 1, []float32{0.5}, 1, 0, c, 1)
-		if c[0] != 0x1p-141 {
-			t.Errorf("%s: 2^-140 / 2 is %g", set.Name, c[0])
-		}
+		expect.Equal(t, c[0], 0x1p-141, set.Name, "2^-140 / 2")
 	}
 	if after := floatModes(); after&^0x3f != before&^0x3f { // the low bits are sticky exception flags
 		t.Errorf("floating-point modes changed from %#x to %#x", before, after)
@@ -180,9 +173,7 @@ func TestOperandsMayComeFromAStack(t *testing.T) {
 			grow(2000)
 			done <- c[8]
 		}()
-		if got := <-done; got != 21 {
-			t.Errorf("%s: C[2,2] = %v, want 21", set.Name, got)
-		}
+		expect.Equal(t, <-done, 21, set.Name, "C[2,2] =")
 	}
 }
 
@@ -227,8 +218,6 @@ func TestAssemblyReadsTilesWhereTheyAre(t *testing.T) {
 		"alpha": {unsafe.Offsetof(single.alpha), 72}, "beta": {unsafe.Offsetof(single.beta), 76},
 		"alpha of float64": {unsafe.Offsetof(double.alpha), 72}, "beta of float64": {unsafe.Offsetof(double.beta), 80},
 	} {
-		if pair[0] != pair[1] {
-			t.Errorf("%s is at %d, the assembly reads it at %d", name, pair[0], pair[1])
-		}
+		expect.Equal(t, pair[0], pair[1], name, "is at", pair[0], "the assembly reads it at")
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 	"runtime"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // stepSets returns the optimizer steps of every back end, with the best first and the portable one last.
@@ -224,9 +226,7 @@ func TestPublicStepsGiveTheNumbersOfPyTorch(t *testing.T) {
 		for i, g := range []float32{0.5, -0.25, 1} {
 			peer.step(w, []float32{g}, x, y, i+1)
 		}
-		if math.Abs(float64(w[0]-peer.want)) > 2e-7 {
-			t.Errorf("%s: w = %v, PyTorch %v", peer.name, w[0], peer.want)
-		}
+		expect.Near(t, w[0], peer.want, 2e-7, peer.name, "w =", w[0], "PyTorch")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/parallel/collective"
 )
 
@@ -23,9 +24,7 @@ func together(n int, f func(g collective.Group) error) []error {
 func check(t *testing.T, errs []error) {
 	t.Helper()
 	for rank, err := range errs {
-		if err != nil {
-			t.Errorf("rank %d: %v", rank, err)
-		}
+		expect.NoError(t, err, "rank", rank)
 	}
 }
 
@@ -119,23 +118,15 @@ func TestProcessesThatDisagreeGetAnError(t *testing.T) {
 	for _, err := range together(2, func(g collective.Group) error {
 		return g.AllReduce(collective.Sum, make([]float32, 1+g.Rank()))
 	}) {
-		if err == nil {
-			t.Error("no error for sums of different lengths")
-		}
+		expect.AnyError(t, err, "no error for sums of different lengths")
 	}
 	for _, err := range together(2, func(g collective.Group) error {
 		return g.AllGather(make([]float32, 2), []int{1, 1}, make([]float32, 2))
 	}) {
-		if err == nil {
-			t.Error("no error for a wrong count")
-		}
+		expect.AnyError(t, err, "no error for a wrong count")
 	}
-	if err := collective.Local(1)[0].AllReduce(collective.Sum, []int{1}); err == nil {
-		t.Error("no error for integers")
-	}
-	if err := collective.Local(1)[0].Broadcast(1, nil); err == nil {
-		t.Error("no error for a rank that does not exist")
-	}
+	expect.AnyError(t, collective.Local(1)[0].AllReduce(collective.Sum, []int{1}), "no error for integers")
+	expect.AnyError(t, collective.Local(1)[0].Broadcast(1, nil), "no error for a rank that does not exist")
 }
 
 func TestStepsDoNotAllocate(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"time"
 	"unsafe"
 
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 )
@@ -146,9 +147,7 @@ func TestSumsHaveTheBitsOfALocalGroup(t *testing.T) {
 			for _, g := range collective.Local(n) {
 				all.Go(func() {
 					values := lists.Of(length, func(i int) float32 { return value(g.Rank(), i) })
-					if err := g.AllReduce(collective.Sum, values); err != nil {
-						t.Error(err)
-					}
+					expect.NoError(t, g.AllReduce(collective.Sum, values))
 					if g.Rank() == 0 {
 						want = values
 					}
@@ -190,9 +189,7 @@ func TestAFailureReachesTheProcessesThatWait(t *testing.T) {
 		if g.Rank() == 2 {
 			g.Fail(4, "the images are missing")
 			g.Abort(4)
-			if code := <-w.aborted; code != 4 {
-				t.Errorf("aborted with %d", code)
-			}
+			expect.Equal(t, <-w.aborted, 4, "aborted with")
 			return
 		}
 		err := g.AllReduce(collective.Sum, make([]float32, 10_000))
@@ -253,9 +250,7 @@ func sameAs[T float32 | float64 | uint64](t *testing.T, g, local collective.Grou
 			t.Error(err)
 			return
 		}
-		if err := local.AllReduce(op, want[m]); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, local.AllReduce(op, want[m]))
 	}
 	for m := range got {
 		if err := pending[1-m].Wait(); err != nil || !slices.Equal(got[1-m], want[1-m]) {
@@ -288,14 +283,10 @@ func TestAResultComesBeforeTheFailureOfAnotherProcess(t *testing.T) {
 
 func TestAfterItsEndAGroupCallsNothing(t *testing.T) {
 	together(t, 2, time.Minute, func(g *Group, w *wire) {
-		if err := g.Close(); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, g.Close())
 		g.Fail(7, "the disk is full")
 		g.Abort(7)
-		if err := g.Barrier(); err == nil {
-			t.Error("a barrier of a group that has ended")
-		}
+		expect.AnyError(t, g.Barrier(), "a barrier of a group that has ended")
 		if len(w.aborted) > 0 {
 			t.Error("the library is called after its end")
 		}
@@ -317,20 +308,12 @@ func TestCloseEndsAlthoughTheLibraryDoesNot(t *testing.T) {
 
 func TestProcessesThatDisagreeGetAnError(t *testing.T) {
 	together(t, 2, time.Minute, func(g *Group, _ *wire) {
-		if err := g.AllReduce(collective.Sum, make([]float32, 3+g.Rank())); err == nil {
-			t.Error("no error for sums of different lengths")
-		}
+		expect.AnyError(t, g.AllReduce(collective.Sum, make([]float32, 3+g.Rank())), "no error for sums of different lengths")
 	})
 	together(t, 1, time.Minute, func(g *Group, _ *wire) {
-		if err := g.AllReduce(collective.Sum, []int{1}); err == nil {
-			t.Error("no error for integers")
-		}
-		if err := g.AllGather([]float32{1}, []int{2}, []float32{1}); err == nil {
-			t.Error("no error for a wrong count")
-		}
-		if err := g.Broadcast(1, nil); err == nil {
-			t.Error("no error for a rank that does not exist")
-		}
+		expect.AnyError(t, g.AllReduce(collective.Sum, []int{1}), "no error for integers")
+		expect.AnyError(t, g.AllGather([]float32{1}, []int{2}, []float32{1}), "no error for a wrong count")
+		expect.AnyError(t, g.Broadcast(1, nil), "no error for a rank that does not exist")
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"tessera/graph"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
@@ -143,9 +144,7 @@ func descend(p *graph.Program, plan *engine.Plan[float64]) {
 func TestTwentyLossesAreThoseOfOneProcess(t *testing.T) {
 	for _, n := range []int{1, 2, 4} {
 		out, err := launch(t, n, "objective")
-		if err != nil {
-			t.Errorf("%d processes: %v", n, err)
-		}
+		expect.NoError(t, err, n, "processes")
 		t.Log("\n" + out)
 	}
 }

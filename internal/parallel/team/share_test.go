@@ -2,6 +2,8 @@ package team
 
 import (
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
@@ -21,9 +23,7 @@ func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
 				}
 				next = to
 			}
-			if next != n {
-				t.Errorf("%d threads have %d of %d", threads, next, n)
-			}
+			expect.Equal(t, next, n, threads, "threads have", next, "of")
 		}
 	}
 }
@@ -38,8 +38,6 @@ func TestEvenSharesCoverAllItems(t *testing.T) {
 			}
 			end = to
 		}
-		if end != n {
-			t.Errorf("%d items: %d are covered", n, end)
-		}
+		expect.Equal(t, end, n, n, "items", end, "are covered")
 	}
 }

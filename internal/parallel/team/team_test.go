@@ -6,6 +6,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"tessera/internal/expect"
 )
 
 func TestEveryMemberOfATeamWorksOnce(t *testing.T) {
@@ -57,9 +59,7 @@ func TestNobodyPassesABarrierEarly(t *testing.T) {
 			team.Wait(nil)
 		}
 	})
-	if n := actions.Load(); n != 500 {
-		t.Errorf("%d actions, want 500", n)
-	}
+	expect.Equal(t, actions.Load(), 500, "actions")
 }
 
 func TestTeamsWorkSideBySide(t *testing.T) {
@@ -72,9 +72,7 @@ func TestTeamsWorkSideBySide(t *testing.T) {
 			for range 300 {
 				team.Do(func(int) { n.Add(1); team.Wait(nil); n.Add(1) })
 			}
-			if n.Load() != 1200 {
-				t.Errorf("%d, want 1200", n.Load())
-			}
+			expect.Equal(t, n.Load(), 1200)
 		})
 	}
 	all.Wait()

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/regular"
 )
 
@@ -16,9 +17,7 @@ func TestPipesAreNoFilesOfTokensAndCertificates(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Skip(err)
 	}
-	if _, err := ReadToken(pipe); !errors.Is(err, regular.ErrNot) {
-		t.Errorf("token: got %v, want %v", err, regular.ErrNot)
-	}
+	expect.Is(t, expect.Err(ReadToken(pipe)), regular.ErrNot, "token")
 	cert, key := certificate(t)
 	for _, a := range []Access{{Certificate: pipe, Key: key}, {Certificate: cert, Key: pipe}, {Authority: pipe}} {
 		if _, err := a.clientTLS(); !errors.Is(err, regular.ErrNot) {

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
@@ -35,9 +36,7 @@ func TestASweepOnWorkersHasTheFilesOfASweepOnOneMachine(t *testing.T) {
 	b.workers.Wait()
 	got := files(t, b.out)
 	same(t, got, want)
-	if _, err := os.Stat(filepath.Join(b.out, sweep.FleetDir)); err == nil {
-		t.Error("the queue of a sweep that has ended is still there")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(filepath.Join(b.out, sweep.FleetDir))), "the queue of a sweep that has ended is still there")
 }
 
 // fullDisk is a disk that is full after the first files.
@@ -86,9 +85,7 @@ func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
 	ended := b.run(ctx)
 	working, leave := context.WithCancel(context.Background())
 	b.worker(working, WorkerOptions{})
-	if err := <-ended; !errors.Is(err, train.ErrInterrupted) {
-		t.Errorf("got %v, want an interruption", err)
-	}
+	expect.Is(t, <-ended, train.ErrInterrupted)
 	leave()
 	b.workers.Wait()
 	s, err := sweep.New(context.Background(), spec(t, long), sweep.Options{Out: b.out})
@@ -126,9 +123,7 @@ func TestASecondResultThatDiffersNamesBothMachines(t *testing.T) {
 	for _, r := range []*result{equal, &other} {
 		text, err := encode(r)
 		fatal.If(t, err)
-		if _, err := b.coordinator.store.js.Publish(ctx, b.coordinator.names.subject("result."+first.ID), text); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(b.coordinator.store.js.Publish(ctx, b.coordinator.names.subject("result."+first.ID), text)))
 	}
 	err = <-ended
 	var mismatch *checkpoint.Error

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -114,9 +115,7 @@ func TestEveryKindOfMessageIsFuzzedFromAValidOne(t *testing.T) {
 			t.Errorf("%s: %v", kind, err)
 			continue
 		}
-		if err := decode(text, empty(kind)); err != nil {
-			t.Errorf("%s: %v", kind, err)
-		}
+		expect.NoError(t, decode(text, empty(kind)), kind)
 		for _, bad := range []string{string(text) + "x", string(text[:len(text)-1]) + `,"unknown":1}`, "", "null x"} {
 			if decode([]byte(bad), empty(kind)) == nil {
 				t.Errorf("%s: accepted %s", kind, bad)

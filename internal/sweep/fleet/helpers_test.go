@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
 	"tessera/internal/sweep"
@@ -56,9 +57,7 @@ func same(t testing.TB, got, want map[string]string) {
 	if len(want) == 0 {
 		t.Error("nothing to compare with")
 	}
-	if err := samefiles.Differ(got, want, false); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, samefiles.Differ(got, want, false))
 }
 
 // alone runs the sweep on this machine and returns its files.

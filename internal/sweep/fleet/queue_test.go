@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train"
@@ -59,9 +60,7 @@ func TestEmptyTrials(t *testing.T) {
 	for range c.Width() {
 		doing.Go(func() {
 			for i := next.Add(1) - 1; i < int64(len(trials)); i = next.Add(1) - 1 {
-				if err := c.Do(ctx, borrowed(b, trials[i]), func(train.Progress) {}); err != nil {
-					t.Error(err)
-				}
+				expect.NoError(t, c.Do(ctx, borrowed(b, trials[i]), func(train.Progress) {}))
 				if (i+1)%1000 == 0 {
 					t.Logf("%5d trials in %5.1f s, %s MiB resident", i+1, time.Since(began).Seconds(), resident())
 				}
@@ -70,13 +69,9 @@ func TestEmptyTrials(t *testing.T) {
 	}
 	doing.Wait()
 	t.Logf("%d trials in %.1f s, %.2f ms each, %s MiB resident", len(trials), time.Since(began).Seconds(), time.Since(began).Seconds()*1e3/float64(len(trials)), resident())
-	if got := installed.Load(); got != int64(len(trials)) {
-		t.Errorf("%d results were installed, want %d", got, len(trials))
-	}
+	expect.Equal(t, installed.Load(), int64(len(trials)), "results were installed, want", len(trials))
 	began = time.Now()
-	if err := c.End(nil); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, c.End(nil))
 	t.Logf("closed in %.1f s", time.Since(began).Seconds())
 	stop()
 	b.workers.Wait()

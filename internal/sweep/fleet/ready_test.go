@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 )
@@ -33,9 +34,7 @@ func TestASweepWithoutItsQueueWritesNothing(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	fatal.If(t, err)
 	taken := l.Addr().String()
-	if err := refusedSweep(t, Options{Listen: taken}); !errors.Is(err, ErrAddress) {
-		t.Errorf("an address in use: got %v, want %v", err, ErrAddress)
-	}
+	expect.Is(t, refusedSweep(t, Options{Listen: taken}), ErrAddress, "an address in use")
 	_ = l.Close()
 	if err := refusedSweep(t, Options{URL: "nats://127.0.0.1:1"}); !errors.Is(err, ErrNoServer) || strings.Contains(err.Error(), "nats: ") {
 		t.Errorf("no server: got %v, want %v in plain words", err, ErrNoServer)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -80,18 +81,12 @@ func TestAWorkerOfWhichNothingIsHeardIsReportedOnce(t *testing.T) {
 
 func TestAQueueForOtherMachinesNeedsAToken(t *testing.T) {
 	for _, address := range []string{"0.0.0.0:0", ":0", "192.168.1.1:4222", "[::]:0"} {
-		if err := (Options{Listen: address}).Check(); !errors.Is(err, ErrNoToken) {
-			t.Errorf("%s: got %v, want an error about the token", address, err)
-		}
+		expect.Is(t, (Options{Listen: address}).Check(), ErrNoToken, address)
 	}
 	for _, address := range []string{"here", "127.0.0.1:port", "127.0.0.1:70000"} {
-		if err := (Options{Listen: address}).Check(); err == nil || !strings.Contains(err.Error(), "HOST:PORT") {
-			t.Errorf("%s: got %v, want an error about the address", address, err)
-		}
+		expect.Error(t, (Options{Listen: address}).Check(), "HOST:PORT", address)
 	}
-	if err := (Options{Listen: "127.0.0.1:0"}).Check(); err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, (Options{Listen: "127.0.0.1:0"}).Check())
 }
 
 func TestAWorkerOfAnotherVersionIsRefused(t *testing.T) {

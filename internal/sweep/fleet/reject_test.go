@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
@@ -47,9 +48,7 @@ func runOf(t *testing.T, text string) ([]folder.File, *result) {
 	t.Helper()
 	s, err := sweep.New(context.Background(), spec(t, text), sweep.Options{Out: filepath.Join(t.TempDir(), "other")})
 	fatal.If(t, err)
-	if _, err := s.Run(context.Background()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(s.Run(context.Background())))
 	a := &attempt{dir: s.Trials[0].Path}
 	files, err := a.files()
 	fatal.If(t, err)
@@ -61,16 +60,12 @@ func TestTheRunOfAnotherTrialIsNotInstalled(t *testing.T) {
 	b := newBench(t, single, filepath.Join(t.TempDir(), "s"), Options{})
 	b.coordinator.sweep = b.sweep
 	trial := b.sweep.Trials[0]
-	if err := b.coordinator.installResult(trial, r, files); err == nil {
-		t.Error("it was accepted")
-	}
+	expect.AnyError(t, b.coordinator.installResult(trial, r, files), "it was accepted")
 	if trial.Begun() {
 		t.Error("workers would continue from it")
 	}
 	files, r = runOf(t, single)
-	if err := b.coordinator.installResult(trial, r, files); err != nil {
-		t.Errorf("the run of the trial itself: %v", err)
-	}
+	expect.NoError(t, b.coordinator.installResult(trial, r, files), "the run of the trial itself")
 }
 
 func TestAWorkerThatGaveATrialUpDoesNotContradictItsResult(t *testing.T) {
@@ -164,9 +159,7 @@ func TestAUsedAddressIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	if !errors.Is(err, ErrAddress) || !strings.Contains(err.Error(), l.Addr().String()) {
 		t.Errorf("got %v, want an error that names the address", err)
 	}
-	if _, err := os.Stat(filepath.Join(b.out, sweep.FleetDir, "queue")); err == nil {
-		t.Error("the queue was begun")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(filepath.Join(b.out, sweep.FleetDir, "queue"))), "the queue was begun")
 }
 
 func TestMessagesDoNotShowThePasswordOfAURL(t *testing.T) {
@@ -174,9 +167,7 @@ func TestMessagesDoNotShowThePasswordOfAURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"nats://secret@h:1": "nats://h:1", "tls://user:secret@h:1": "tls://h:1", "nats://h:1": "nats://h:1", "nats://[::1]:1": "nats://[::1]:1",
 	} {
-		if got := shown(address); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
+		expect.Equal(t, shown(address), want, address)
 	}
 	b := &bench{TB: t}
 	err := <-b.worker(context.Background(), WorkerOptions{URL: "nats://secret@127.0.0.1:1", Wait: time.Millisecond})
@@ -191,9 +182,7 @@ func TestTheAddressForWorkersIsOneOfThisMachine(t *testing.T) {
 		t.Skip(err)
 	}
 	for address, want := range map[string]string{"0.0.0.0:4222": name + ":4222", "[::]:1": name + ":1", "127.0.0.1:1": "127.0.0.1:1", "[::1]:1": "[::1]:1", "h:1": "h:1"} {
-		if got := reached(address); got != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
+		expect.Equal(t, reached(address), want, address)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"tessera/internal/expect"
 )
 
 // A server whose storage is full refuses requests until something is deleted. The log reports this in a single line.
@@ -23,9 +25,7 @@ func TestAServerThatRefusesIsReportedOnce(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, err)
 		if len(lines) != 1 || !strings.Contains(lines[0], "insufficient storage") {
 			t.Errorf("logged %q, want one line with the server's reason", lines)
 		}
@@ -55,9 +55,7 @@ func TestAServerThatRefusesARecordIsReportedOnce(t *testing.T) {
 		var lines []string
 		full := &fullStore{began: time.Now()}
 		r := records{retry: retry{requestTime, func(line string) { lines = append(lines, line) }}, kv: full}
-		if _, err := r.change(t.Context(), "trial", func(*record) bool { return true }); err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, expect.Err(r.change(t.Context(), "trial", func(*record) bool { return true })))
 		if len(lines) != 1 || !strings.Contains(lines[0], "refused a record") || !strings.Contains(lines[0], "insufficient resources") {
 			t.Errorf("logged %q, want one line with the server's reason", lines)
 		}
@@ -80,9 +78,7 @@ func TestARefusalAfterALostConnectionIsNotReportedAtOnce(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		expect.NoError(t, err)
 	})
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -48,9 +49,7 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 	one.Out = first
 	threads := team.New(1)
 	defer threads.Close()
-	if _, err := one.Do(context.Background(), threads); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(one.Do(context.Background(), threads)))
 	tensor := func(name string, shape ...int) checkpoint.Tensor {
 		return checkpoint.Tensor{Name: name, Shape: shape, Data: values(volume.Of(shape))}
 	}

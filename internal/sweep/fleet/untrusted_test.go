@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
@@ -19,13 +20,9 @@ import (
 func TestAManifestThatRepeatsAnObjectIsRefused(t *testing.T) {
 	part := piece{Object: "x.y", Size: partSize, SHA256: sum([]byte("x"))}
 	m := &manifest{Files: []entry{{Name: folder.State, Size: 2 * partSize, SHA256: sum([]byte("x"))}}, Parts: []piece{part, part}}
-	if err := m.check(); err == nil || !strings.Contains(err.Error(), "twice") {
-		t.Errorf("got %v, want an error about the object that is there twice", err)
-	}
+	expect.Error(t, m.check(), "twice")
 	m.Parts[1].Object = "x.z"
-	if err := m.check(); err != nil {
-		t.Errorf("different objects: %v", err)
-	}
+	expect.NoError(t, m.check(), "different objects")
 }
 
 func TestMoreBytesThanARunCanHaveAreNotFetched(t *testing.T) {
@@ -44,9 +41,7 @@ func TestMoreBytesThanARunCanHaveAreNotFetched(t *testing.T) {
 		t.Errorf("the bound of a model of hundreds of parameters is %d bytes", most)
 	}
 	m := &manifest{Files: []entry{{Name: folder.State, Size: most + 1, SHA256: sum(nil)}}}
-	if _, err := (&store{}).get(t.Context(), m, most); err == nil || !strings.Contains(err.Error(), fmt.Sprintf("at most %d", most)) {
-		t.Errorf("got %v, want an error with the bound", err)
-	}
+	expect.Error(t, expect.Err((&store{}).get(t.Context(), m, most)), fmt.Sprintf("at most %d", most))
 }
 
 // Parts with equal bytes, such as zeros, are different objects.
@@ -87,13 +82,9 @@ func TestATrialWithAnUnreadableCheckpointBeginsAgain(t *testing.T) {
 		})
 		sent, err := c.store.put(ctx, "damaged", damaged)
 		fatal.If(t, err)
-		if _, err := c.records.change(ctx, trial.ID, func(r *record) bool { r.Step, r.Checkpoint = 3, sent; return true }); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(c.records.change(ctx, trial.ID, func(r *record) bool { r.Step, r.Checkpoint = 3, sent; return true })))
 		b.worker(ctx, WorkerOptions{})
-		if err := <-ended; err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.NoError(t, <-ended, name)
 		stop()
 		b.workers.Wait()
 		if !b.said("it begins again") {
@@ -131,9 +122,7 @@ func TestATrialIsNotTakenAgainWhileItsFolderIsRemoved(t *testing.T) {
 	w, err := newWorker(WorkerOptions{URL: b.address(), Cache: filepath.Join(t.TempDir(), "cache"), Jobs: 1, Disk: disk, Log: b.log})
 	fatal.If(t, err)
 	b.workers.Go(func() { _ = w.work(ctx) })
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	expect.NoError(t, <-ended)
 	stop()
 	b.workers.Wait()
 	if removed.Load() == 0 || taken.Load() > 0 {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -30,9 +31,7 @@ func golden(t *testing.T, name, text string) {
 	}
 	want, err := os.ReadFile(path)
 	fatal.If(t, err)
-	if text != string(want) {
-		t.Errorf("%s differs; if that is intended, run go test ./scheduler -update:\n%s", path, text)
-	}
+	expect.Equal(t, text, string(want), path, "differs; if that is intended, run go test ./scheduler -update")
 }
 
 func TestTheScriptsAreTheGoldenOnes(t *testing.T) {
@@ -62,9 +61,7 @@ func TestTheLimitOfAScriptIsRead(t *testing.T) {
 		if want > 0 {
 			text = "%" + strconv.Itoa(want)
 		}
-		if got := Limit(scripts[0].Text); got != text {
-			t.Errorf("%d at the same time: got %q, want %q", want, got, text)
-		}
+		expect.Equal(t, Limit(scripts[0].Text), text, want, "at the same time")
 	}
 }
 
@@ -84,9 +81,7 @@ func TestMoreTasksThanAJobMayHaveTakeSeveralScripts(t *testing.T) {
 			t.Errorf("script %d is %s:\n%s", i, s.Name, s.Text)
 		}
 	}
-	if name := job.Script(10); name != "array-2.sh" {
-		t.Errorf("index 10 is in %s", name)
-	}
+	expect.Equal(t, job.Script(10), "array-2.sh", "index 10 is in")
 }
 
 func TestJobsThatNoScriptCanDescribeAreRefused(t *testing.T) {
@@ -100,18 +95,14 @@ func TestJobsThatNoScriptCanDescribeAreRefused(t *testing.T) {
 		_, slurm := job.Slurm()
 		_, kubernetes := job.Kubernetes()
 		for _, err := range []error{slurm, kubernetes} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("got %v, want %s", err, want)
-			}
+			expect.Error(t, err, want)
 		}
 	}
 }
 
 func TestALabelHasWhatANameInKubernetesMayHave(t *testing.T) {
 	for name, want := range map[string]string{"Figure_8": "tessera-figure-8", "ß!": "tessera", "a\nb": "tessera-a-b", strings.Repeat("x", 90): "tessera-" + strings.Repeat("x", 44)} {
-		if got := (Job{Sweep: name}).Label(); got != want {
-			t.Errorf("%q: got %q, want %q", name, got, want)
-		}
+		expect.Equal(t, (Job{Sweep: name}).Label(), want, name)
 	}
 }
 
@@ -207,9 +198,7 @@ func TestASimulatedScheduleGivesEachTaskToTheFirstFreeCore(t *testing.T) {
 		{[]time.Duration{1 * s, 1 * s, 1 * s, 5 * s}, 2, 6 * s},
 		{[]time.Duration{3 * s, 2 * s, 4 * s}, 1 << 40, 4 * s},
 	} {
-		if got := Simulate(c.tasks, c.cores); got != c.want {
-			t.Errorf("%v on %d cores: got %v, want %v", c.tasks, c.cores, got, c.want)
-		}
+		expect.Equal(t, Simulate(c.tasks, c.cores), c.want, c.tasks, "on", c.cores, "cores")
 	}
 }
 
@@ -219,8 +208,6 @@ func TestAPercentSignInTheFolderIsNoSymbolOfSlurm(t *testing.T) {
 	scripts, err := job.Slurm()
 	fatal.If(t, err)
 	for _, want := range []string{"#SBATCH --output=/shared/50%%j/logs/%A_%a.log\n", "trial '/shared/50%j' "} {
-		if !strings.Contains(scripts[0].Text, want) {
-			t.Errorf("the script lacks %q:\n%s", want, scripts[0].Text)
-		}
+		expect.Contains(t, scripts[0].Text, want, "the script")
 	}
 }

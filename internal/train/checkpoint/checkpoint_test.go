@@ -12,9 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -65,9 +65,7 @@ func TestAStreamWritesTheBytesOfAnEncodedFile(t *testing.T) {
 			t.Errorf("got %d bytes and %v, want the error of the writer", n, err)
 		}
 	}
-	if _, err := NewStream(&File{Tensors: []Tensor{{Name: "a", Shape: []int{2}}}}); err == nil {
-		t.Error("no error for missing values")
-	}
+	expect.AnyError(t, expect.Err(NewStream(&File{Tensors: []Tensor{{Name: "a", Shape: []int{2}}}})), "no error for missing values")
 }
 
 var errFull = errors.New("full")
@@ -94,9 +92,7 @@ func TestEqualContentsGiveEqualBytes(t *testing.T) {
 func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 	b := encode(t, sample())
 	n := binary.LittleEndian.Uint64(b)
-	if n%8 != 0 {
-		t.Errorf("the data begin at byte %d, want a multiple of 8", 8+n)
-	}
+	expect.Equal(t, n%8, 0, "the data begin at byte", 8+n, "want a multiple of 8")
 	var header map[string]struct {
 		Dtype   string `json:"dtype"`
 		Shape   []int  `json:"shape"`
@@ -107,9 +103,7 @@ func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 	if w.Dtype != "F32" || !reflect.DeepEqual(w.Shape, []int{2, 3}) || !reflect.DeepEqual(w.Offsets, []int{0, 24}) {
 		t.Errorf("encoder.0.weight is described as %+v", w)
 	}
-	if got := math.Float32frombits(binary.LittleEndian.Uint32(b[8+n+8:])); got != 2.5 {
-		t.Errorf("the third value is %v, want 2.5", got)
-	}
+	expect.Equal(t, math.Float32frombits(binary.LittleEndian.Uint32(b[8+n+8:])), 2.5, "the third value")
 	if best := header["best/encoder.0.weight"]; len(b) != int(8+n)+best.Offsets[1] {
 		t.Errorf("the file has %d bytes, its last tensor ends at %d", len(b), int(8+n)+best.Offsets[1])
 	}
@@ -120,9 +114,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 	for i := range b {
 		for bit := range 8 {
 			b[i] ^= 1 << bit
-			if _, err := Decode(b); err == nil {
-				t.Errorf("byte %d, bit %d: a damaged file was accepted", i, bit)
-			}
+			expect.AnyError(t, expect.Err(Decode(b)), "byte", i, "bit", bit, "a damaged file was accepted")
 			b[i] ^= 1 << bit
 		}
 	}
@@ -134,13 +126,9 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 func TestEveryTruncationIsFound(t *testing.T) {
 	b := encode(t, sample())
 	for n := range b {
-		if _, err := Decode(b[:n]); err == nil {
-			t.Errorf("the first %d of %d bytes were accepted", n, len(b))
-		}
+		expect.AnyError(t, expect.Err(Decode(b[:n])), "the first", n, "of", len(b), "bytes were accepted")
 	}
-	if _, err := Decode(append(bytes.Clone(b), 0)); err == nil {
-		t.Error("a byte behind the end was accepted")
-	}
+	expect.AnyError(t, expect.Err(Decode(append(bytes.Clone(b), 0))), "a byte behind the end was accepted")
 }
 
 // signed returns a file with the given header and data, and with a correct checksum.
@@ -188,15 +176,11 @@ func TestHostileHeadersAreRefused(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			_, err := Decode(signed(c.header, c.data))
-			if err == nil || !strings.Contains(err.Error(), c.want) {
-				t.Errorf("got error %v, want one with %q", err, c.want)
-			}
+			expect.Error(t, err, c.want)
 		})
 	}
 	header := binary.LittleEndian.AppendUint64(nil, math.MaxUint64)
-	if _, err := Decode(append(header, '{')); err == nil {
-		t.Error("a header longer than the file was accepted")
-	}
+	expect.AnyError(t, expect.Err(Decode(append(header, '{'))), "a header longer than the file was accepted")
 }
 
 func TestEncodeRefusesWhatCannotBeReadBack(t *testing.T) {
@@ -207,17 +191,13 @@ func TestEncodeRefusesWhatCannotBeReadBack(t *testing.T) {
 		"short data":    {Tensors: []Tensor{{Name: "a", Shape: []int{2}, Data: []float32{1}}}},
 		"reserved key":  {Metadata: map[string]string{checksumKey: "x"}},
 	} {
-		if _, err := Encode(f, nil); err == nil {
-			t.Errorf("%s: accepted", name)
-		}
+		expect.AnyError(t, expect.Err(Encode(f, nil)), name, "accepted")
 	}
 }
 
 func TestReadNamesTheFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.safetensors")
-	if _, err := Read(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("missing file: got %v", err)
-	}
+	expect.Is(t, expect.Err(Read(path)), fs.ErrNotExist, "missing file")
 	b := encode(t, sample())
 	b[len(b)-1] ^= 1
 	fatal.If(t, os.WriteFile(path, b, 0o600))

@@ -8,14 +8,13 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
 func TestMetadataAreReadWithoutTheTensors(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x.safetensors")
-	if _, err := ReadMetadata(path); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: got %v", err)
-	}
+	expect.Is(t, expect.Err(ReadMetadata(path)), fs.ErrNotExist, "a missing file")
 	want := map[string]string{"model": "m", "epoch": "3"}
 	b, err := Encode(&File{Metadata: want, Tensors: []Tensor{{Name: "w", Shape: []int{2, 3}, Data: make([]float32, 6)}, {Name: "b", Shape: []int{3}, Data: make([]float32, 3)}}}, nil)
 	fatal.If(t, err)

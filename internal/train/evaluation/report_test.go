@@ -8,6 +8,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
@@ -39,9 +40,7 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 		if c.stop {
 			m.Hooks["early_stopping"] = &hooks.EarlyStopping{Patience: 5}
 		}
-		if got := evaluation.PlanOf(m); got != c.want {
-			t.Errorf("%s: got %+v, want %+v", c.name, got, c.want)
-		}
+		expect.Equal(t, evaluation.PlanOf(m), c.want, c.name)
 		if got := evaluation.ReportOf(m, &metrics.Result{Split: string(c.want.First)}); got.Note != c.want.Note && c.want.Fitted != "" {
 			t.Errorf("%s: the report notes %q, want %q", c.name, got.Note, c.want.Note)
 		}
@@ -52,16 +51,12 @@ func TestHeldOutImagesAreMeasuredFirst(t *testing.T) {
 func TestValidationImagesThatSelectNothingAreNotSaidTo(t *testing.T) {
 	m := &config.Model{Dataset: config.Dataset{Source: &data.Bars{}, Selection: data.Selection{Fit: "train", Validation: data.Validation{Fraction: 0.1}}},
 		Hooks: map[string]hooks.Hook{"early_stopping": &hooks.EarlyStopping{Patience: 5}}}
-	if got := evaluation.PlanOf(m); got != (evaluation.Plan{First: "validation", Fitted: "train"}) {
-		t.Errorf("got the plan %+v", got)
-	}
+	expect.Equal(t, evaluation.PlanOf(m), (evaluation.Plan{First: "validation", Fitted: "train"}))
 	if got := evaluation.ReportOf(m, &metrics.Result{Split: "validation"}); !got.HeldOut || got.Note != "" {
 		t.Errorf("got held out %v, %q", got.HeldOut, got.Note)
 	}
 	warned := strings.Join(m.Warnings(), "\n")
-	if !strings.Contains(warned, "early stopping selects an epoch by the training loss") {
-		t.Errorf("got the warnings %q", warned)
-	}
+	expect.Contains(t, warned, "early stopping selects an epoch by the training loss")
 }
 
 // Only a tenth of the test images is held out, because the model is fitted to the others.
@@ -82,9 +77,7 @@ func TestFittedImagesAreEvenlySpaced(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	}
-	if evaluation.Spread(images, 10) != images {
-		t.Error("all images were copied")
-	}
+	expect.Equal(t, evaluation.Spread(images, 10), images, "all images were copied")
 }
 
 func TestAReportIsAResultForOthers(t *testing.T) {

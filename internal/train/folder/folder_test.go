@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/regular"
 	"tessera/internal/train/folder"
@@ -56,9 +57,7 @@ func TestCreateMakesOnlyTheFolder(t *testing.T) {
 	root := t.TempDir()
 	path := filepath.Join(root, "deep", "run")
 	create(t, path, false, "a")
-	if got := contents(t, path); got != "a" {
-		t.Errorf("the run holds %q", got)
-	}
+	expect.Equal(t, contents(t, path), "a", "the run holds")
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 		t.Errorf("beside the run there is something: %v", entries)
 	}
@@ -67,18 +66,12 @@ func TestCreateMakesOnlyTheFolder(t *testing.T) {
 func TestCreateAcceptsAnEmptyFolderAndRefusesAFullOne(t *testing.T) {
 	path := t.TempDir()
 	_ = create(t, path, false, "a").Close()
-	if _, err := folder.Create(path, false, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrExists) {
-		t.Errorf("a second run in the same place: got %v, want ErrExists", err)
-	}
-	if got := contents(t, path); got != "a" {
-		t.Errorf("the refused run changed the old one: %q", got)
-	}
+	expect.Is(t, expect.Err(folder.Create(path, false, folder.OS{}, files("b")...)), folder.ErrExists, "a second run in the same place")
+	expect.Equal(t, contents(t, path), "a", "the refused run changed the old one")
 	file := filepath.Join(t.TempDir(), "file")
 	fatal.If(t, os.WriteFile(file, nil, 0o600))
 	for _, force := range []bool{false, true} {
-		if _, err := folder.Create(file, force, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrExists) {
-			t.Errorf("a file in the place, force %v: got %v, want ErrExists", force, err)
-		}
+		expect.Is(t, expect.Err(folder.Create(file, force, folder.OS{}, files("b")...)), folder.ErrExists, "a file in the place, force", force)
 	}
 }
 
@@ -90,16 +83,12 @@ func TestTheWorkingFolderAndThoseAboveItAreNeverReplaced(t *testing.T) {
 	t.Chdir(below)
 	for _, place := range []string{".", "..", run, root, below} {
 		for _, force := range []bool{false, true} {
-			if _, err := folder.Create(place, force, folder.OS{}, files("a")...); !errors.Is(err, folder.ErrWorkingFolder) {
-				t.Errorf("%s, force %v: got %v, want ErrWorkingFolder", place, force, err)
-			}
+			expect.Is(t, expect.Err(folder.Create(place, force, folder.OS{}, files("a")...)), folder.ErrWorkingFolder, place, "force", force)
 		}
 	}
 	for _, place := range []string{"new", "../beside", "..."} {
 		_ = create(t, place, false, "a").Close()
-		if got := contents(t, place); got != "a" {
-			t.Errorf("%s holds %q", place, got)
-		}
+		expect.Equal(t, contents(t, place), "a", place, "holds")
 	}
 }
 
@@ -115,12 +104,8 @@ func TestForceReplacesARunButNothingElse(t *testing.T) {
 	}
 	home := t.TempDir()
 	fatal.If(t, os.WriteFile(filepath.Join(home, "letters.txt"), []byte("dear"), 0o600))
-	if _, err := folder.Create(home, true, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrNotRun) {
-		t.Errorf("force on a folder that is not a run: got %v, want ErrNotRun", err)
-	}
-	if got := read(t, filepath.Join(home, "letters.txt")); got != "dear" {
-		t.Error("force destroyed what is not a run")
-	}
+	expect.Is(t, expect.Err(folder.Create(home, true, folder.OS{}, files("b")...)), folder.ErrNotRun, "force on a folder that is not a run")
+	expect.Equal(t, read(t, filepath.Join(home, "letters.txt")), "dear", "force destroyed what is not a run")
 }
 
 func TestForceNeverDeletesOtherFiles(t *testing.T) {
@@ -195,31 +180,21 @@ func TestAStreamedFileIsComparedByItsBytes(t *testing.T) {
 	fatal.If(t, err)
 	defer f.Close()
 	for text, want := range map[string]bool{"parameters": true, "parameter": false, "parameters.": false, "Parameters": false, "": false} {
-		if got := f.Holds(content(text)); got != want {
-			t.Errorf("%q: got %v, want %v", text, got, want)
-		}
-		if got := f.Holds(folder.File{Name: folder.Model, Data: []byte(text)}); got != want {
-			t.Errorf("%q as bytes: got %v, want %v", text, got, want)
-		}
+		expect.Equal(t, f.Holds(content(text)), want, text)
+		expect.Equal(t, f.Holds(folder.File{Name: folder.Model, Data: []byte(text)}), want, text, "as bytes")
 	}
 }
 
 func TestOneProcessAtATimeHoldsARun(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	held := create(t, path, false, "a")
-	if _, err := folder.Open(path, folder.OS{}); !errors.Is(err, folder.ErrLocked) {
-		t.Errorf("opening a held run: got %v, want ErrLocked", err)
-	}
-	if _, err := folder.Create(path, true, folder.OS{}, files("b")...); !errors.Is(err, folder.ErrLocked) {
-		t.Errorf("replacing a held run: got %v, want ErrLocked", err)
-	}
+	expect.Is(t, expect.Err(folder.Open(path, folder.OS{})), folder.ErrLocked, "opening a held run")
+	expect.Is(t, expect.Err(folder.Create(path, true, folder.OS{}, files("b")...)), folder.ErrLocked, "replacing a held run")
 	fatal.If(t, held.Close())
 	f, err := folder.Open(path, folder.OS{})
 	fatal.If(t, err)
 	_ = f.Close()
-	if _, err := folder.Open(t.TempDir(), folder.OS{}); !errors.Is(err, folder.ErrNotRun) {
-		t.Errorf("opening an empty folder: got %v, want ErrNotRun", err)
-	}
+	expect.Is(t, expect.Err(folder.Open(t.TempDir(), folder.OS{})), folder.ErrNotRun, "opening an empty folder")
 }
 
 // Create is stopped before each operation on the disk, and in the middle of each write.
@@ -265,9 +240,7 @@ func TestForceNeverLosesTheOldRun(t *testing.T) {
 		got := contents(t, path)
 		if err == nil {
 			_ = f.Close()
-			if got != "new" {
-				t.Errorf("replaced, but the run holds %q", got)
-			}
+			expect.Equal(t, got, "new", "replaced, but the run holds")
 			break
 		}
 	}
@@ -283,18 +256,14 @@ func TestWriteReplacesAllFilesOrNone(t *testing.T) {
 		err = f.Write(files("new")...)
 		_ = f.Close()
 		if err == nil {
-			if got := contents(t, path); got != "new" {
-				t.Errorf("written, but the run holds %q", got)
-			}
+			expect.Equal(t, contents(t, path), "new", "written, but the run holds")
 			break
 		}
 		var failed *folder.WriteError
 		if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
 			t.Errorf("full at operation %d: got %v, want a *WriteError with the cause", at, err)
 		}
-		if got := contents(t, path); got != "old" {
-			t.Errorf("full at operation %d: the run holds %q", at, got)
-		}
+		expect.Equal(t, contents(t, path), "old", "full at operation", at, "the run holds")
 		if entries, _ := os.ReadDir(path); len(entries) != 3 {
 			t.Errorf("full at operation %d: half a file keeps its space: %v", at, entries)
 		}
@@ -327,12 +296,8 @@ func TestWriteLeavesWholeFilesWhenItDies(t *testing.T) {
 func TestMetricsAreCutBackToWholeLines(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	f := create(t, path, false, "a")
-	if err := f.SyncMetrics(); err != nil {
-		t.Errorf("syncing before the first line: %v", err)
-	}
-	if err := f.CutMetrics(3); err != nil {
-		t.Errorf("cutting before the first line: %v", err)
-	}
+	expect.NoError(t, f.SyncMetrics(), "syncing before the first line")
+	expect.NoError(t, f.CutMetrics(3), "cutting before the first line")
 	for _, line := range []string{"one", "two", "three"} {
 		fatal.If(t, f.Append([]byte(line)))
 	}
@@ -342,9 +307,7 @@ func TestMetricsAreCutBackToWholeLines(t *testing.T) {
 		want  string
 	}{{4, "one\ntwo\nthree\n"}, {3, "one\ntwo\nthree\n"}, {2, "one\ntwo\n"}, {0, ""}} {
 		fatal.If(t, f.CutMetrics(c.lines))
-		if got := read(t, f.Join(folder.Metrics)); got != c.want {
-			t.Errorf("cut to %d lines: %q, want %q", c.lines, got, c.want)
-		}
+		expect.Equal(t, read(t, f.Join(folder.Metrics)), c.want, "cut to", c.lines, "lines")
 	}
 }
 
@@ -358,9 +321,7 @@ func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	fatal.If(t, err)
 	defer held.Close()
 	create(t, filepath.Join(root, "run"), false, "a")
-	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Error("the folder of a killed process is still there")
-	}
+	expect.Is(t, expect.Err(os.Stat(left)), fs.ErrNotExist, "the folder of a killed process is still there")
 	if _, err := os.Stat(used); err != nil {
 		t.Error("a folder that a process has locked was removed")
 	}
@@ -480,19 +441,11 @@ func TestALinkInTheFolderOfARunIsRefused(t *testing.T) {
 		if err := f.Append([]byte("{}")); name == folder.Metrics && !errors.Is(err, regular.ErrLink) {
 			t.Errorf("%s: a line was appended: %v", name, err)
 		}
-		if err := (folder.OS{}).Append(f.Join(name), []byte("{}")); err == nil {
-			t.Errorf("%s: the disk followed the link", name)
-		}
-		if err := f.Write(folder.File{Name: name, Data: []byte("new")}); err != nil {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.AnyError(t, (folder.OS{}).Append(f.Join(name), []byte("{}")), name, "the disk followed the link")
+		expect.NoError(t, f.Write(folder.File{Name: name, Data: []byte("new")}), name)
 		fatal.If(t, errors.Join(os.Remove(f.Join(name)), os.Symlink(victim, f.Join(name)), f.Close()))
-		if _, err := folder.Open(path, folder.OS{}); !errors.Is(err, regular.ErrLink) {
-			t.Errorf("%s: the run was opened: %v", name, err)
-		}
-		if _, err := regular.ReadUnlinked(filepath.Join(path, name)); !errors.Is(err, regular.ErrLink) {
-			t.Errorf("%s: the file was read: %v", name, err)
-		}
+		expect.Is(t, expect.Err(folder.Open(path, folder.OS{})), regular.ErrLink, name, "the run was opened")
+		expect.Is(t, expect.Err(regular.ReadUnlinked(filepath.Join(path, name))), regular.ErrLink, name, "the file was read")
 		if got, _ := os.ReadFile(victim); string(got) != "one line\n" {
 			t.Errorf("%s: the victim holds %q", name, got)
 		}
@@ -510,8 +463,6 @@ func TestOwnedNamesTheRunOfAFile(t *testing.T) {
 		filepath.Join(path, "other.npz"):             "",
 		filepath.Join(dir, folder.Model):             "",
 	} {
-		if got := folder.Owned(file); got != want {
-			t.Errorf("%s: got %q, want %q", file, got, want)
-		}
+		expect.Equal(t, folder.Owned(file), want, file)
 	}
 }

@@ -3,11 +3,11 @@
 package folder
 
 import (
-	"errors"
 	"sync"
 	"sync/atomic"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -30,9 +30,7 @@ func TestAskingWhetherAFolderIsHeldLocksNobodyOut(t *testing.T) {
 			break
 		}
 		if i == 0 {
-			if _, err := lock(dir); !errors.Is(err, ErrLocked) {
-				t.Errorf("a second lock: got %v, want ErrLocked", err)
-			}
+			expect.Is(t, expect.Err(lock(dir)), ErrLocked, "a second lock")
 			if !Held(dir) {
 				t.Error("a locked folder is not held")
 			}

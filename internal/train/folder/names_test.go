@@ -3,10 +3,10 @@ package folder
 import (
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -34,7 +34,5 @@ func TestASearchGoesByNumbersAndLeavesHiddenFoldersOut(t *testing.T) {
 		seen = append(seen, filepath.ToSlash(name))
 		return name == "sweep"
 	})
-	if want := []string{".", "a", "a/b", "a/b/c", "a/b/c/d", "small", "small-2", "small-10", "sweep"}; !slices.Equal(seen, want) {
-		t.Errorf("got %q, want %q", seen, want)
-	}
+	expect.Slice(t, seen, []string{".", "a", "a/b", "a/b/c", "a/b/c/d", "small", "small-2", "small-10", "sweep"})
 }

@@ -2,11 +2,11 @@ package shard_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
 
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/shard"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -74,9 +74,7 @@ func TestWhatCannotBePartitionedIsAnError(t *testing.T) {
 	} {
 		m := program()
 		c.spoil(m)
-		if _, err := shard.Partition(m, c.rank, c.size); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: got %v", name, err)
-		}
+		expect.Error(t, expect.Err(shard.Partition(m, c.rank, c.size)), c.want, name)
 	}
 }
 
