@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -194,12 +195,12 @@ func (e *Entries) observedAt(row, column int) bool {
 }
 
 // withColumns returns the same rows with other columns, which are identified by names or, if names is nil, by numbers; shape
-// contains their number. Entries of columns with other names are left out and their names returned; those of other numbers are an error.
-func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignored []string, err error) {
+// contains their number. Columns without names have the names in their order if placed is true. Entries of columns with other names are left
+// out and their names returned; those of other numbers are an error.
+func (m *Images) withColumns(names []string, shape []int, placed bool) (chosen *Images, ignored []string, err error) {
 	if len(shape) != 1 || names != nil && len(names) != shape[0] {
 		return nil, nil, fmt.Errorf("got %d columns of a sparse matrix, want samples of shape %v", len(names), shape)
 	}
-	placed := m.columns == nil && slices.ContainsFunc(names, func(name string) bool { _, err := strconv.Atoi(name); return err != nil })
 	if placed && m.pixels != len(names) {
 		return nil, nil, fmt.Errorf("has %d columns without names, want the %d of the training, in their order", m.pixels, len(names))
 	}
@@ -212,20 +213,22 @@ func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignor
 		}
 		to[name] = int32(j)
 	}
+	nameOf := func(j int32) string {
+		switch {
+		case m.columns != nil:
+			return m.columns[j]
+		case placed:
+			return names[j]
+		}
+		return strconv.Itoa(int(j))
+	}
 	for j := range at {
-		name := strconv.Itoa(j)
-		if m.columns != nil {
-			name = m.columns[j]
-		}
-		of, ok := to[name]
-		if placed {
-			of, ok = int32(j), true
-		}
+		of, ok := to[nameOf(int32(j))]
 		if at[j] = of; !ok {
 			at[j] = -1
-			ignored = append(ignored, name)
 		}
 	}
+	others := map[int32]bool{} // columns of entries that are left out
 	e := &Entries{starts: make([]int, m.n+1), rowNames: m.RowNames(), zeros: m.entries.zeros}
 	for i := range m.n {
 		columns, values := m.entries.row(m.row(i))
@@ -233,13 +236,16 @@ func (m *Images) withColumns(names []string, shape []int) (chosen *Images, ignor
 			switch {
 			case at[j] >= 0:
 				e.columns, e.values = append(e.columns, at[j]), append(e.values, values[k])
-			case m.columns == nil:
+			case names != nil:
+				others[j] = true
+			default:
 				return nil, nil, fmt.Errorf("row %.60q has an entry in column %d, want columns from 0 to %d as in the training", m.entries.nameOf(m.row(i)), j, shape[0]-1)
 			}
 		}
 		e.starts[i+1] = len(e.columns)
 		e.sortRow(i)
 	}
+	ignored = lists.Map(slices.Sorted(maps.Keys(others)), nameOf)
 	if len(e.columns) == 0 && len(m.entries.columns) > 0 {
 		return nil, nil, fmt.Errorf("has no column of the training (%s), only %s", nameList(names), nameList(ignored))
 	}

@@ -105,6 +105,34 @@ func TestNamesOfMatricesAreReadFromFiles(t *testing.T) {
 	}
 }
 
+// A further file has the columns of column_names by their names if it has as many as that file, else those of the training in their order: also
+// names that are numbers, and after columns without an entry were left out.
+func TestFurtherMatricesHaveTheNamesOfTheTraining(t *testing.T) {
+	const head = "%%MatrixMarket matrix coordinate integer general\n"
+	dir := t.TempDir()
+	matrix := write(t, dir, "matrix.mtx", []byte(head+"2 4 4\n1 1 5\n1 4 2\n2 3 3\n2 1 1\n")) // column 2 is empty
+	whole := write(t, dir, "whole.mtx", []byte(head+"1 4 2\n1 2 9\n1 3 7\n"))
+	chosen := write(t, dir, "chosen.mtx", []byte(head+"1 3 1\n1 2 7\n"))
+	for _, names := range [][]string{{"g4", "g3", "g2", "g1"}, {"4", "3", "2", "1"}, {"0", "1", "2", "3"}} {
+		for _, absent := range []string{absentZero, absentMissing} {
+			f := &Files{Kind: "triples", File: matrix, Absent: absent, Empty: dropEmpty, ColNames: write(t, dir, "names.txt", []byte(strings.Join(names, "\n")))}
+			set, err := Load(t.Context(), f, nil, Both)
+			fatal.If(t, err)
+			like := InOrder(f, set.Train.ValueNames())
+			for path, want := range map[string][]float32{matrix: {5, 0, 2, 1, 3, 0}, whole: {0, 7, 0}, chosen: {0, 7, 0}} {
+				rows, err := ReadRows(t.Context(), path, []int{3}, like)
+				if err != nil || !slices.Equal(rows.Float32(), want) {
+					t.Errorf("%q, %s, %s: got %v, %v, want %v", names, absent, filepath.Base(path), rows, err, want)
+					continue
+				}
+				if left := strings.Join(rows.Notes, "\n"); strings.Contains(left, fmt.Sprintf("left out: %q", names[1])) != (path == whole) || path != whole && left != "" {
+					t.Errorf("%q, %s, %s: got the notes %q", names, absent, filepath.Base(path), left)
+				}
+			}
+		}
+	}
+}
+
 func TestDamagedMatrixMarketFilesAreRefused(t *testing.T) {
 	const head = "%%MatrixMarket matrix coordinate real general\n"
 	for text, want := range map[string]string{

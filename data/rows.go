@@ -176,7 +176,9 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 		return nil, err
 	}
 	if t.sparse != nil {
-		images, ignored, err := t.sparse.withColumns(r.order, r.shape)
+		isText := func(name string) bool { _, err := strconv.Atoi(name); return err != nil }
+		placed := t.sparse.columns == nil && (r.ColNames != "" && r.order != nil || slices.ContainsFunc(r.order, isText))
+		images, ignored, err := t.sparse.withColumns(r.order, r.shape, placed)
 		t.ignored = ignored
 		return &Rows{Images: images, Names: images.RowNames(), Notes: append(t.warnings, t.otherColumns(r.File, nil)...)}, err
 	}

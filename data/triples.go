@@ -78,7 +78,10 @@ func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error)
 	m := o.Matrix
 	rows, columns, _, err := m.counted(ctx)
 	if err == nil && (!r.AbsentIsZero() || r.Empty == dropEmpty) {
-		err = errors.Join(rows.compact("row", r.Empty), columns.compact("column", r.Empty))
+		err = rows.compact("row", r.Empty)
+		if !r.loose { // else the columns are those of the training
+			err = errors.Join(err, columns.compact("column", r.Empty))
+		}
 	}
 	if err != nil {
 		return t, err
@@ -101,6 +104,11 @@ func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error)
 		if err == nil && named.path != "" && !r.loose {
 			file, err = named.axis.read(ctx, named.path, fmt.Sprintf("one for each %s of %s", named.what, r.File))
 			files = append(files, file)
+		}
+	}
+	if err == nil && r.loose && r.ColNames != "" && m.rows == nil {
+		if _, err := columns.read(ctx, r.ColNames, ""); err != nil { // it has other columns, or the names are gone
+			columns.texts = nil
 		}
 	}
 	e.rowNames, e.zeros = rows.names(), r.AbsentIsZero()
