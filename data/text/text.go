@@ -72,6 +72,9 @@ func (t *Texts) Check() error {
 	return nil
 }
 
+// whole reports whether a file or cell is one text.
+func (t *Texts) whole() bool { return cmp.Or(t.Unit, wholeFile) == wholeFile }
+
 // isText reports whether the name of a file is one of a text.
 func isText(path string) bool {
 	return strings.HasSuffix(strings.TrimSuffix(strings.ToLower(path), ".gz"), ".txt")
@@ -144,19 +147,28 @@ func isTable(path string) bool {
 	return false
 }
 
-// filesIn lists the texts in a folder and the folders in it, in the order of their names.
-func filesIn(folder string) (paths []string) {
-	_ = filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error { // a folder that cannot be read has none
-		switch hidden := strings.HasPrefix(filepath.Base(path), ".") && path != folder; {
-		case err != nil, hidden && d.IsDir():
-			if d != nil && d.IsDir() {
-				return filepath.SkipDir
-			}
-		case !hidden && !d.IsDir() && isText(path):
+// filesIn lists the texts in a folder and the folders in it, in the order of their names. Links are followed.
+func filesIn(folder string) []string { return filesBelow(folder, nil) }
+
+// filesBelow is filesIn for a folder in others. A folder that cannot be read, or that is one of these, has no texts.
+func filesBelow(folder string, above []os.FileInfo) (paths []string) {
+	itself, err := os.Stat(folder)
+	if err != nil || slices.ContainsFunc(above, func(f os.FileInfo) bool { return os.SameFile(f, itself) }) {
+		return nil
+	}
+	entries, _ := os.ReadDir(folder)
+	for _, e := range entries {
+		if strings.HasPrefix(e.Name(), ".") {
+			continue
+		}
+		path := filepath.Join(folder, e.Name())
+		switch info, err := os.Stat(path); { // follows links, which DirEntry does not
+		case err == nil && info.IsDir():
+			paths = append(paths, filesBelow(path, append(slices.Clip(above), itself))...)
+		case isText(path), err != nil && e.Type() == os.ModeSymlink: // reading it says that it is broken
 			paths = append(paths, path)
 		}
-		return nil
-	})
+	}
 	return paths
 }
 
@@ -384,16 +396,22 @@ func (c *content) readFiles(ctx context.Context, root string, paths []string, d 
 	if !first {
 		return nil
 	}
+	c.noteEmpty(empty, "file", without)
 	c.file = data.File{Path: c.path, SHA256: hex.EncodeToString(digest.Sum(nil))}
-	if empty > 0 && c.n > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("%s: %s without text, such as %s, left out", c.path, numeral.Of(empty, "file"), without))
-	}
 	return nil
+}
+
+// noteEmpty notes files or rows that have no text.
+func (c *content) noteEmpty(n int, what, example string) {
+	if n > 0 && c.n > 0 {
+		c.notes = append(c.notes, fmt.Sprintf("%s: %s without text, such as %s, left out", c.path, numeral.Of(n, what), example))
+	}
 }
 
 func (t *Texts) readTable(ctx context.Context, c *content, d *divider) (err error) {
 	column := cmp.Or(t.Text, "text")
 	at, label, name := -1, -1, -1
+	first, empty, without := c.file.Path == "", 0, ""
 	where := t.Where
 	if t.fitted != nil {
 		where = nil
@@ -403,7 +421,7 @@ func (t *Texts) readTable(ctx context.Context, c *content, d *divider) (err erro
 			if at = slices.Index(names, column); at < 0 {
 				return fmt.Errorf("has no column %q, only %.300q: name that of the texts in the key text", column, names)
 			}
-			if label = firstOf(names, t.Labels, "labels", "label", "class"); t.Labels != "" && label < 0 {
+			if label = firstOf(names, t.Labels, "labels", "label", "class"); t.Labels != "" && label < 0 && t.fitted == nil {
 				return fmt.Errorf("has no column %q, only %.300q", t.Labels, names)
 			}
 			name, c.classed = firstOf(names, "", "names", "name", "id"), label >= 0
@@ -418,9 +436,19 @@ func (t *Texts) readTable(ctx context.Context, c *content, d *divider) (err erro
 		if label >= 0 && !data.IsUnknownLabel(cells[label]) {
 			of.class = strings.TrimSpace(strings.Clone(cells[label]))
 		}
-		d.text(of, text)
+		if t.fitted != nil && t.whole() && strings.TrimSpace(text) == "" { // else codes and predictions are of other rows than the table has
+			d.do(of, "", true)
+			return nil
+		}
+		n := c.n
+		if d.text(of, text); c.n == n && strings.TrimSpace(text) == "" {
+			empty, without = empty+1, cmp.Or(without, fmt.Sprintf("line %d", place))
+		}
 		return nil
 	})
+	if first {
+		c.noteEmpty(empty, "row", without)
+	}
 	if err == nil && at < 0 && len(where) > 0 {
 		err = fmt.Errorf("has no row that meets the conditions of where (%s)", strings.Join(where, ", "))
 	}
@@ -526,7 +554,7 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		}
 		if errors.Is(err, tokens.ErrEmpty) {
 			wrong := &data.Error{Path: path, Problem: fmt.Sprintf("no word of %s is in the vocabulary", numeral.Of(c.n, "text")), Hint: "lower the key least, or raise most"}
-			if c.n == 1 && cmp.Or(t.Unit, wholeFile) == wholeFile {
+			if c.n == 1 && t.whole() {
 				wrong.Hint = `it is one text: divide it by unit = "paragraph", "sentence" or "line"`
 			}
 			err = wrong
@@ -570,7 +598,7 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 func state(path string) string {
 	paths, _ := filepath.Glob(path) // another pattern has none
 	text := path
-	for _, p := range append(paths, filesIn(path)...) {
+	for _, p := range slices.Concat([]string{path}, paths, filesIn(path)) {
 		if info, err := os.Stat(p); err == nil {
 			text += fmt.Sprintf("|%s %d %d", p, info.Size(), info.ModTime().UnixNano())
 		}

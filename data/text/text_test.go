@@ -152,6 +152,7 @@ func TestSequencesAreWindowsOrUnits(t *testing.T) {
 	}{
 		{"", 0, slices.Concat(of("abcd"), of("efgh"), of("hij", end), of("xy", end, pad)), []float32{4, 4, 4, 3}},
 		{"", 3, slices.Concat(of("abcd"), of("defg"), of("ghij"), of("hij", end), of("xy", end, pad)), []float32{4, 4, 4, 4, 3}},
+		{"file", 3, slices.Concat(of("abcd"), of("defg"), of("ghij"), of("hij", end), of("xy", end, pad)), []float32{4, 4, 4, 4, 3}},
 		{"line", 0, slices.Concat(of("abcd"), of("xy", end, pad)), []float32{4, 3}},
 	} {
 		s := sequences(dir, tokens.Bytes, 4, c.unit)
@@ -302,5 +303,50 @@ func TestFurtherTextsHaveTheClassesOfTheTraining(t *testing.T) {
 	}
 	if _, err := data.ReadRows(background, filepath.Join(dir, "c.csv"), set.Shape, source); err == nil || !strings.Contains(err.Error(), `has the class "c", which no training text has`) {
 		t.Errorf("a new class: got %v", err)
+	}
+}
+
+// Rows of a table without a text are left out of a training, with a note. Of further texts every row has its sample; labels need not be there.
+func TestRowsWithoutText(t *testing.T) {
+	dir := folder(t, map[string]string{"t.csv": "text,stars\ngood film,5\n\"\",1\nbad film,1\n\" \",5\n", "more.csv": "text\n\"\"\ngood\n\"  \"\nfilm\n"})
+	b := bag(filepath.Join(dir, "t.csv"), func(b *text.Bag) { b.Labels, b.Least, b.Most = "stars", 1, 1 })
+	set := load(t, b)
+	if want := b.File + ": 2 rows without text, such as line 3, left out"; set.Train.Len() != 2 || !slices.Contains(set.Notes, want) {
+		t.Errorf("got %d samples and the notes %q, want 2 and %q", set.Train.Len(), set.Notes, want)
+	}
+	want := make([]float32, 4*set.Train.Pixels())
+	want[set.Train.Pixels()+slices.Index(set.Train.ValueNames(), "good")] = 1
+	want[3*set.Train.Pixels()+slices.Index(set.Train.ValueNames(), "film")] = 1
+	for _, unit := range []string{"", "file"} {
+		b.Unit = unit
+		rows, err := data.ReadRows(background, filepath.Join(dir, "more.csv"), set.Shape, data.WithVocabulary(b, set.Tokens))
+		if fatal.If(t, err); !slices.Equal(rows.Float32(), want) {
+			t.Errorf("unit %q: got %v, want %v", unit, rows.Float32(), want)
+		}
+	}
+}
+
+// Links to folders and files are followed, but none to a folder that it is in; a broken one is an error.
+func TestLinksToTextsAreFollowed(t *testing.T) {
+	apart := folder(t, map[string]string{"x.txt": "bad film", "deep/y.txt": "bad plot"})
+	corpus := folder(t, map[string]string{"a/z.txt": "good film"})
+	link := func(to, name string) { fatal.If(t, os.Symlink(to, filepath.Join(corpus, name))) }
+	link(apart, "b")
+	link(corpus, "a/loop")
+	root := filepath.Join(t.TempDir(), "root")
+	fatal.If(t, os.Symlink(corpus, root))
+	for _, path := range []string{corpus, root} {
+		set := load(t, bag(path, func(b *text.Bag) { b.Least, b.Most = 1, 1 }))
+		if want := []string{"a/z", "b/deep/y", "b/x"}; !slices.Equal(set.Train.RowNames(), want) || !slices.Equal(set.Classes, []string{"a", "b"}) {
+			t.Errorf("%s: got %q of %q, want %q", path, set.Train.RowNames(), set.Classes, want)
+		}
+	}
+	fatal.If(t, os.WriteFile(filepath.Join(apart, "x.txt"), []byte("bad film again"), 0o600))
+	if set := load(t, bag(root, func(b *text.Bag) { b.Least, b.Most = 1, 1 })); !slices.Contains(set.Train.ValueNames(), "again") {
+		t.Errorf("a change behind links is missed: got the words %q", set.Train.ValueNames())
+	}
+	link("nowhere", "c")
+	if _, err := data.Load(background, bag(corpus, nil), nil, data.Both); err == nil || !strings.Contains(err.Error(), filepath.Join(corpus, "c")) {
+		t.Errorf("a broken link: got %v", err)
 	}
 }

@@ -15,9 +15,9 @@ import (
 
 const tokensName = "tokens"
 
-// Sequences is a data set of texts as sequences of whole numbers: a sample has `length` tokens, for `embedding`. Without the key unit, the tokens of
-// every file or cell, and <end>, are cut into windows, whose begins are `step` tokens apart; the last window ends with the text. With a unit, a sample is
-// a line, a sentence or another unit with <end>, cut after `length` tokens. What is shorter is filled up with <pad>; the column `length` has the
+// Sequences is a data set of texts as sequences of whole numbers: a sample has `length` tokens, for `embedding`. By default, the tokens of every
+// file or cell, and <end>, are cut into windows, whose begins are `step` tokens apart; the last window ends with the text. With another unit, a
+// sample is a line, a sentence or a paragraph with <end>, cut after `length` tokens. What is shorter is filled up with <pad>; the column `length` has the
 // number of tokens before it, for `first_tokens`.
 //
 // Tokens are bytes, characters, words (punctuation included; Unicode Standard Annex 29) or those of a byte-pair encoding, which is fitted to the training
@@ -180,7 +180,7 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 			list = append(list, t.End())
 		}
 		n := begin + len(list)
-		for ; (s.Unit == "" || from == 0) && from+s.Length <= n; from += step {
+		for ; (s.whole() || from == 0) && from+s.Length <= n; from += step {
 			wrong = cmp.Or(wrong, add(list[from-begin:]))
 		}
 		if !last {
@@ -189,7 +189,7 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 			}
 			return
 		}
-		if from == 0 || s.Unit == "" && from-step+s.Length < n { // what is left
+		if from == 0 || s.whole() && from-step+s.Length < n { // what is left
 			wrong = cmp.Or(wrong, add(list[max(0, len(list)-s.Length):]))
 		}
 		if c.named || c.classed {
