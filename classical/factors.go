@@ -332,7 +332,7 @@ func rowNorm(row []float32) float32 { return float32(vectors.Norm(row)) }
 func (f *factors) atomsGram() {
 	gramOf(f.gram, f.atoms, f.units, f.pixels)
 	if f.sparse != nil {
-		f.sparse.atoms = transpose(f.atoms, f.units, f.pixels)
+		f.sparse.atoms = transposeTo(f.sparse.atoms, f.atoms, f.units, f.pixels)
 	}
 }
 
@@ -405,8 +405,13 @@ func finite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }
 
 // transpose returns the transpose of a matrix with the given numbers of rows and columns.
 func transpose[T kernel.Float](a []T, rows, columns int) []T {
+	return transposeTo(nil, a, rows, columns)
+}
+
+// transposeTo is transpose that writes to t if it is large enough.
+func transposeTo[T kernel.Float](t, a []T, rows, columns int) []T {
 	const tile = 32
-	t := make([]T, rows*columns)
+	t = slices.Grow(t[:0], rows*columns)[:rows*columns]
 	team.For(rows, tile, func(from, to int) {
 		for c := 0; c < columns; c += tile {
 			for i := from; i < to; i++ {

@@ -344,6 +344,7 @@ func scale(gram []float32, k int, a []float32, lda int, x []float32, ldx, n int,
 type klRule struct {
 	f        *factors
 	codeSums []float32 // sum of the codes of each atom
+	columns  []float32 // f.target by columns, p x k, of a sparse matrix
 	// updates the codes; nil means scaleKL
 	codesRule func(products, atomSums, x []float32, ldx, n int)
 }
@@ -407,7 +408,7 @@ func (r *klRule) pass(improve bool) float64 {
 // sum of all values of HW is that of the products of the sums of codes and atoms.
 func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x []float32, ldx, n int)) float64 {
 	f, s, k, add := r.f, r.f.sparse, r.f.units, kernel.Float32().AddScaled
-	s.atoms = transpose(f.atoms, k, f.pixels)
+	s.atoms = transposeTo(s.atoms, f.atoms, k, f.pixels)
 	atomSums, codes := rowSums(f.atoms, k, f.pixels), transpose(f.codes, k, f.n)
 	if improve {
 		fit.ForLanes(f.n, func(_, from, to int) {
@@ -421,7 +422,11 @@ func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x 
 		})
 		codes = transpose(f.codes, k, f.n)
 	}
-	target, sums := make([]float32, f.pixels*k), make([]float64, columnGroups)
+	if r.columns == nil {
+		r.columns = make([]float32, f.pixels*k)
+	}
+	target, sums := r.columns, make([]float64, columnGroups)
+	clear(target)
 	s.inColumns(func(group, i int, columns []int32, values []float32) {
 		own := codes[i*k : i*k+k]
 		sums[group] += s.quotients(i, columns, values, codes, k, true, func(j int32, q float32) {
@@ -429,7 +434,7 @@ func (r *klRule) passSparse(improve bool, scaleCodes func(products, atomSums, x 
 			add(row, row, own, q)
 		})
 	})
-	f.target = transpose(target, f.pixels, k)
+	f.target = transposeTo(f.target, target, f.pixels, k)
 	r.codeSums = rowSums(f.codes, k, f.n)
 	return (lists.Sum(sums) + vectors.Dot(r.codeSums, atomSums)) / float64(f.n) / float64(f.pixels)
 }

@@ -77,10 +77,12 @@ def main():
     a.add_argument("--peer", help=argparse.SUPPRESS)
     o = a.parse_args()
     path = os.path.join(o.folder, "counts.npz")
+    if o.peer == "generate":
+        return generate(path)
     if o.peer:
         return peer(o.peer, path)
-    if not os.path.exists(path):
-        generate(path)
+    if not os.path.exists(path):  # in another process: children inherit the largest resident set of this one
+        subprocess.run([sys.executable, __file__, o.tessera, o.folder, "--peer", "generate"], check=True)
     entries = sp.load_npz(path).nnz
     for what in o.only.split(","):
         rounds = []
