@@ -40,7 +40,7 @@ func forCodes() codeFlags { return codeFlags{runFlags: forRuns()} }
 type encodeCommand struct {
 	codeFlags
 	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
-	Value string `flag:"value" doc:"the value to compute: code, output, a head, or encoder.0"`
+	Value string `flag:"value" doc:"the value to compute: code, output, a head, encoder.0, error or log_likelihood"`
 }
 
 func (f *encodeCommand) Help() Help {
@@ -49,10 +49,12 @@ func (f *encodeCommand) Help() Help {
 			"IDX file, an image, or a folder of images; a file of the same kind as the run's data set is read by the keys of that data set. The " +
 			"output is .npy, .npz (arrays codes, and names, labels and classes if the input has them) or .csv (columns name and label if the input " +
 			"has them, and one for each unit). --value gives another value than the code: output, a head, the output of a layer by its path, or " +
-			"a value that a layer publishes; arrays of it have its shape. The columns that it is computed from are read from the same file: those of a .csv file by their names, the " +
+			"a value that a layer publishes; arrays of it have its shape. error is the mean squared error of each sample (of scaled values, as in eval), log_likelihood " +
+			"its log density: samples unlike those of the training have a large error, or a small likelihood. The columns that it is computed from are read from the same file: those of a .csv file by their names, the " +
 			"others by the names of arrays, as the key columns of the data set says.",
 		Examples: []string{"tessera encode runs/shallow --in images.npy --out codes.npy", "tessera encode runs/photos --in photos --out codes.npz",
-			"tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy"},
+			"tessera encode runs/shallow --in images.npy --value encoder.0 --out first.npy",
+			"tessera encode runs/patients --in new.csv --value error --out unusual.csv"},
 	}
 }
 
@@ -66,23 +68,37 @@ func (f *encodeCommand) Do(cmd *Call) error {
 		return err
 	}
 	defer r.Close()
-	columns := r.Columns(f.Value)
+	known, from := append(r.Values(), r.Named()...), f.Value
+	compute := func(all map[string][]float32) ([]float32, error) { return r.Centred().ValueOf(f.Value, all) }
+	scored := !slices.Contains(known, f.Value) && slices.Contains(r.Scores(), f.Value)
+	if scored {
+		from = losses.Output
+		compute = func(all map[string][]float32) ([]float32, error) { return r.Centred().Score(f.Value, all) }
+	} else if !slices.Contains(known, f.Value) {
+		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, append(known, r.Scores()...)))
+	}
+	columns := r.Columns(from)
 	rows, err := readSamples(cmd, r, f.In, columns...)
 	if err != nil {
 		return err
 	}
-	if known := append(r.Values(), r.Named()...); !slices.Contains(known, f.Value) {
-		return usagef("--value: unknown value %q: %s", f.Value, table.Suggest(f.Value, known))
-	}
 	name, shape := f.Value, r.ShapeOf(f.Value)
-	if name == losses.Code {
+	switch {
+	case name == losses.Code:
 		name, shape = "codes", []int{r.Units()}
-	} else if format == "csv" || len(shape) == 0 { // one column for each number
+	case scored:
+		rows.Columns, shape = []string{f.Value}, []int{1}
+	case format == "csv" || len(shape) == 0: // one column for each number
 		shape = []int{volume.Of(shape)}
+	}
+	if f.Value == losses.Output && format == "csv" && len(r.Shape()) == 1 {
+		if rows.Columns, err = columnNames(cmd, r, f.Out); err != nil {
+			return err
+		}
 	}
 	if f.Value == losses.Output && r.Scaling().IsExact() { // which is written with all digits
 		var values []float32
-		err := encoded(cmd, r, f.Value, rows, columns, func(some []float32) error {
+		err := encoded(cmd, r, compute, volume.Of(r.ShapeOf(from)), rows, columns, func(some []float32) error {
 			values = append(values, some...)
 			return nil
 		})
@@ -96,7 +112,7 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	var failed error // of the model, not of the file
 	err = data.WritePieces(f.Out, name, shape, rows.Len(), func(do func([]float32) error) error {
 		var broken error
-		err := encoded(cmd, r, f.Value, rows, columns, func(some []float32) error {
+		err := encoded(cmd, r, compute, volume.Of(r.ShapeOf(from)), rows, columns, func(some []float32) error {
 			broken = do(some)
 			return broken
 		})
@@ -114,13 +130,13 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	return cmd.wrote(f.Out)
 }
 
-// encoded passes a value of the model for the samples of a file to do, in blocks, so that neither all entries of a sparse matrix nor all
-// results are ever in memory.
-func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []data.Column, do func(values []float32) error) error {
+// encoded passes what compute returns of the samples of a file to do, in blocks, so that neither all entries of a sparse matrix nor all
+// results are ever in memory. Of a sample, size values are computed.
+func encoded(cmd *Call, r *tessera.Run, compute func(map[string][]float32) ([]float32, error), size int, rows *data.Rows, columns []data.Column, do func(values []float32) error) error {
 	const together, most = 256, 1 << 21 // samples that a baseline encodes together; values of a block
 	block := rows.Len()
 	if !slices.ContainsFunc(columns, func(c data.Column) bool { return c.Drawn }) {
-		block = max(1, most/max(rows.Pixels(), volume.Of(r.ShapeOf(name)))/together) * together
+		block = max(1, most/max(rows.Pixels(), size)/together) * together
 	}
 	for from := 0; from < rows.Len() || from == 0; from += max(block, 1) {
 		part := *rows
@@ -132,7 +148,7 @@ func encoded(cmd *Call, r *tessera.Run, name string, rows *data.Rows, columns []
 		if err != nil {
 			return err
 		}
-		some, err := r.Centred().ValueOf(name, all)
+		some, err := compute(all)
 		if err == nil {
 			err = do(some)
 		}

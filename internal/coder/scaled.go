@@ -51,8 +51,8 @@ func (s scaled) TakesHoles() bool {
 	return metrics.TakesHoles(s.Coder) && (s.by == nil || s.by.Mix == nil)
 }
 
-// valueOf returns a value from columns before scaling; reads describes the columns from which it is computed.
-func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.Column) ([]float32, error) {
+// given returns columns as the model reads them; reads describes those from which the value is computed.
+func (s scaled) given(columns map[string][]float32, reads []data.Column) map[string][]float32 {
 	given := maps.Clone(columns)
 	for _, c := range reads {
 		if values, ok := columns[c.Name]; ok && c.AsImages {
@@ -65,7 +65,12 @@ func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.
 			given[data.ObservedColumn] = observed(images)
 		}
 	}
-	values, err := s.Coder.(described).ValueOf(name, given)
+	return given
+}
+
+// valueOf returns a value from columns before scaling; reads describes the columns from which it is computed.
+func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.Column) ([]float32, error) {
+	values, err := s.Coder.(described).ValueOf(name, s.given(columns, reads))
 	if err == nil && name == losses.Output {
 		s.by.Undo(values)
 	}

@@ -28,6 +28,7 @@ func (f Finding) String() string {
 // Thresholds of [Findings].
 const (
 	explained   = 0.99 // share of the variance above which useless units are units to spare
+	leastJudged = 10   // measured samples, below which units and reconstructions are not judged
 	unexplained = 0.1  // share of the variance below which a model hardly explains more than the mean sample
 	farAbove    = 20   // factor of the optimizer's default above which a learning rate is probably too large
 	unscaled    = 100  // mean squared error above which vectors are probably not scaled
@@ -45,6 +46,9 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 	if v, ok := r.Find("explained_variance"); ok && v.Missing == metrics.AllEqual {
 		return []Finding{{"all measured " + r.Counted() + " are equal: a model has nothing to learn from them", "check the files of the data set"}}
 	}
+	if r.Images < leastJudged {
+		return nil
+	}
 	useful, counted := r.Number("useful_units")
 	dead, _ := r.Number("dead_units")
 	kept, known := r.Number("explained_variance")
@@ -54,7 +58,7 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 	case counted && 2*int(useful) < units:
 		list = append(list, Finding{fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less", units-int(useful), units),
 			moreUseful(m, run, shape, r)})
-	case known && kept < max(unexplained, min(0.5, 1.1*chance)):
+	case known && kept < max(unexplained, min(0.5, 1.1*chance)) && !slices.Contains(m.FirstMeasures(), "log_likelihood"): // a density is no reconstruction
 		problem := fmt.Sprintf("hardly anything is explained: the reconstructions keep %s of the variance; of noise, %d units of random directions keep about %s", numeral.Percent(kept), units, numeral.Percent(chance))
 		if kept < 0 {
 			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %s", numeral.Digits(kept, 2))

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"encoding/csv"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+
+	"tessera/internal/fatal"
+)
+
+// The errors and likelihoods of samples average to what eval measures; samples unlike those of the training have a large error and a small likelihood.
+func TestScoresOfSamplesFindWhatIsUnlikeTheTraining(t *testing.T) {
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(3, 1))
+	row := func(alike bool) string {
+		a, c := r.NormFloat64(), 100*r.NormFloat64()
+		if alike {
+			c = 100 * a
+		}
+		return fmt.Sprintf("%g,%g,%g", a+0.05*r.NormFloat64(), c+5*r.NormFloat64(), -a+0.05*r.NormFloat64())
+	}
+	known, mixed := "x,y,z\n", "name,x,y,z\n"
+	for i := range 80 {
+		known += row(true) + "\n"
+		mixed += fmt.Sprintf("r%d,%s\n", i, row(i < 60))
+	}
+	b.write("known.csv", known)
+	b.write("mixed.csv", mixed)
+	b.write("models.toml", `
+[model.axes]
+kind       = "pca"
+components = 1
+dataset    = { file = "known.csv", scale = "standardise" }
+[model.density]
+kind       = "gmm"
+covariance = "full"
+components = 1
+dataset    = { file = "known.csv", scale = "standardise" }
+[model.net]
+dataset = { file = "known.csv", scale = "standardise", missing = "nan" }
+encoder = [{ kind = "dense", units = 1 }]
+decoder = [{ kind = "dense" }]
+loss    = [{ kind = "mse" }]
+train   = { epochs = 200, batch = 16 }
+`)
+	for _, c := range []struct {
+		model, value, metric string
+		sign                 float64
+	}{{"axes", "error", "mse", 1}, {"density", "log_likelihood", "log_likelihood", -1}, {"net", "error", "mse", 1}} {
+		trained := b.must(0, "train", c.model)
+		if c.model == "density" && strings.Contains(trained.stderr, "explained") {
+			t.Errorf("a density is judged by reconstructions:\n%s", trained.stderr)
+		}
+		b.must(0, "encode", "runs/"+c.model, "--in", "mixed.csv", "--value", c.value, "--out", "scores.csv")
+		lines, err := csv.NewReader(strings.NewReader(b.read("scores.csv"))).ReadAll()
+		fatal.If(t, err)
+		if want := "name," + c.value; strings.Join(lines[0], ",") != want || len(lines) != 81 {
+			t.Fatalf("%s: got the header %q and %d lines, want %q and 81", c.model, lines[0], len(lines), want)
+		}
+		sum, alike, other := 0.0, math.Inf(-1), 0
+		for i, line := range lines[1:] {
+			v, err := strconv.ParseFloat(line[1], 64)
+			fatal.If(t, err)
+			if sum += v / 80; i < 60 {
+				alike = max(alike, c.sign*v)
+			} else if c.sign*v > alike {
+				other++
+			}
+		}
+		if other < 17 {
+			t.Errorf("%s: %d of 20 unlike samples score beyond all others", c.model, other)
+		}
+		measured := b.must(0, "eval", "runs/"+c.model, "--in", "mixed.csv", "--metrics", c.metric).stdout
+		at := strings.Index(measured, "\n"+c.metric+" ")
+		if at < 0 {
+			t.Fatalf("no %s in:\n%s", c.metric, measured)
+		}
+		want, err := strconv.ParseFloat(strings.Fields(measured[at:])[1], 64)
+		fatal.If(t, err)
+		if math.Abs(sum-want) > 1e-3*math.Abs(want) {
+			t.Errorf("%s: the mean is %g, eval says %g", c.model, sum, want)
+		}
+	}
+	b.contains("stderr", b.must(exitUsage, "encode", "runs/axes", "--in", "mixed.csv", "--value", "log_likelihood", "--out", "x.npy").stderr, `"error"`)
+}
