@@ -28,7 +28,7 @@ func TestHooksAreTablesByTheirRegisteredName(t *testing.T) {
 		t.Errorf("got %+v", m.Hooks)
 	}
 	checkFillRoundTrip(t, m)
-	expect.Contains(t, string(m.Text()), "\n[model.n.hook.average]\ndecay = 0.25\n\n[model.n.hook.early_stopping]\npatience = 3\n", "filled to")
+	expect.Contains(t, string(m.Text()), "\n[model.n.hook.average]\ndecay = 0.25\n\n[model.n.hook.early_stopping]\npatience = 3\n", "filled")
 	for old, now := range map[string]string{
 		"[model.m.hook.average]": "[model.m.hook.avarage]", "decay = 0.5": "decay = 5", "patience = 3": "patients = 3",
 	} {

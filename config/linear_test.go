@@ -143,7 +143,7 @@ func TestALayerOfABlockHasTheNameThatWasWritten(t *testing.T) {
 	if got := slices.Collect(layout.Layers())[2]; got.Kind != "zz_twice" || got.Path != "encoder.0.1" {
 		t.Errorf("got %+v", got)
 	}
-	expect.Contains(t, string(m.Text()), "kind = \"zz_twice\"\nslope = 0.5", "filled to")
+	expect.Contains(t, string(m.Text()), "kind = \"zz_twice\"\nslope = 0.5", "filled")
 }
 
 // Check keeps the models that it has built up to a number of layers. A model beyond that number is built again, with the same text.

@@ -30,7 +30,7 @@ func TestColumnsOfArraysAreFilesOfTheirOwn(t *testing.T) {
 			t.Errorf("%s: the columns are %s of %d files", name, got, len(set.Files))
 		}
 		texts := lists.Map(ColumnsOf(s, nil), func(c Column) string { return fmt.Sprint(c.Name, c.Shape, c.Type) })
-		expect.Slice(t, texts, []string{"length[]whole", "tokens[2]whole", "unread[]"}, name, "described as")
+		expect.Slice(t, texts, []string{"length[]whole", "tokens[2]whole", "unread[]"}, name)
 	}
 	for want, edit := range map[string]func(a *Files){
 		"the test samples need a file of the column":         func(a *Files) { a.TestColumns = ColumnNames{"tokens": {"x"}} },

@@ -77,7 +77,7 @@ func TestADrawnColumnIsThatOfItsPlace(t *testing.T) {
 		t.Errorf("all columns are %v", all)
 	}
 	c, ok := m.Column("y")
-	expect.Equal(t, fmt.Sprint(c.Shape, c.Type, c.Drawn, ok), "[2]float32true true", "y is described as")
+	expect.Equal(t, fmt.Sprint(c.Shape, c.Type, c.Drawn, ok), "[2]float32true true", "y")
 }
 
 func TestANegativeIsEveryOtherSampleEquallyOften(t *testing.T) {

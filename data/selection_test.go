@@ -143,7 +143,7 @@ func TestValidationReadsAndWritesTOMLValues(t *testing.T) {
 		v := Validation{Fraction: 0.5}
 		err := v.FromTOML(in)
 		expect.Error(t, err, `want "test" or a fraction in [0,1)`, in)
-		expect.Equal(t, v, (Validation{Fraction: 0.5}), in, "a refused value changed the setting to")
+		expect.Equal(t, v, (Validation{Fraction: 0.5}), in, "after a refused value")
 	}
 }
 

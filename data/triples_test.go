@@ -43,7 +43,7 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 		if shape, ok := s.Shape(nil); !ok || !reflect.DeepEqual(shape, []int{5}) {
 			t.Errorf("%s: shape %v, %v", layout, shape, ok)
 		}
-		expect.Equal(t, KindOf(s.File), "triples", layout, "read as")
+		expect.Equal(t, KindOf(s.File), "triples", layout)
 		m := loadTriples(t, s)
 		columns, values := entriesOf(m)
 		if !reflect.DeepEqual(columns, wantColumns) || !reflect.DeepEqual(values, wantValues) {

@@ -285,7 +285,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 			c.ctx = context.Background()
 		}
 		_, err := Evaluate(c.ctx, a, Sample{Images: uniform(r, c.values)}, c.o)
-		expect.Error(t, err, c.want, name, "error", err, "want one with")
+		expect.Error(t, err, c.want, name)
 	}
 }
 

@@ -134,7 +134,7 @@ func TestTheBootstrapOfARateIsAboutNormal(t *testing.T) {
 	low, _ := table.Number("selection_rate 1", "low")
 	high, _ := table.Number("selection_rate 1", "high")
 	want := 2 * 1.96 * math.Sqrt(p*(1-p)/n)
-	expect.Near(t, high-low, want, 0.15*want, low, "to", high, "want a width of")
+	expect.Near(t, high-low, want, 0.15*want, "width of", low, "to", high)
 }
 
 func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {

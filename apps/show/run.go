@@ -96,11 +96,6 @@ func RunDocument(run *tessera.Run, report *evaluation.Report, named bool) *doc.D
 	return d
 }
 
-// RunFacts returns the facts of a run that can be told without its parameters, by their key.
-func RunFacts(status train.Status, model *config.Model) []doc.Fact {
-	return (&subject{status: status, model: model}).facts()
-}
-
 func (s *subject) facts() (list []doc.Fact) {
 	for _, f := range runFacts {
 		if s.model == nil {

@@ -174,7 +174,7 @@ func TestKernelsComputeAnyBlocksInPlace(t *testing.T) {
 		fatal.If(t, err)
 		k := y.Op().(ops.Kernel)
 		block := k.Block(n.Shape())
-		expect.Equal(t, block, map[string]int{"softmax": 3, "softplus": 1, "ramp": 1}[name], name, "block of")
+		expect.Equal(t, block, map[string]int{"softmax": 3, "softplus": 1, "ramp": 1}[name], name)
 		whole := make([]float32, 6)
 		k.Float32(whole, [][]float32{x}, block)
 		parts := append([]float32(nil), x...)

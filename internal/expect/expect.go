@@ -21,9 +21,29 @@ func Equal[T comparable](t testing.TB, got, want T, where ...any) {
 // Slice expects values.
 func Slice[S ~[]E, E comparable](t testing.TB, got, want S, where ...any) {
 	t.Helper()
-	if !slices.Equal(got, want) {
+	if slices.Equal(got, want) {
+		return
+	}
+	if i := firstOther(got, want); len(got) == len(want) && len(got) > mostValues {
+		t.Errorf("%svalue %d of %d: %s", at(where), i, len(got), differ(got[i], want[i]))
+	} else if max(len(got), len(want)) > mostValues {
+		t.Errorf("%sgot %d values, want %d; they differ from value %d on", at(where), len(got), len(want), i)
+	} else {
 		t.Errorf("%sgot %v, want %v", at(where), got, want)
 	}
+}
+
+// mostValues is how many values a message shows.
+const mostValues = 50
+
+// firstOther is the first place at which two slices differ.
+func firstOther[S ~[]E, E comparable](x, y S) int {
+	for i := range min(len(x), len(y)) {
+		if x[i] != y[i] {
+			return i
+		}
+	}
+	return min(len(x), len(y))
 }
 
 // Near expects a number up to a distance.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -34,7 +35,11 @@ func TestOnlyWhatIsNotExpectedIsReported(t *testing.T) {
 	if len(r.said) > 0 {
 		t.Errorf("reported without reason: %q", r.said)
 	}
+	many := slices.Repeat([]int{7}, 60)
+	other := slices.Concat(many[:58], []int{8, 7})
 	for want, check := range map[string]func(){
+		"value 58 of 60: got 7, want 8":                              func() { Slice(r, many, other) },
+		"got 60 values, want 59; they differ from value 58 on":       func() { Slice(r, many, other[:59]) },
 		"units of a: got 3, want 4":                                  func() { Equal(r, 3, 4, "units of", "a") },
 		`got "a", want "b"`:                                          func() { Equal(r, "a", "b") },
 		"got\na\nb\nwant\nb":                                         func() { Equal(r, "a\nb", "b") },

@@ -43,7 +43,7 @@ func TestTokenizersOfHuggingFaceAreRead(t *testing.T) {
 		fatal.If(t, json.Unmarshal(b, kept))
 		for _, c := range cases {
 			expect.Slice(t, kept.Encode(c.Text), c.Tokens, path, c.Text)
-			expect.Equal(t, read.Decode(c.Tokens), c.Text, path, c.Text, "was decoded as")
+			expect.Equal(t, read.Decode(c.Tokens), c.Text, path)
 		}
 		if read.Name(1) != "<|endoftext|>" || read.Texts() != 299 || !read.Exact() {
 			t.Errorf("%s: got %d tokens, token 1 is %q", path, read.Texts(), read.Name(1))

@@ -74,7 +74,7 @@ func sameNumbers(t *testing.T, a, b string) {
 	x, y := lines(t, a), lines(t, b)
 	for i := range x {
 		for _, key := range []string{"loss", "val_mse", "code_hoyer"} {
-			expect.Equal(t, x[i][key], y[i][key], "epoch", i+1, key, "is", x[i][key], "and")
+			expect.Equal(t, x[i][key], y[i][key], "epoch", i+1, key)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func TestBLASThatCannotBeLoadedIsAnError(t *testing.T) {
 		if c.blas != nil || c.err == nil || !strings.Contains(c.err.Error(), "TESSERA_BLAS="+path) {
 			t.Errorf("%s: %v, error %v", what, c.blas, c.err)
 		}
-		expect.Equal(t, len(c.sets32), len(simd().backends), what, len(c.sets32), "sets of kernels beside it")
+		expect.Equal(t, len(c.sets32), len(simd().backends), what, "sets of kernels")
 	}
 	refused("a missing file")
 	fatal.If(t, os.WriteFile(path, []byte("not a library"), 0o644))

@@ -189,7 +189,7 @@ func TestAFailureReachesTheProcessesThatWait(t *testing.T) {
 		if g.Rank() == 2 {
 			g.Fail(4, "the images are missing")
 			g.Abort(4)
-			expect.Equal(t, <-w.aborted, 4, "aborted with")
+			expect.Equal(t, <-w.aborted, 4, "aborted")
 			return
 		}
 		err := g.AllReduce(collective.Sum, make([]float32, 10_000))

@@ -23,7 +23,7 @@ func TestSharesCoverEverythingOnceAndAreNearlyEqual(t *testing.T) {
 				}
 				next = to
 			}
-			expect.Equal(t, next, n, threads, "threads have", next, "of")
+			expect.Equal(t, next, n, threads, "threads")
 		}
 	}
 }
