@@ -4,10 +4,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
+	"tessera/internal/numeral"
 )
 
 func TestWrittenColumnsAreReadBackAsTheKeysSay(t *testing.T) {
@@ -161,5 +164,33 @@ func TestSomeNamesOfTheTrainingAreAnError(t *testing.T) {
 	ratings := &Files{Kind: "triples", File: writeText(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\n"), Empty: refuseEmpty}
 	if _, err := ReadPairs(background, writeText(t, "pairs.csv", "movieId,user\nm1,u1\n"), ratings); err == nil || !strings.Contains(err.Error(), `has no column "userId", which the training had, only "movieId", "user"`) {
 		t.Errorf("pairs: got the error %v", err)
+	}
+}
+
+// A class, or a text of a further column, that no training sample has is said with its line.
+func TestUnknownTextsHaveTheirLine(t *testing.T) {
+	like := &Files{Kind: "csv", Labels: "y", Columns: ColumnNames{"ward": {"ward"}}}
+	known := []Column{{Name: LabelsColumn, Type: Whole, Names: []string{"a", "b"}}, {Name: "ward", Type: Whole, Names: []string{"east", "west"}}}
+	for text, want := range map[string]string{
+		"a,west\nb,north": `column "ward": line 3 has "north"`,
+		"b,west\nc,west":  `line 3 has the class "c"`,
+	} {
+		path := writeText(t, "x.csv", "y,ward,v\n"+strings.ReplaceAll(text, "\n", ",1\n")+",2\n")
+		if _, err := ReadRows(background, path, []int{1}, Reading(like, known...)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: got %v, want %s", text, err, want)
+		}
+	}
+}
+
+// What is said of values on disk is the size of their file.
+func TestTheSizeOfATableOnDiskIsThatOfItsFile(t *testing.T) {
+	const n, width = 500, 60
+	text := strings.Repeat(strings.Repeat("1.5,", width-1)+"2\n", n)
+	path := writeText(t, "x.csv", "v"+strings.Join(lists.Of(width, strconv.Itoa), ",v")+"\n"+text)
+	for bytes, scale := range map[int64]Scale{4: nil, 8: {&Standardise{Centre: true}}} {
+		set, err := (&Files{Kind: "csv", File: path, Memory: LeastBudget, Scale: scale}).Load(t.Context(), nil, Both)
+		if want := numeral.Bytes(bytes*n*width) + " of values in a temporary file"; err != nil || !strings.HasPrefix(strings.Join(set.Kept, "\n"), want) {
+			t.Errorf("%d bytes a value: got %v, %v, want %s", bytes, set, err, want)
+		}
 	}
 }

@@ -109,7 +109,10 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	case r.loose: // no key can be changed for it
 		budget = least
 	default:
-		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", Budget(budget), d.n, d.size), Hint: "want at least " + numeral.Bytes(least)}
+		least *= max(1, int64(r.Memory)/budget) // test samples have half of it
+		digits := int64(math.Pow10(max(0, len(fmt.Sprint(least))-3)))
+		least = (least + digits - 1) / digits * digits // so that the three digits of the hint are enough
+		return nil, &Error{Path: r.File, Problem: fmt.Sprintf("memory = %q is too little for %d samples of %d bytes", r.Memory, d.n, d.size), Hint: "want at least " + numeral.Bytes(least)}
 	}
 	room := budget/2 - order // the other half is the garbage collector's
 	d.rows = int(max(row, min(mostBlock, room/leastHeld)) / row)

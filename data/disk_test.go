@@ -244,3 +244,22 @@ func TestBudget(t *testing.T) {
 		expect.AnyError(t, b.FromTOML(wrong), wrong)
 	}
 }
+
+// The hint of a budget that is too small is a budget that is enough, also with test samples, which have half of it.
+func TestTheHintOfATooSmallBudgetIsEnough(t *testing.T) {
+	const n, width = 2000, 20
+	path := filepath.Join(t.TempDir(), "x.npy")
+	fatal.If(t, WriteImages(path, []int{width}, make([]float32, n*width)))
+	for _, test := range []string{"", path} {
+		f := &Files{Kind: "npy", File: path, Test: test, Memory: LeastBudget}
+		_, err := f.Load(t.Context(), nil, Both)
+		bad, ok := errors.AsType[*Error](err)
+		if !ok || !strings.HasPrefix(bad.Hint, "want at least ") || !strings.Contains(bad.Problem, fmt.Sprintf("memory = %q is too little", f.Memory)) {
+			t.Fatalf("test %q: got %v", test, err)
+		}
+		fatal.If(t, f.Memory.FromTOML(strings.TrimPrefix(bad.Hint, "want at least ")))
+		if set, err := f.Load(t.Context(), nil, Both); err != nil || !set.Train.OnDisk() {
+			t.Errorf("test %q, memory = %q: got %v", test, f.Memory, err)
+		}
+	}
+}

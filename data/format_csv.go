@@ -154,6 +154,9 @@ func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum st
 			return "", err
 		}
 	}
+	if err := f.misread(); err != nil {
+		return "", err
+	}
 	if text, ok := rows.(*textRows); ok {
 		sum = hex.EncodeToString(text.sum.Sum(nil))
 	}
@@ -574,7 +577,7 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 		t.files = append(t.files, File{Path: r.File, SHA256: sum})
 	}
 	for _, one := range further {
-		v, err := one.finish(r.known)
+		v, err := one.finish(r.known, &t.lines)
 		if err != nil {
 			return t, err
 		}

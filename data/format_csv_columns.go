@@ -77,7 +77,7 @@ func (c *csvValues) add(header, cells []string, line int) error {
 }
 
 // finish returns the column. Test samples get the type and the classes of the training samples, if known.
-func (c *csvValues) finish(known []Column) (*Values, error) {
+func (c *csvValues) finish(known []Column, lines *rowLines) (*Values, error) {
 	var shape []int
 	if len(c.at) > 1 {
 		shape = []int{len(c.at)}
@@ -88,7 +88,7 @@ func (c *csvValues) finish(known []Column) (*Values, error) {
 	}
 	switch {
 	case want.Names != nil || !c.number && len(c.at) == 1 && want.Type == "":
-		return c.classes(want.Names)
+		return c.classes(want.Names, lines)
 	case !c.number:
 		return nil, fmt.Errorf("column %q: %s", c.name, c.bad)
 	case want.Type == Whole && c.holes:
@@ -108,7 +108,7 @@ func (c *csvValues) finish(known []Column) (*Values, error) {
 
 // classes converts text to indices into names, or by default into all texts in alphabetical order. An empty cell is an
 // unknown class.
-func (c *csvValues) classes(names []string) (*Values, error) {
+func (c *csvValues) classes(names []string, lines *rowLines) (*Values, error) {
 	if names == nil {
 		names = slices.Compact(slices.Sorted(slices.Values(c.texts)))
 		if c.holes && len(names) > 0 && names[0] == "" {
@@ -122,7 +122,7 @@ func (c *csvValues) classes(names []string) (*Values, error) {
 		}
 		at, ok := slices.BinarySearch(names, text)
 		if !ok {
-			return nil, fmt.Errorf("column %q: sample %d has %.40q, which no training sample has (%.200s)", c.name, i, text, strings.Join(names, ", "))
+			return nil, fmt.Errorf("column %q: %s has %.40q, which no training sample has (%.200s)", c.name, lines.place(i), text, strings.Join(names, ", "))
 		}
 		whole[i] = int32(at)
 	}
@@ -144,7 +144,7 @@ func (f *csvFile) describeColumn(name string, r reading) Column {
 	if err != nil || len(list) == 0 {
 		return unknown
 	}
-	v, err := list[0].finish(nil)
+	v, err := list[0].finish(nil, nil)
 	if err != nil {
 		return unknown
 	}

@@ -297,7 +297,7 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 		case !ok && isUnknown(name):
 			at = UnknownLabel
 		case !ok:
-			return nil, fmt.Errorf("sample %d has the class %.40q, which no training sample has (%.200s)", i, name, strings.Join(classes, ", "))
+			return nil, fmt.Errorf("%s has the class %.40q, which no training sample has (%.200s)", t.lines.place(i), name, strings.Join(classes, ", "))
 		}
 		t.labels[i] = at
 	}

@@ -25,10 +25,7 @@ type Recording struct {
 // NewRecording returns an empty recording of rows of width numbers. Its file lies beside the file at path. Rows are divided among two recordings of the
 // budget if there are test samples.
 func NewRecording(path string, budget Budget, tests bool, width int) *Recording {
-	if tests {
-		budget /= 2
-	}
-	return &Recording{spill: spill{r: reading{Files: Files{File: path, Memory: budget}, recorded: true}}, width: width,
+	return &Recording{spill: spill{r: reading{Files: Files{File: path, Memory: budget}, recorded: true, halved: tests}}, width: width,
 		low: slices.Repeat([]float64{math.Inf(1)}, width), high: slices.Repeat([]float64{math.Inf(-1)}, width)}
 }
 

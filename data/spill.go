@@ -93,7 +93,11 @@ func (s *spill) finish(ctx context.Context, t *table) error {
 		return err
 	}
 	one := tablePart{dims: t.values.dims, kind: s.header.kind, extents: []extent{s.extent(t.values.dims)}}
-	_, length, err := arrayBytes(s.header.dims, 4)
+	width, err := s.header.valueSize()
+	if err != nil {
+		return err
+	}
+	_, length, err := arrayBytes(s.header.dims, width)
 	if err != nil {
 		return err
 	}

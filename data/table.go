@@ -50,6 +50,14 @@ func (l *rowLines) of(row int) int {
 	return l.jumps[i-1][1] + row - l.jumps[i-1][0]
 }
 
+// place returns the place of a row for a message: its line in a text.
+func (l *rowLines) place(row int) string {
+	if l.n > 0 {
+		return fmt.Sprintf("line %d", l.of(row))
+	}
+	return fmt.Sprintf("sample %d", row)
+}
+
 // reading contains the keys for reading the samples of one split, or another file like it. File is the path.
 type reading struct {
 	Files
@@ -61,6 +69,7 @@ type reading struct {
 	optional bool     // columns to read that the file lacks are left out
 	apart    bool     // arrays with usual names belong to other samples in the file
 	recorded bool     // the rows are those of a [Recording]
+	halved   bool     // test samples that this reading does not know have half of the budget
 	order    []string // names of the columns of values in the required order; nil for the order of the file
 	shape    []int    // required shape of one sample; nil for any
 }
@@ -305,7 +314,7 @@ const looseBudget = 1 << 30
 // budget returns the budget for the samples of a split, 0 for none.
 func (r reading) budget() int64 {
 	switch {
-	case r.HasTest() && !r.loose:
+	case (r.HasTest() || r.halved) && !r.loose:
 		return int64(r.Memory) / 2
 	case r.loose && r.Memory == 0:
 		return looseBudget

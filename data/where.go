@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
 
@@ -48,6 +50,8 @@ type condition struct {
 	sign    string
 	texts   []string
 	decimal string
+	list    []string // the texts in a list after !=, which are no list; nil if there is none, or if a cell is this text
+	listed  bool     // a cell is in the list
 }
 
 var signs = regexp.MustCompile(`<=|>=|!=|=|<|>|\sin\s`)
@@ -79,6 +83,15 @@ func (f *csvFile) only(r reading) error {
 			return fmt.Errorf("where %q: %w", text, f.missing(append(list, condition{name: text})[0].name))
 		}
 		c := list[i]
+		for _, other := range list[i+1:] {
+			const and = " and "
+			if k := strings.LastIndex(other.name, and); k >= 0 && slices.Contains(f.header, strings.TrimSpace(other.name[k+len(and):])) {
+				return fmt.Errorf("where %q: has two conditions: want a list of them, such as where = [%q, ...]", text, strings.TrimSpace(other.name[:k]))
+			}
+		}
+		if c.list = nil; c.sign == "!=" && strings.Contains(c.texts[0], ",") {
+			c.list = lists.Map(strings.Split(c.texts[0], ","), strings.TrimSpace)
+		}
 		c.column, c.decimal = slices.Index(f.header, c.name), r.Decimal
 		f.where = append(f.where, c)
 	}
@@ -87,6 +100,9 @@ func (f *csvFile) only(r reading) error {
 
 // keeps reports whether a row meets the conditions, and counts it.
 func (f *csvFile) keeps(cells []string, line int) (bool, error) {
+	for i := range f.where {
+		f.where[i].look(strings.TrimSpace(cells[f.where[i].column]))
+	}
 	for _, c := range f.where {
 		ok, err := c.holds(cells[c.column])
 		if err != nil {
@@ -99,6 +115,28 @@ func (f *csvFile) keeps(cells []string, line int) (bool, error) {
 	}
 	f.kept++
 	return true, nil
+}
+
+// look compares a cell with the list after !=.
+func (c *condition) look(cell string) {
+	switch {
+	case c.list == nil:
+	case cell == c.texts[0]:
+		c.list = nil
+	default:
+		c.listed = c.listed || slices.Contains(c.list, cell)
+	}
+}
+
+// misread returns the error for a list after !=, which a cell is not equal to as a whole, but to one of its texts.
+func (f *csvFile) misread() error {
+	for _, c := range f.where {
+		if c.list != nil && c.listed {
+			return fmt.Errorf("where \"%s != %s\": no cell is %q, and != takes no list: want where = [%s]", c.name, c.texts[0], c.texts[0],
+				strings.Join(lists.Map(c.list, func(text string) string { return strconv.Quote(c.name + " != " + text) }), ", "))
+		}
+	}
+	return nil
 }
 
 func (c condition) holds(cell string) (bool, error) {

@@ -24,6 +24,10 @@ func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
 		"tissue in lung, liver":             "[1 5 7 9]",
 		"age in 7, 90":                      "[7 11]",
 		"tissue in lung,liver; age < 20":    "[5 7 9]",
+		"tissue != lung, heart":             `no cell is "lung, heart", and != takes no list: want where = ["tissue != lung", "tissue != heart"]`,
+		"tissue != spleen, skin":            "[1 3 5 7 9 11]",
+		"tissue != lung and age > 3":        `has two conditions: want a list of them, such as where = ["tissue != lung", ...]`,
+		"tissue in lung, heart and age > 3": `such as where = ["tissue in lung, heart", ...]`,
 		"tissue = spleen":                   "has no row that meets the conditions of where (tissue = spleen)",
 		"tisue = lung":                      `has no column "tisue", want "tissue", "age", "days in bed", "x", "y"; did you mean "tissue"?`,
 		"tissue < 3":                        `line 2, column "tissue": got "lung", but where compares it with a number`,
@@ -54,5 +58,13 @@ func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
 		if fmt.Sprint(got) != want || fmt.Sprint(set.Kept) != fmt.Sprintf("[%s of 6, where %s]", numeral.Of(len(got), "row"), strings.Join(f.Where, " and ")) {
 			t.Errorf("%s: got %v and %q, want %s", where, got, set.Kept, want)
 		}
+	}
+}
+
+// A text with a comma, and one with a sign, may be those of a cell.
+func TestWhereTakesTextsWithCommas(t *testing.T) {
+	f := &Files{Kind: "csv", File: textFile(t, "x.csv", "name,a,b\n\"x, y\",1,2\nx,3,4\n"), Where: Where{"name != x, y"}, Columns: ColumnNames{ImagesColumn: {"a", "b"}}}
+	if set, err := f.Load(t.Context(), nil, Both); err != nil || fmt.Sprint(set.Train.Float32()) != "[3 4]" {
+		t.Errorf("got %v, %v", set, err)
 	}
 }
