@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -347,32 +346,9 @@ func warnClipped(out io.Writer, file string, least, most float32) {
 		"a name that ends in .npy keeps the values\n", file, least, most)
 }
 
-// rangeSlack is the accepted distance of values from the range of the fitted samples, as a fraction of its width. For the
-// range [0,1] no distance is accepted.
-const rangeSlack = 0.5
-
-// warnRange warns about values outside the range of the fitted samples: they probably have another scale. It ignores NaN,
-// which means a missing entry.
+// warnRange warns about values outside the range of the fitted samples.
 func warnRange(out io.Writer, file string, values []float32, least, most float32) {
-	if len(values) == 0 {
-		return
+	if text := data.Outside(values, least, most); text != "" {
+		fmt.Fprintf(out, "tessera: warning: %s has %s\n", file, text)
 	}
-	slack := rangeSlack * (most - least)
-	if least == 0 && most == 1 {
-		slack = 0
-	}
-	low, high := float32(math.Inf(1)), float32(math.Inf(-1))
-	for _, v := range values {
-		if v == v { // NaN is a missing entry
-			low, high = min(low, v), max(high, v)
-		}
-	}
-	if low >= least-slack && high <= most+slack {
-		return
-	}
-	hint := "scale them as the training images were scaled"
-	if least >= 0 && most <= 1 && low >= 0 && high > 1 && high <= 255 {
-		hint = "save them as uint8, or divide them by 255"
-	}
-	fmt.Fprintf(out, "tessera: warning: %s has values from %g to %g, outside of [%g,%g], the range of the training: %s\n", file, low, high, least, most, hint)
 }

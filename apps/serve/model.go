@@ -228,6 +228,7 @@ type loaded struct {
 	text       textReader        // makes samples of texts; nil for other samples
 	places     map[string]int    // numbers of the columns of a sparse matrix whose other entries are 0; nil for other samples
 	shift      *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
+	warn       func([]float32)   // logs images outside of the range of the training
 	missing    map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users      sync.WaitGroup
 }
@@ -254,6 +255,7 @@ type feature struct {
 	names        []string           // names of the values of a sample, such as the columns of a table; nil if they have none
 	classes      []string           // names of the classes; nil if the values are not classes or have no names
 	scaled       bool               // the values are scaled like images
+	warn         func([]float32)    // logs values outside of the range of the training, the first ones; nil for other columns
 }
 
 // feature returns the input for a column, which an encoder reads.
@@ -266,7 +268,7 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 		scaled: c.Name == losses.Images || c.AsImages}
 	switch {
 	case c.Name == losses.Images:
-		f.name, f.names = inputName, l.names
+		f.name, f.names, f.warn = inputName, l.names, l.warn
 		if l.text != nil {
 			f.datatypes = append(f.datatypes, typeBytes)
 		}
@@ -352,6 +354,12 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	}
 	if len(l.shape) == 1 {
 		l.names, _ = run.ValueNames(context.Background()) // the file of the training may be gone
+	}
+	var once sync.Once
+	l.warn = func(values []float32) {
+		if text := data.Outside(values, low, high); text != "" {
+			once.Do(func() { o.Log(fmt.Sprintf("model %s: a request has %s; said once", run.Path, text)) })
+		}
 	}
 	for _, name := range run.Values() {
 		out, err := o.output(l, run, name, stats)

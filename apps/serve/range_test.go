@@ -52,3 +52,26 @@ func TestAModelOfOtherValuesThanPixelsRefusesPixels(t *testing.T) {
 		}
 	}
 }
+
+// Values from 0 to 255 in FP32, for a model of values in [0,1], are logged once, as predict warns of them.
+func TestValuesOutsideOfTheTrainingAreLogged(t *testing.T) {
+	var log []string
+	s, err := New([]Model{{Folder: smallRun(t)}}, Options{Workers: 1, Log: func(text string) { log = append(log, text) }})
+	fatal.If(t, err)
+	defer s.Close()
+	x := images(1, 5)
+	if post(s, "/v2/models/small/infer", jsonRequest(x, "")); len(log) > 0 {
+		t.Fatalf("values of the training: got the log %q", log)
+	}
+	for i := range x {
+		x[i] *= 255
+	}
+	for range 2 {
+		if a := post(s, "/v2/models/small/infer", jsonRequest(x, "")); a.status != http.StatusOK {
+			t.Fatalf("got the status %d, %s", a.status, a.body)
+		}
+	}
+	if len(log) != 1 || !strings.Contains(log[0], "the range of the training: save them as uint8, or divide them by 255") {
+		t.Errorf("got the log %q, want one warning", log)
+	}
+}

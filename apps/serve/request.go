@@ -393,6 +393,9 @@ func (f *feature) accepts(values []float32) error {
 			return fmt.Errorf("input %q: data: %s", f.name, bad.Problem)
 		}
 	}
+	if f.warn != nil {
+		f.warn(values)
+	}
 	return nil
 }
 
