@@ -363,12 +363,19 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	if run.Tokens() != nil {
 		name, what = TopWords, "largest words"
 	}
-	t := &doc.Table{Key: "atoms", Title: "Parts", Columns: []doc.Column{{Key: "unit", Title: "unit"}, {Key: "columns", Title: what, Wrap: true}}}
+	unit := "unit"
+	if a.Count != run.Units() {
+		unit = "hidden unit"
+	}
+	t := &doc.Table{Key: "atoms", Title: "Parts", Columns: []doc.Column{{Key: "unit", Title: unit}, {Key: "columns", Title: what, Wrap: true}}}
 	for j := range min(a.Count, mostParts) {
 		t.Row(j, name(a.Values[j*a.Pixels():(j+1)*a.Pixels()], names))
 	}
 	if a.Count > mostParts {
-		t.Notes = []string{fmt.Sprintf("the first %d of %s", mostParts, numeral.Of(a.Count, "unit"))}
+		t.Notes = []string{fmt.Sprintf("the first %d of %s", mostParts, numeral.Of(a.Count, unit))}
+	}
+	if a.Indirect != "" {
+		t.Notes = append(t.Notes, a.Indirect)
 	}
 	return t
 }

@@ -16,7 +16,7 @@ import (
 	"tessera/internal/train/evaluation"
 )
 
-// Units returns the units of a run in the order of their mean use, the first count of them. split is the measured one, "" for the
+// Units returns the units of a run in the order of the mean size of their use, the first count of them. split is the measured one, "" for the
 // default of a page.
 func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (*doc.Document, error) {
 	v, facts, err := unitView(ctx, run, split)
@@ -24,7 +24,7 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 		return nil, err
 	}
 	names := show.ValueNames(ctx, run)
-	order := largestFirst(v.usage.k, func(j int) float64 { return math.Abs(v.usage.each[j].mean) })
+	order := largestFirst(v.usage.k, func(j int) float64 { return v.usage.each[j].size })
 	unused := 0
 	for _, one := range v.usage.each {
 		if one.active == 0 {

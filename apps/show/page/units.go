@@ -46,6 +46,7 @@ type usage struct {
 type unitUse struct {
 	active    float64 // share of the images for which |use| is above 1 % of the image's largest use
 	mean, max float64 // mean and maximum of the use
+	size      float64 // mean of |use|
 	low, high float64 // ends of the histogram
 	counts    []int   // numbers of images by use, without images in which the unit is inactive
 	top       []int   // images with the largest use, in descending order
@@ -93,6 +94,7 @@ func (u *usage) unit(j int, largest []float64) unitUse {
 	for i := range u.n {
 		v := u.of(i, j)
 		one.mean += v / float64(u.n)
+		one.size += math.Abs(v) / float64(u.n)
 		if math.Abs(v) > activeShare*largest[i] {
 			active = append(active, v)
 			one.low, one.high = min(one.low, v), max(one.high, v)
@@ -101,7 +103,7 @@ func (u *usage) unit(j int, largest []float64) unitUse {
 	}
 	one.active = float64(len(active)) / float64(u.n)
 	if len(active) == 0 {
-		return unitUse{counts: one.counts, mean: one.mean}
+		return unitUse{counts: one.counts, mean: one.mean, size: one.size}
 	}
 	one.low = min(one.low, 0)
 	for _, v := range active {
