@@ -136,6 +136,8 @@ func TestWhatIsKeptIsChecked(t *testing.T) {
 		}
 	}
 	for _, c := range []Calibration{{Fitted: &TemperatureScaling{}}, {Fitted: &TemperatureScaling{Temperature: math.NaN()}}, {Method: "?"},
+		{Fitted: &TemperatureScaling{Temperature: math.Inf(1)}}, {Fitted: &PlattScaling{Scales: []float64{1, math.Inf(-1)}, Biases: []float64{0, 0}}},
+		{Fitted: &PlattScaling{Scales: []float64{1, 1}, Biases: []float64{0, math.NaN()}}},
 		{Fitted: &PlattScaling{Scales: []float64{1, 1}, Biases: []float64{0}}}, {Fitted: &IsotonicCurves{Curves: []Curve{{X: []float64{1, 0}, Y: []float64{0, 1}}, {}}}}} {
 		if (Head{Calibration: &c}).Check(2) == nil {
 			t.Errorf("%+v passes", c)

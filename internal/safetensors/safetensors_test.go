@@ -34,6 +34,16 @@ func TestReadReturnsWhatAppendHeaderWrote(t *testing.T) {
 	}
 }
 
+func TestOnlyTheStartOfAFileOfTensorsIsOne(t *testing.T) {
+	long := binary.LittleEndian.AppendUint64(nil, 1<<40)
+	for name, c := range map[string]struct {
+		start []byte
+		want  bool
+	}{"a file": {file("{}", 0), true}, "no object": {file("[]", 0), false}, "too long a header": {append(long, '{'), false}, "cut": {long, false}} {
+		expect.Equal(t, Is(c.start), c.want, name)
+	}
+}
+
 func TestDamagedHeadersAreRefused(t *testing.T) {
 	const one = `"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`
 	for name, c := range map[string]struct {
