@@ -59,6 +59,7 @@ type Model struct {
 	Unused  []int              `json:"unused_atoms,omitempty"` // number of atoms of each seed that are not matched, because their units do not contribute; nil if all do
 
 	declared *config.Model
+	first    []string        // the metrics by which the model is judged, see [config.Model.Measures]
 	stored   *config.Dataset // data set of a setting whose stored results are compared; nil for measured runs
 	members  []member        // runs in the order of their seeds
 }
@@ -266,7 +267,7 @@ func (t *Table) modelOf(declared *config.Model, r *metrics.Result) *Model {
 			return m
 		}
 	}
-	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Note: evaluation.ReportOf(declared, r).Note, Counted: r.Counted(), declared: declared}
+	m := &Model{Name: declared.Name, Dataset: r.Dataset, Split: r.Split, Images: r.Images, Note: evaluation.ReportOf(declared, r).Note, Counted: r.Counted(), declared: declared, first: declared.Measures()}
 	t.Models = append(t.Models, m)
 	return m
 }

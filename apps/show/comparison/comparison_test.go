@@ -286,10 +286,14 @@ func TestASweepStandsForItsTrials(t *testing.T) {
 	if err != nil || again.Tests != got.Tests || len(again.Metrics) != len(got.Metrics) {
 		t.Fatalf("got %+v, %v, want %+v", again, err, got)
 	}
-	for i, row := range got.Metrics {
-		if !reflect.DeepEqual(row.Cells, again.Metrics[i].Cells) {
-			t.Errorf("%s: stored %+v, measured %+v", row.Name, row.Cells[1], again.Metrics[i].Cells[1])
+	for _, row := range got.Metrics { // metrics that are asked for keep their order, others begin with those of the model
+		i := slices.IndexFunc(again.Metrics, func(m comparison.Metric) bool { return m.Name == row.Name })
+		if i < 0 || !reflect.DeepEqual(row.Cells, again.Metrics[i].Cells) {
+			t.Errorf("%s: stored %+v, row %d of the measured ones", row.Name, row.Cells[1], i)
 		}
+	}
+	if want := planned.Trials[0].Model.Measures()[0]; got.Metrics[0].Name != want {
+		t.Errorf("got %s first, want %s, by which the model is judged", got.Metrics[0].Name, want)
 	}
 	if other, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{Reference: "B"}); err != nil || other.Models[0].First == nil || other.Models[1].First != nil {
 		t.Errorf("atoms are not compared with those of the reference: %v", err)

@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -125,10 +126,11 @@ func (t *Table) find(given string) (int, error) {
 	return 0, fmt.Errorf("%w: got %q, want one of %s", ErrUnknown, given, strings.Join(names, ", "))
 }
 
-// measured lists the metrics with the means of the models.
+// measured lists the metrics with the means of the models, those by which they are judged first.
 func (t *Table) measured(only []string) {
-	var names []string
+	var names, first []string
 	for _, m := range t.Models {
+		first = append(first, m.first...)
 		for _, v := range m.members[0].result.Shown() {
 			if !slices.Contains(names, v.Name) && (only == nil || slices.Contains(only, v.Name)) {
 				names = append(names, v.Name)
@@ -138,6 +140,15 @@ func (t *Table) measured(only []string) {
 	for _, name := range slices.Clone(names) { // of a mean over splits, the single splits are pairs, not metrics
 		splits, _, _ := metrics.Splits(name)
 		names = slices.DeleteFunc(names, func(one string) bool { return slices.Contains(splits, one) })
+	}
+	if !t.asked {
+		rank := func(name string) int {
+			if i := slices.Index(first, name); i >= 0 {
+				return i
+			}
+			return len(first)
+		}
+		slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
 	}
 	for _, name := range names {
 		row := Metric{Name: name, Better: metrics.Neither}

@@ -61,6 +61,7 @@ func OfSweep(r *sweep.Results, path string, trials map[string]Trial, reference s
 			if m.stored.Source == nil && known.Dataset != nil {
 				m.stored, m.Counted, m.Note = known.Dataset, known.Counted, known.Note
 			}
+			m.first = row.First
 			m.members = append(m.members, member{path: sweep.TrialPath(path, name), seed: row.Seed, result: row.Metrics, parameters: known.Parameters,
 				images: fmt.Sprintf("%s, %s, %d", row.Metrics.Dataset, row.Metrics.Split, row.Metrics.Images)})
 		}
