@@ -62,6 +62,22 @@ func (m *Model) Reconstructs() error {
 	return errors.New("the output is no reconstruction: " + other)
 }
 
+// Copies reports whether the output stands for the samples themselves: no term compares it with a column alone, such as the target of a transcoder.
+func (m *Model) Copies() bool {
+	compared := false
+	for _, l := range m.Losses {
+		if l.Loss == nil || l.On != losses.Output && !slices.Contains(l.Reads().Values, losses.Output) {
+			continue
+		}
+		against := l.Reads().Against
+		if against == "" || against == losses.Images {
+			return true
+		}
+		compared = true
+	}
+	return !compared
+}
+
 // drawsColumn reports whether the model draws the values of a column.
 func (m *Model) drawsColumn(name string) bool {
 	return m.Dataset.Drawn != nil && slices.ContainsFunc(*m.Dataset.Drawn, func(d data.Drawn) bool { return d.Name == name })

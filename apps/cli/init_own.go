@@ -288,7 +288,9 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		column := longest(s).Name
 		file += ", text = " + table.StringText(column)
 		own.say("texts: column %q", column)
-		labels := labelsIn(s, func(c data.ColumnSketch) bool { return c.Repeats && c.Different <= 50 && (c.Whole || !c.Numeric) })
+		labels := labelsIn(s, func(c data.ColumnSketch) bool {
+			return c.Repeats && c.Different <= mostClasses && (c.Whole || !c.Numeric)
+		})
 		if labels >= 0 && s.Columns[labels].Name != column {
 			file += ", labels = " + table.StringText(s.Columns[labels].Name)
 			own.say("labels: column %q", s.Columns[labels].Name)
@@ -377,11 +379,18 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 // be whole samples.
 func unitsFor(most, n int) int { return max(min(2, n), min(most, n/6)) }
 
+// mostClasses is the largest number of classes of a guessed column of labels: more are numbers, or names.
+const mostClasses = 50
+
 // labelledBy looks for the array of labels in a file of several arrays.
 func (o *foundData) labelledBy(ctx context.Context) {
 	for _, name := range []string{"labels", "label", "y", "y_train", "target", "targets"} {
 		text := fmt.Sprintf("%s, labels = %q }", strings.TrimSuffix(o.Dataset, " }"), name)
-		if set, err := loaded(ctx, text); err == nil && set.Train.Labels() != nil {
+		set, err := loaded(ctx, text)
+		if err != nil || set.Train.Labels() == nil {
+			continue
+		}
+		if largest := slices.Max(set.Train.Labels()); largest > 0 && largest < mostClasses {
 			o.Dataset, o.Classes = text, true
 			o.say("labels: array %q", name)
 			return
@@ -517,7 +526,7 @@ func labelsIn(s *data.TableSketch, may func(data.ColumnSketch) bool) (labels int
 	labels, best := -1, len(labelNames)+1
 	for i, c := range s.Columns {
 		rank := best
-		if at := slices.Index(labelNames, strings.ToLower(c.Name)); at >= 0 && c.Different <= 50 && (c.Whole || !c.Numeric) {
+		if at := slices.Index(labelNames, strings.ToLower(c.Name)); at >= 0 && c.Different <= mostClasses && (c.Whole || !c.Numeric) {
 			rank = at
 		} else if may(c) && !c.Dates {
 			rank = len(labelNames)
@@ -542,7 +551,7 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	var others []string // texts that may be labels as well
 	for i, c := range s.Columns {
 		counts := c.Numeric && c.Whole && !c.Repeats && !c.Missing && c.High-c.Low == float64(s.Rows-1) && s.Rows > 2 && (i == 0 || c.Low <= 1)
-		if few := !c.Numeric && !c.Dates && !c.Missing && c.Different > 1 && c.Different <= 50 && 2*c.Different <= s.Rows; few {
+		if few := !c.Numeric && !c.Dates && !c.Missing && c.Different > 1 && c.Different <= mostClasses && 2*c.Different <= s.Rows; few {
 			texts = append(texts, textColumn{fmt.Sprintf("%s-%d", modelName(c.Name+"."), i+1), c.Name, c.Different})
 		}
 		switch {

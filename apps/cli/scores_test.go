@@ -85,5 +85,19 @@ train   = { epochs = 200, batch = 16 }
 			t.Errorf("%s: the mean is %g, eval says %g", c.model, sum, want)
 		}
 	}
+	b.write("models.toml", `
+[model.other]
+dataset = { name = "csv", file = "known.csv", columns = { images = ["x"], target = "z" } }
+encoder = [{ kind = "dense", units = 1 }]
+decoder = [{ kind = "dense" }]
+loss    = [{ kind = "mse", against = "target" }]
+train   = { epochs = 1, batch = 16 }
+`)
+	b.must(0, "train", "other")
+	b.contains("an output that is no copy", b.must(exitUsage, "encode", "runs/other", "--in", "known.csv", "--value", "error", "--out", "x.npy").stderr, `unknown value "error"`)
+	b.must(0, "encode", "runs/other", "--in", "known.csv", "--value", "output", "--out", "other.csv")
+	if header, _, _ := strings.Cut(b.read("other.csv"), "\n"); header == "x" {
+		t.Error("a prediction of z has the name x")
+	}
 	b.contains("stderr", b.must(exitUsage, "encode", "runs/axes", "--in", "mixed.csv", "--value", "log_likelihood", "--out", "x.npy").stderr, `"error"`)
 }

@@ -34,7 +34,7 @@ func (s *Subwords) append(list []int32, word string, base int) []int32 {
 			for ; size > 0; size, end = size-1, end+1 {
 				h = (h ^ uint32(int8(word[end]))) * 16777619
 			}
-			if n >= s.Minn && (n > 1 || from > 0 && end < len(word)) { // < and > alone say nothing
+			if n >= s.Minn && (n > 1 || from > 0 && end < len(word)) { // < and > alone are no n-grams
 				list = append(list, int32(base+int(h%uint32(s.Buckets))))
 			}
 		}

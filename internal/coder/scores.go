@@ -1,11 +1,12 @@
 package coder
 
 import (
-	"errors"
+	"fmt"
 	"math"
 	"slices"
 
 	"tessera/classical"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/vectors"
 	"tessera/internal/volume"
@@ -20,9 +21,9 @@ const (
 	SampleLikelihood = "log_likelihood" // log p(x) in nats
 )
 
-// Scores lists the scores that the run has: the error of a model that reconstructs samples, and the likelihood of a density.
+// Scores lists the scores that the run has: the error of a model whose output stands for its samples, and the likelihood of a density.
 func (c *Coder) Scores() (names []string) {
-	if slices.Contains(c.Values(), losses.Output) && c.Reconstructs() == nil {
+	if slices.Contains(c.Values(), losses.Output) && c.Reconstructs() == nil && c.trained.Spec.Copies() {
 		names = append(names, SampleError)
 	}
 	if _, ok := metrics.As[metrics.Density](c.inner); ok {
@@ -31,19 +32,19 @@ func (c *Coder) Scores() (names []string) {
 	return names
 }
 
-// Score returns a score for each sample; columns contains the values of the columns of the output, as for [Coder.ValueOf]. The error of a sample
-// without an observed value is NaN.
+// Score returns a score of Scores for each sample; columns contains the values of the columns of the output, as for [Coder.ValueOf]. The error of a
+// sample without an observed value is NaN.
 func (c *Coder) Score(name string, columns map[string][]float32) (scores []float32, err error) {
+	if known := c.Scores(); !slices.Contains(known, name) {
+		return nil, fmt.Errorf("the run has no score %q: %s", name, table.Suggest(name, known))
+	}
 	err = c.Do(func(m metrics.Coder) error {
 		if of, ok := m.(classical.Model); ok {
 			m = plain{of}
 		}
 		given := c.scaled(m).given(columns, c.Columns(losses.Output))
 		if name == SampleLikelihood {
-			density, ok := metrics.As[metrics.Density](m)
-			if !ok {
-				return errors.New("the model is not a density")
-			}
+			density, _ := metrics.As[metrics.Density](m) // as Scores says
 			values, err := density.LogLikelihood(given[data.ImagesColumn])
 			scores = vectors.Narrow(values)
 			return err

@@ -40,11 +40,11 @@ func (p *Labelled) Logistic(ctx context.Context, c float64) ([]float64, error) {
 		return nil, ctx.Err()
 	}
 	if r == nil {
-		return nil, fmt.Errorf("linear_probe: %w", err)
+		return nil, fmt.Errorf("logistic regression: %w", err)
 	}
 	evaluate(r.X)
 	if rest := floats.Norm(gradient, math.Inf(1)); !(rest <= 1e-4) { // the objective is strictly convex but for a shift of the biases
-		return nil, fmt.Errorf("linear_probe: L-BFGS did not converge: the largest derivative is %.2g, want at most 1e-4; lower c", rest)
+		return nil, fmt.Errorf("logistic regression: L-BFGS did not converge: the largest derivative is %.2g, want at most 1e-4; lower c", rest)
 	}
 	return r.X, nil
 }

@@ -47,7 +47,7 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 		return []Finding{{"all measured " + r.Counted() + " are equal: a model has nothing to learn from them", "check the files of the data set"}}
 	}
 	if r.Images < leastJudged {
-		return nil
+		return manyOptima(run)
 	}
 	useful, counted := r.Number("useful_units")
 	dead, _ := r.Number("dead_units")
