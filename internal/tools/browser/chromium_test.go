@@ -165,10 +165,29 @@ func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
 func (p *Page) Resize(width, height int64) { p.Do(chromedp.EmulateViewport(width, height)) }
 
 // Click clicks the first element that matches a CSS selector.
-func (p *Page) Click(selector string) { p.Do(chromedp.Click(chromedp.CSS(selector))) }
+func (p *Page) Click(selector string) {
+	p.Helper()
+	p.onElement(chromedp.Click(chromedp.CSS(selector)))
+}
 
 // Type types a text into an input.
-func (p *Page) Type(selector, text string) { p.Do(chromedp.SendKeys(chromedp.CSS(selector), text)) }
+func (p *Page) Type(selector, text string) {
+	p.Helper()
+	p.onElement(chromedp.SendKeys(chromedp.CSS(selector), text))
+}
+
+// onElement runs an action on an element. If the page is drawn anew after the element was found and before the action reaches it, nothing has
+// happened yet, and the element is looked for again.
+func (p *Page) onElement(action chromedp.Action[chromedp.Void]) {
+	p.Helper()
+	err := chromedp.Do(p.ctx, action)
+	for err != nil && strings.Contains(err.Error(), "Could not find node with given id") && p.ctx.Err() == nil {
+		err = chromedp.Do(p.ctx, action)
+	}
+	if err != nil {
+		p.Fatal(err)
+	}
+}
 
 // Run executes JavaScript.
 func (p *Page) Run(script string) { evaluate[chromedp.Void](p, script) }
