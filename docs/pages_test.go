@@ -287,7 +287,7 @@ func chapters() []chapter {
 		{"Losses", "losses", "Every loss has the key `weight`: a number (1.0) or a [schedule](#schedules-of-loss-weights). `on` names what the term reads: " +
 			"`output`, `code`, a head, `atoms`, or parameters by a glob of their paths.", map[string]bool{"weight": false, "on": true}, typesOf(losses.Registry)},
 		{"Schedules of loss weights", "weights", "`weight = { kind = \"linear\", to = 0.01 }`.", nil, typesOf(losses.Weights)},
-		{"Layers and activations", "layers", "The shapes of the tensors of each layer are in [Python and R](python.md#layout-of-the-tensors).", nil,
+		{"Layers and activations", "layers", "The parameters and states of the layers are the tensors of a run: [Python and R](python.md#layout-of-the-tensors).", nil,
 			typesOf(layers.Registry)},
 		{"Initial values", "inits", "`init = \"he_normal\"`, or a table. Biases begin at 0.", nil, typesOf(layers.Inits)},
 		{"Constraints", "constraints", "Every constraint has the key `on` = \"decoder.*.weight\": a glob over parameter paths.", map[string]bool{"on": false},

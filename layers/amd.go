@@ -12,7 +12,8 @@ import (
 //	R_l = ((OpenRec_(l-1) - OpenRec_l) - (CloseRec_l - CloseRec_(l-1))) / 2    for l = 1..L
 //	S   = (CloseRec_L + OpenRec_L) / 2
 //
-// Images of c channels become images of c (L+1), or c (L+2) with the original, channels; see [Decomposition] for the rescaling.
+// Images of c channels become images of c (L+1), or c (L+2) with the original, channels, each rescaled: y = (x - low) gain.
+// Parameters: low and gain, of shape (channels), set by the hook decomposition.
 type AMD struct{ Decomposition }
 
 func init() {

@@ -9,8 +9,9 @@ import (
 
 var _ Sized = (*Dense)(nil)
 
-// Dense maps the flattened input x of n values to `units` outputs: y = activation(x W + b), with W of shape (n, units) and b
-// of shape (units), initially 0. In the last decoder layer, the rows of W are the atoms. The input may have any rank.
+// Dense maps the flattened input x of n values to `units` outputs: y = activation(x W + b). Parameters: weight W, of
+// shape (n, units), and bias b, of shape (units), initially 0. In the last decoder layer, the rows of W are the atoms. The
+// input may have any rank.
 type Dense struct {
 	Units      int            `toml:"units" want:"> 0" doc:"number of outputs; default in the last layer of a decoder: the size of the image"`
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`

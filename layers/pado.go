@@ -11,7 +11,8 @@ import (
 //	R_l = OpenRec_(l-1) - OpenRec_l >= 0    for l = 1..L
 //	S   = OpenRec_L
 //
-// Images of c channels become images of c (L+1), or c (L+2) with the original, channels; see [Decomposition] for the rescaling.
+// Images of c channels become images of c (L+1), or c (L+2) with the original, channels, each rescaled: y = (x - low) gain.
+// Parameters: low and gain, of shape (channels), set by the hook decomposition.
 type PADO struct{ Decomposition }
 
 func init() {

@@ -13,7 +13,8 @@ import (
 //	y(t) = activation(x(t) W + b)
 //
 // A token x(t) lies along the input's last axis: a patch of [Patches], a row of an image (height, width) or the channels of a
-// pixel. W has shape (features, units), b has shape (units) and is initially 0. The last axis of the output has length units.
+// pixel. Parameters: weight W, of shape (features, units), and bias b, of shape (units), initially 0. The last axis of the
+// output has length units.
 type TokenDense struct {
 	Units      int            `toml:"units" want:"> 0" doc:"number of outputs per token" required:"true"`
 	Activation ActivationName `toml:"activation" doc:"activation function, with its default settings"`
