@@ -261,7 +261,7 @@ type Blockwise struct {
 	// Sparse is true if almost all values of the output are 0. Matrix products then check for zeros in the output, and
 	// in values computed from the output element by element. It does not affect results.
 	Sparse bool
-	// Selects is not nil if the op copies a few elements of its second input and sets all others to 0. If the second
+	// Selects is not nil if the op copies a few elements of its last input and sets all others to 0. If the last
 	// input is a matrix product, the engine then computes only the copied elements.
 	Selects *ir.Selection
 }

@@ -12,8 +12,8 @@ import (
 	vector "tessera/internal/engine/kernel"
 )
 
-// TopKOp is the spec of [TopK]. topKGradOp is the spec of its derivative: it maps x and g to g where TopK keeps x, and to 0
-// elsewhere.
+// TopKOp is the spec of [TopK]. topKGradOp is the spec of its derivative: it maps x, y = TopK(x) and g to g where TopK keeps x, and
+// to 0 elsewhere.
 type (
 	TopKOp     struct{ K int }
 	topKGradOp struct{ K int }
@@ -28,8 +28,8 @@ func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 		Sparse:  true,
 		Float32: topK(k, vector.Float32),
 		Float64: topK(k, vector.Float64),
-		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return gradientOf(topKGrad(k).Apply(in[0], grad))
+		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			return gradientOf(topKGrad(k).Apply(in[0], y, grad))
 		},
 	}.Apply(x)
 }
@@ -41,10 +41,11 @@ func topKGrad(k int) Blockwise {
 		Sparse:  true,
 		Float32: topKSlope(k, vector.Float32),
 		Float64: topKSlope(k, vector.Float64),
-		Fixed:   []bool{true, false},
-		Selects: &ir.Selection{Most: k, Float32: selectTopK(k, vector.Float32), Float64: selectTopK(k, vector.Float64)},
+		Fixed:   []bool{true, true, false},
+		Selects: &ir.Selection{Most: k, Float32: keptByTopK(k, vector.Float32), Float64: keptByTopK(k, vector.Float64)},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-			return second(topKGrad(k).Apply(in[0], grad))
+			slope, err := topKGrad(k).Apply(in[0], in[1], grad)
+			return gorgonia.Nodes{nil, nil, slope}, err
 		},
 	}
 }
@@ -97,44 +98,66 @@ func least[T Float](s LeastOp, kernels func() *vector.Set[T]) units[T] {
 }
 
 func topK[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
-	slope := topKSlope(k, kernels)
-	return func(dst []T, in [][]T, block int) { slope(dst, [][]T{in[0], in[0]}, block) }
+	return func(dst []T, in [][]T, block int) {
+		if k >= block {
+			copy(dst, in[0])
+			return
+		}
+		l := newLargest(k, block, kernels)
+		copyPlaces(dst, in[0], k, block, func(start int) []int { return l.of(in[0][start : start+block]) })
+	}
 }
 
-// topKSlope copies in[1] to dst where in[0] is among the k largest values of its row, and writes 0 elsewhere.
+// topKSlope copies in[2] to dst where [TopK] of in[0], which is in[1], keeps the values of its rows, and writes 0 elsewhere.
 func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 	return func(dst []T, in [][]T, block int) {
 		if k >= block {
-			copy(dst, in[1])
+			copy(dst, in[2])
 			return
 		}
-		values := make([]T, k)
-		places := selectTopK(k, kernels)(block)
-		for start := 0; start < len(dst); start += block {
-			x, from, y := in[0][start:start+block], in[1][start:start+block], dst[start:start+block]
-			list := places(x)
-			for i, j := range list {
-				values[i] = from[j]
-			}
-			clear(y) // y may share memory with x or from
-			for i, j := range list {
-				y[j] = values[i]
-			}
+		kept, row := keptByTopK(k, kernels)(block), make([][]T, 2)
+		copyPlaces(dst, in[2], k, block, func(start int) []int {
+			row[0], row[1] = in[0][start:start+block], in[1][start:start+block]
+			return kept(row)
+		})
+	}
+}
+
+// copyPlaces copies the values of from at k places of each row to dst, and writes 0 elsewhere. places returns those of the row that
+// begins at start; dst may share memory with what they depend on, and with from.
+func copyPlaces[T Float](dst, from []T, k, block int, places func(start int) []int) {
+	values := make([]T, k)
+	for start := 0; start < len(dst); start += block {
+		list := places(start)
+		for i, j := range list {
+			values[i] = from[start+j]
+		}
+		row := dst[start : start+block]
+		clear(row)
+		for i, j := range list {
+			row[j] = values[i]
 		}
 	}
 }
 
-// selectTopK returns a constructor for row length block > k. The constructed function returns the indices of the k
-// largest values of a row; see [largest.of].
-func selectTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(x []T) []int {
-	return func(block int) func(x []T) []int {
-		return newLargest(k, block, kernels).of
+// keptByTopK returns a constructor for row length block > k. The constructed function returns the indices of the values of a row that
+// [TopK] keeps, in ascending order, from the row and its result.
+func keptByTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(row [][]T) []int {
+	return func(block int) func(row [][]T) []int {
+		l := newLargest(k, block, kernels)
+		return func(row [][]T) []int {
+			if list := l.nonZero(row[1]); len(list) == k {
+				return list
+			}
+			return l.of(row[0]) // some of the kept values are 0
+		}
 	}
 }
 
 func newLargest[T Float](k, n int, kernels func() *vector.Set[T]) *largest[T] {
 	pieces := (n + piece - 1) / piece
-	return &largest[T]{maximum: kernels().Maximum, chosen: make([]int, k), found: make([]T, 0, min(n, 2*k+candidates)),
+	set := kernels()
+	return &largest[T]{maximum: set.Maximum, sumAbs: set.SumAbs, chosen: make([]int, k), found: make([]T, 0, min(n, 2*k+candidates)),
 		maxima: make([]T, pieces), sorted: make([]T, pieces)}
 }
 
@@ -147,6 +170,7 @@ const candidates = 64
 // largest finds the k largest values of rows. It is not safe for concurrent use.
 type largest[T Float] struct {
 	maximum vector.Reduce[T]
+	sumAbs  vector.Reduce[T]
 	chosen  []int // k indices
 	found   []T   // candidates for the k largest values
 	maxima  []T   // maxima of the pieces of a row
@@ -172,6 +196,25 @@ func (l *largest[T]) of(x []T) []int {
 					equal--
 				}
 				l.chosen[n] = i*piece + j
+				n++
+			}
+		}
+	}
+	return l.chosen[:n]
+}
+
+// nonZero returns the indices of the values of y that differ from 0, of which there are at most k, in ascending order. The list is
+// valid until the next call.
+func (l *largest[T]) nonZero(y []T) []int {
+	n := 0
+	for start := 0; start < len(y); start += piece {
+		part := y[start:min(start+piece, len(y))]
+		if l.sumAbs(part) == 0 {
+			continue
+		}
+		for j, v := range part {
+			if v != 0 {
+				l.chosen[n] = start + j
 				n++
 			}
 		}

@@ -10,10 +10,10 @@ import (
 	"tessera/internal/lists"
 )
 
-// keptBySorting computes TopK of one row by its definition: it sorts the row, with NaN first.
-func keptBySorting(x []float64, k int) []float64 {
+// keptBySorting copies from where TopK of the row x keeps a value, by its definition: it sorts the row, with NaN first.
+func keptBySorting(x, from []float64, k int) []float64 {
 	if k == len(x) {
-		return x
+		return from
 	}
 	y := make([]float64, len(x))
 	sorted := slices.Sorted(slices.Values(x))
@@ -26,9 +26,9 @@ func keptBySorting(x []float64, k int) []float64 {
 	}
 	for j, v := range x {
 		if v > least {
-			y[j] = v
+			y[j] = from[j]
 		} else if v == least && equal > 0 {
-			y[j] = v
+			y[j] = from[j]
 			equal--
 		}
 	}
@@ -61,11 +61,18 @@ func TestTopKKeepsWhatSortingKeeps(t *testing.T) {
 					continue
 				}
 				x := lists.Of(3*n, func(i int) float64 { return row(i) })
-				want := slices.Concat(keptBySorting(x[:n], k), keptBySorting(x[n:2*n], k), keptBySorting(x[2*n:], k))
-				got := make([]float64, 3*n)
+				kept := func(from []float64) []float64 {
+					return slices.Concat(keptBySorting(x[:n], from[:n], k), keptBySorting(x[n:2*n], from[n:2*n], k), keptBySorting(x[2*n:], from[2*n:], k))
+				}
+				want, got := kept(x), make([]float64, 3*n)
 				topK(k, vector.Float64)(got, [][]float64{x}, n)
 				if !sameValues(got, want) {
 					t.Fatalf("%s: %d of %d: got %v, want %v", name, k, n, got, want)
+				}
+				gradient := lists.Of(3*n, func(i int) float64 { return float64(i + 1) })
+				slopes := kept(gradient)
+				if topKSlope(k, vector.Float64)(gradient, [][]float64{x, want, gradient}, n); !sameValues(gradient, slopes) {
+					t.Fatalf("%s: %d of %d: got the gradient %v, want %v", name, k, n, gradient, slopes)
 				}
 				if topK(k, vector.Float64)(x, [][]float64{x}, n); !sameValues(x, want) {
 					t.Fatalf("%s: %d of %d: in place differs", name, k, n)

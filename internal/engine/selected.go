@@ -7,7 +7,7 @@ import (
 )
 
 // selectedProduct is an [ir.Blockwise] op that copies a few elements of a product A Bᵀ and sets the others to 0. Only
-// the copied elements of the product are computed. The args are A, B and the value that determines which elements are
+// the copied elements of the product are computed. The args are A, B and the values that determine which elements are
 // copied.
 type selectedProduct struct {
 	ir.Product
@@ -26,19 +26,19 @@ func selectElements(m *module) {
 	readers := m.readers()
 	m.rebuild(func(v *ir.Value) *ir.Value {
 		o, ok := v.Op.(ir.Blockwise)
-		if !ok || len(v.Args) != 2 || len(v.Shape) != 2 {
+		if !ok || len(v.Args) < 2 || len(v.Shape) != 2 {
 			return v
 		}
 		selecting, ok := o.Kernel.(ir.Selecting)
 		if !ok || selecting.Selection() == nil || selecting.Selection().Most*selectedShare > o.Block {
 			return v
 		}
-		all := v.Args[1]
+		by, all := v.Args[:len(v.Args)-1], v.Args[len(v.Args)-1]
 		p, ok := all.Op.(ir.Product)
 		if !ok || p.TransA || !p.TransB || readers[all] != 1 {
 			return v
 		}
-		return &ir.Value{Op: selectedProduct{p, o, selecting.Selection()}, Args: []*ir.Value{all.Args[0], all.Args[1], v.Args[0]}, Shape: v.Shape}
+		return &ir.Value{Op: selectedProduct{p, o, selecting.Selection()}, Args: append([]*ir.Value{all.Args[0], all.Args[1]}, by...), Shape: v.Shape}
 	})
 }
 
@@ -47,15 +47,16 @@ func selectElements(m *module) {
 type selected[T ir.Float] struct {
 	kernels *kernels[T]
 	a, b, c *cell[T]
-	by      *cell[T] // determines which elements are computed
+	by      []*cell[T] // determine which elements are computed
 	n, k    int
 	threads []selectedThread[T]
 }
 
 // selectedThread is the scratch memory of one thread.
 type selectedThread[T ir.Float] struct {
-	places  func(x []T) []int // returns the indices of the computed elements of a row
-	rows    []T               // rows of B, one for each index
+	places  func(by [][]T) []int // returns the indices of the computed elements of a row
+	by      [][]T                // argument of places
+	rows    []T                  // rows of B, one for each index
 	results []T
 }
 
@@ -63,7 +64,10 @@ func (w *selected[T]) run(thread, from, to int) {
 	t := &w.threads[thread]
 	for i := from; i < to; i++ {
 		row := w.c.data[i*w.n : (i+1)*w.n]
-		places := t.places(w.by.data[i*w.n : (i+1)*w.n])
+		for j, by := range w.by {
+			t.by[j] = by.data[i*w.n : (i+1)*w.n]
+		}
+		places := t.places(t.by)
 		for q, j := range places {
 			copy(t.rows[q*w.k:(q+1)*w.k], w.b.data[j*w.k:(j+1)*w.k])
 		}
@@ -78,19 +82,24 @@ func (w *selected[T]) run(thread, from, to int) {
 func (w *selected[T]) finish(int) {}
 
 func (c *compiler[T]) selectedStep(v *ir.Value, o selectedProduct) *step {
-	a, b, by := skipReshapes(v.Args[0]), skipReshapes(v.Args[1]), skipReshapes(v.Args[2])
-	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], by: c.cells[by], c: c.cells[v], n: v.Shape[1], k: v.Args[0].Shape[1]}
+	a, b := skipReshapes(v.Args[0]), skipReshapes(v.Args[1])
+	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], c: c.cells[v], n: v.Shape[1], k: v.Args[0].Shape[1]}
+	reads := []operand{{a, rows}, {b, whole}}
+	for _, by := range v.Args[2:] {
+		by = skipReshapes(by)
+		w.by, reads = append(w.by, c.cells[by]), append(reads, operand{by, rows})
+	}
 	for range c.plan.team.Threads() {
-		t := selectedThread[T]{rows: isolated[T](o.which.Most * w.k), results: isolated[T](o.which.Most)}
+		t := selectedThread[T]{by: make([][]T, len(w.by)), rows: isolated[T](o.which.Most * w.k), results: isolated[T](o.which.Most)}
 		switch places := any(&t.places).(type) {
-		case *func(x []float32) []int:
+		case *func(by [][]float32) []int:
 			*places = o.which.Float32(o.of.Block)
-		case *func(x []float64) []int:
+		case *func(by [][]float64) []int:
 			*places = o.which.Float64(o.of.Block)
 		}
 		w.threads = append(w.threads, t)
 	}
 	flops := 2 * float64(v.Shape[0]*o.which.Most*w.k)
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, v.Shape[0], w.k, w.n), work: w, units: v.Shape[0], serial: flops < 16*serialBelow,
-		reads: []operand{{a, rows}, {b, whole}, {by, rows}}, writes: []operand{{v, rows}}, flops: flops, divisible: true}
+		reads: reads, writes: []operand{{v, rows}}, flops: flops, divisible: true}
 }

@@ -168,8 +168,8 @@ func TestAProductThatIsAlsoReadElsewhereIsWhole(t *testing.T) {
 	m := newModule(sparseProgram(t, "rectified"))
 	optimise[float32](m)
 	for _, v := range m.values {
-		if o, ok := v.Op.(ir.Blockwise); ok && len(v.Args) == 2 && o.Kernel.(ir.Selecting).Selection() != nil {
-			m.wanted = append(m.wanted, v.Args[1])
+		if o, ok := v.Op.(ir.Blockwise); ok && len(v.Args) > 1 && o.Kernel.(ir.Selecting).Selection() != nil {
+			m.wanted = append(m.wanted, v.Args[len(v.Args)-1])
 		}
 	}
 	if selectElements(m); selections(m) != 0 {

@@ -379,22 +379,22 @@ type Sparse interface {
 	MostlyZero() bool
 }
 
-// Selecting is implemented by kernels of two args that may copy only a few elements of the second arg.
+// Selecting is implemented by kernels of two or more args that may copy only a few elements of the last arg.
 type Selecting interface {
 	// Selection returns how the kernel selects elements, or nil if it computes them.
 	Selection() *Selection
 }
 
-// Selection describes a kernel that copies some elements of its second arg and sets the others to 0. The first arg
-// determines which elements are copied.
+// Selection describes a kernel that copies some elements of its last arg and sets the others to 0. The other args
+// determine which elements are copied.
 type Selection struct {
 	// Most is the maximum number of copied elements per block.
 	Most int
-	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order. x is
-	// the block of the first arg. The list is valid until the next call. The function is not safe for concurrent use.
-	Float32 func(block int) func(x []float32) []int
+	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order. by has
+	// the block of each other arg. The list is valid until the next call. The function is not safe for concurrent use.
+	Float32 func(block int) func(by [][]float32) []int
 	// Float64 is Float32 in double precision.
-	Float64 func(block int) func(x []float64) []int
+	Float64 func(block int) func(by [][]float64) []int
 }
 
 // Scattering is implemented by kernels of two args, indices and rows, whose output is a matrix (rows, Width): row i is the sum, in
