@@ -21,6 +21,9 @@ type Images struct {
 	Shape []int
 	// Parts contains the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
+	// Downstream computes logits of classes from samples, for images that are values inside of a classifier: what follows there.
+	// nil for other images.
+	Downstream func(samples []float32) (logits []float32, err error)
 
 	pixels int       // values per image
 	bytes  []byte    // rows of pixels; nil if floats is set

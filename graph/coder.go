@@ -201,6 +201,16 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) ([]float32, e
 	return values, nil
 }
 
+// After returns a value that the model computes from another one of its values alone: a head, from rows of the output of a layer.
+func (c *Coder) After(given, name string, rows []float32) ([]float32, error) {
+	values, err := c.run(Request{Given: []string{given}, Want: []string{name}}, map[string][]float32{given: rows})
+	if err != nil {
+		return nil, fmt.Errorf("model %q: %s after %s: %w", c.model.Spec.Name, name, given, err)
+	}
+	c.postHoc[name].Calibration.Apply(values, c.model.Layout.Size(name))
+	return values, nil
+}
+
 func (c *Coder) MeasuresObjective(has func(column string) bool) bool {
 	if len(c.model.Spec.Losses) == 0 {
 		return false

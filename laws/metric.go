@@ -246,6 +246,9 @@ func (m *measured) inputs(reads metrics.Reads) (in inputs, err error) {
 	if reads.Has(metrics.ReadsParts) {
 		in.subject.Parts = m.sample.Parts
 	}
+	if reads.Has(metrics.ReadsDownstream) {
+		in.subject.Downstream = m.sample.Downstream
+	}
 	if reads.Has(metrics.ReadsWeights) {
 		in.subject.Weight = slices.Clone(m.LastWeight())
 	}
@@ -458,6 +461,22 @@ func measuredModels(values []string) []*measured {
 				m.sample.Labels[i] = -1
 			}
 		}),
+		newMeasured("values of a classifier", []int{5}, 4, manyImages, func(m *measured) {
+			m.sample.Downstream = func(samples []float32) ([]float32, error) {
+				logits := make([]float32, len(samples)/5*classesOfHeads)
+				for i := range logits {
+					of := samples[i/classesOfHeads*5:][:5]
+					logits[i] = of[i%classesOfHeads] - of[4]*float32(i%classesOfHeads)
+				}
+				return logits, nil
+			}
+			for i := range m.sample.Labels { // right for most samples, so that the classifier is better than a constant
+				logits, _ := m.sample.Downstream(m.sample.Images[i*5 : (i+1)*5])
+				if m.sample.Labels[i] >= 0 {
+					m.sample.Labels[i] = slices.Index(logits, slices.Max(logits))
+				}
+			}
+		}),
 		newMeasured("no heads", []int{5, 4}, 4, manyImages, func(m *measured) { m.heads = nil }),
 		newMeasured("two heads", []int{5, 4}, 4, manyImages, func(m *measured) { m.heads["other"] = m.encoder[:20*3] }),
 		newMeasured("groups", []int{5, 4}, 4, manyImages, func(m *measured) {
@@ -547,7 +566,7 @@ func (m *measured) images() int { return len(m.sample.Images) / volume.Of(m.shap
 func (m *measured) gives(r metrics.Reads) bool {
 	return !(r.Has(metrics.ReadsOutputs) && m.encodes || r.Has(metrics.ReadsObjective) && m.encodes || r.Has(metrics.ReadsTokens) && m.Language() == nil || r.Has(metrics.ReadsPair) && m.Pair() == nil || r.Has(metrics.ReadsAtoms) && m.opaque || r.Has(metrics.ReadsWeights) && m.encodes ||
 		r.Has(metrics.ReadsLabels) && m.sample.Labels == nil || r.Has(metrics.ReadsLogits) && len(m.heads) == 0 || r.Has(metrics.ReadsTargets) && len(m.Targets()) == 0 ||
-		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil)
+		r.Has(metrics.ReadsPictures) && len(m.shape) < 2 || r.Has(metrics.ReadsParts) && m.sample.Parts == nil || r.Has(metrics.ReadsDownstream) && m.sample.Downstream == nil)
 }
 
 func (m *measured) Shape() []int { return slices.Clone(m.shape) }

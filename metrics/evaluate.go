@@ -32,6 +32,9 @@ type Sample struct {
 	// Parts are the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
 
+	// Downstream computes logits of classes from samples before scaling, if they are values inside of a classifier; otherwise nil.
+	Downstream func(samples []float32) (logits []float32, err error)
+
 	// Known contains settings of the model's losses that metrics compare with: "kl.target" is the target of the first KL
 	// term.
 	Known map[string]float64
@@ -68,7 +71,7 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 			return nil, fmt.Errorf("metrics: got %d values of the column %q, want as many of each of %d images", len(rows), name, n)
 		}
 	}
-	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Names: s.Names, Parts: s.Parts,
+	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Names: s.Names, Parts: s.Parts, Downstream: s.Downstream,
 		Atoms: coder.Atoms(), Weight: LastWeight(coder), Holed: s.Columns[data.ObservedColumn] != nil, Scaling: s.Scaling, Unscaled: s.Unscaled, Range: s.Range}
 	if subject.Atoms != nil {
 		if err := subject.Atoms.check(); err != nil {
@@ -108,7 +111,7 @@ func (e *evaluation) has(s Subject) Reads {
 	has := ReadsImages | ReadsCodes
 	for part, there := range map[Reads]bool{
 		ReadsOutputs: hasOutput(e.coder, e.sample.Columns), ReadsAtoms: s.Atoms != nil && decodes(e.coder), ReadsWeights: s.Weight != nil, ReadsEncoder: isNormed(e.coder),
-		ReadsLabels: e.sample.Labels != nil, ReadsLogits: slices.ContainsFunc(e.heads, ofClasses), ReadsTargets: slices.ContainsFunc(e.heads, ofNumbers), ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0,
+		ReadsLabels: e.sample.Labels != nil, ReadsLogits: slices.ContainsFunc(e.heads, ofClasses), ReadsTargets: slices.ContainsFunc(e.heads, ofNumbers), ReadsPictures: len(s.Shape) > 1, ReadsParts: len(e.sample.Parts) > 0, ReadsDownstream: e.sample.Downstream != nil,
 		ReadsObjective: measuresObjective(e.coder, e.sample), ReadsTokens: languageOf(e.coder) != nil, ReadsPair: pairOf(e.coder) != nil,
 	} {
 		if there {

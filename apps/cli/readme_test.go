@@ -220,7 +220,7 @@ func (b *bench) shell(line string) (stdout string, ok bool) {
 // the commands behind it make of the run, needs no trained weights.
 var shorter = map[string][]string{
 	"train vq-vae":    {"--set", "dataset.limit=500", "--epochs", "1"},
-	"train vq-prior":  {"--set", "dataset.limit=500", "--epochs", "1"},
+	"train vq-prior":  {"--set", "dataset.limit=500", "--set", "encoder.0.units=8", "--epochs", "1"},
 	"train bert-mini": {"--set", "dataset.grammar=500", "--epochs", "1"},
 	"train parts --set dataset.name=images --set dataset.file=photos --set dataset.size=28 --epochs 20 -o runs/mine": {"--epochs", "1"},
 }

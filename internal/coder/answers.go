@@ -15,12 +15,14 @@ import (
 	parts "tessera/config/part"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/graph"
 	"tessera/internal/lists"
 	"tessera/internal/regular"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/internal/volume"
 	"tessera/losses"
+	"tessera/metrics"
 )
 
 var _ data.Source = (*Answers)(nil)
@@ -442,12 +444,35 @@ func (s *Answers) answered(ctx context.Context, run *Coder, images *data.Images,
 	}
 	other, err := images.WithColumns(further...)
 	if err == nil && s.Value != "" {
-		other, err = other.WithValues(run.ShapeOf(s.Value), values[s.Value])
+		if other, err = other.WithValues(run.ShapeOf(s.Value), values[s.Value]); err == nil {
+			other.Downstream = s.downstream(run)
+		}
 	}
 	if err == nil && s.Labels != "" {
 		other = other.WithLabels(labels)
 	}
 	return other, s.uncomputed(err)
+}
+
+// downstream returns a function that computes the first head of classes of the run from samples in place of the value; nil for a run
+// without classes, or whose value is no part of it.
+func (s *Answers) downstream(run *Coder) func(samples []float32) ([]float32, error) {
+	heads := run.ClassHeads()
+	if len(heads) == 0 || s.Value == losses.Output {
+		return nil
+	}
+	return func(samples []float32) (logits []float32, err error) {
+		run, err := s.open(nil)
+		if err != nil {
+			return nil, err
+		}
+		defer run.Close()
+		err = run.Do(func(m metrics.Coder) error {
+			logits, err = m.(*graph.Coder).After(s.Value, heads[0], samples) // classes are those of a graph
+			return err
+		})
+		return logits, s.uncomputed(err)
+	}
 }
 
 // uncomputed returns the error for a value that the run cannot compute.

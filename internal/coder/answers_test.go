@@ -3,9 +3,11 @@ package coder_test
 import (
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera"
@@ -15,6 +17,7 @@ import (
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/laws"
+	"tessera/metrics"
 )
 
 const teacherText = `dataset = { name = "credit", count = 300, test = 40 }
@@ -189,4 +192,60 @@ func TestBytesAreAScaleOfFilesOnly(t *testing.T) {
 		}
 		expect.Error(t, err, "which is for numbers of files", text)
 	}
+}
+
+// The logits after reconstructions in place of codes are those of plain loops over the parameters of the head; standardised samples are
+// brought back before.
+func TestRecoveredLossIsThatOfTheClassifierBehind(t *testing.T) {
+	t.Chdir(t.TempDir())
+	declared(t, strings.Replace(teacherText, "epochs = 1", "epochs = 60", 1)+"\noptimizer = { kind = \"adam\", learning_rate = 0.01 }", "teacher")
+	trained, err := train.Open("teacher")
+	fatal.If(t, err)
+	weight, bias := parameter(t, trained, "head.class.0.weight"), parameter(t, trained, "head.class.0.bias")
+	judged := func(codes []float32, labels []int) (nll, right float64) {
+		for i, label := range labels {
+			z := []float64{float64(bias[0]), float64(bias[1])}
+			for j, h := range codes[i*5 : (i+1)*5] {
+				z[0] += float64(h) * float64(weight[2*j])
+				z[1] += float64(h) * float64(weight[2*j+1])
+			}
+			nll += math.Log(math.Exp(z[0])+math.Exp(z[1])) - z[label]
+			if z[label] > z[1-label] {
+				right++
+			}
+		}
+		return nll / float64(len(labels)), right / float64(len(labels))
+	}
+	for _, scale := range []string{"", `, scale = "standardise"`} {
+		run := declared(t, `dataset = { run = "teacher", value = "code"`+scale+` }
+encoder = [{ kind = "dense", units = 3 }]
+decoder = [{ kind = "dense" }]
+loss = [{ kind = "mse" }]
+train.epochs = 2`, "dictionary")
+		chosen, err := metrics.Select("recovered_loss", "downstream_accuracy")
+		fatal.If(t, err)
+		result, err := run.EvaluateOn(t.Context(), data.TestSplit, chosen)
+		fatal.If(t, err)
+		set, err := data.Load(t.Context(), sourceOf(t, `{ run = "teacher", value = "code" }`), nil, data.Both)
+		fatal.If(t, err)
+		codes, labels := set.Test.Float32(), set.Test.Labels()
+		reconstructions, err := run.Value("output", codes)
+		fatal.If(t, err)
+		original, _ := judged(codes, labels)
+		reconstructed, right := judged(reconstructions, labels)
+		zeros, _ := judged(make([]float32, len(codes)), labels)
+		expect.Near(t, result.Values[0].Number, (zeros-reconstructed)/(zeros-original), 1e-4, "recovered loss"+scale)
+		expect.Near(t, result.Values[1].Number, right, 1e-9, "accuracy"+scale)
+	}
+}
+
+func parameter(t *testing.T, of *train.Trained, path string) []float32 {
+	t.Helper()
+	for _, p := range of.Model.Parameters {
+		if p.Path == path {
+			return p.Data
+		}
+	}
+	t.Fatalf("no parameter %q", path)
+	return nil
 }
