@@ -451,7 +451,7 @@ func (f *Files) plain(a array) (*Images, error) {
 			a.floats[i] /= divisor
 		}
 	}
-	return a.images(f.Missing != "")
+	return a.images(f.Missing != nil)
 }
 
 // mostDoubted is the largest value of a byte: floats up to this value are doubtful as images, because they may be unscaled bytes.

@@ -3,6 +3,7 @@ package data
 import (
 	"archive/zip"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -21,7 +22,7 @@ import (
 // AllowMissing returns a source with the keys of s, for [ReadRows]. Its files may have missing entries: NaN and empty cells.
 func AllowMissing(s Source) Source {
 	l, _ := likeOf(s)
-	l.r.Missing = missingNaN
+	l.r.Missing = append(l.r.Missing, missingNaN)
 	return l
 }
 
@@ -106,7 +107,7 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		return nil, err
 	}
 	f := o.csv
-	if err := f.only(h.reading); err != nil {
+	if err := cmp.Or(f.measured(h.reading), f.only(h.reading)); err != nil {
 		return nil, err
 	}
 	c, err := f.columns(h.reading)
@@ -147,6 +148,9 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 			from := lines[line-1] + column - 1
 			out = append(out, rest[done:from]...)
 			out = append(out, f.cell(numberText(v), h.reading.Decimal)...)
+			if f.units != nil && f.units[i] != "" {
+				out = append(out, " "+f.units[i]...)
+			}
 			done = from + cellLength(rest[from:], f.comma)
 		}
 		return nil

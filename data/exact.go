@@ -4,9 +4,11 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // cellNumber returns the number of a cell of a table; NaN for a missing one. ok is false for a text.
@@ -25,27 +27,61 @@ func cellNumber(cell, decimal string) (v float64, missing, ok bool) {
 	if isMissing(cell) {
 		return math.NaN(), true, true
 	}
-	v, ok = parseNumber(cell, decimal)
+	if v, ok = parseNumber(cell, decimal); !ok {
+		v, ok = dateNumber(cell)
+	}
 	return v, false, ok
 }
 
-// parseNumber returns the number that a cell of a text file represents. decimal is the sign before the fraction: "." or ",". Python's
-// True and False are 1 and 0. Hexadecimal numbers and digits with underscores, which strconv accepts, are not numbers.
+// dateNumber returns a date as years: 2 July 2023 is 2023.5. Dates of which the day and the month cannot be told apart, 01/02/2006, are no numbers.
+func dateNumber(cell string) (years float64, ok bool) {
+	for _, layout := range clearLayouts {
+		if t, err := time.Parse(layout, cell); err == nil {
+			begin := time.Date(t.Year(), 1, 1, 0, 0, 0, 0, t.Location())
+			return float64(t.Year()) + t.Sub(begin).Hours()/begin.AddDate(1, 0, 0).Sub(begin).Hours(), true
+		}
+	}
+	return 0, false
+}
+
+// thousands are numbers with signs between their groups of three digits, by the sign before the fraction. If that one is not declared, 12,345 is none: its
+// comma may be that of a fraction.
+var thousands = map[string]*regexp.Regexp{
+	"":  regexp.MustCompile(`^[-+]?[1-9]\d{0,2}((,\d{3})+(,\d{3}|\.\d+)|(['’]\d{3})+(\.\d+)?|(\p{Zs}\d{3})+(\.\d+)?)$`),
+	".": regexp.MustCompile(`^[-+]?[1-9]\d{0,2}((,\d{3})+|(['’]\d{3})+|(\p{Zs}\d{3})+)(\.\d+)?$`),
+	",": regexp.MustCompile(`^[-+]?[1-9]\d{0,2}((\.\d{3})+|(['’]\d{3})+|(\p{Zs}\d{3})+)(,\d+)?$`),
+}
+
+// parseNumber returns the number that a cell of a text file represents. decimal is the sign before the fraction: "." or ",", "" for a point that was not
+// declared. Python's True and False are 1 and 0. Hexadecimal numbers and digits with underscores, which strconv accepts, are not numbers.
 func parseNumber(cell, decimal string) (v float64, ok bool) {
 	if isBool(cell) {
 		return map[bool]float64{true: 1}[strings.EqualFold(cell, "true")], true
 	}
+	plain := cell
 	if decimal == "," {
-		if strings.Contains(cell, ".") {
-			return 0, false
-		}
-		cell = strings.Replace(cell, ",", ".", 1)
+		plain = strings.Replace(cell, ",", ".", 1)
 	}
 	if strings.ContainsAny(cell, "_xX") {
 		return 0, false
 	}
-	v, err := strconv.ParseFloat(cell, 64)
-	return v, err == nil && v-v == 0
+	v, err := strconv.ParseFloat(plain, 64)
+	if err == nil && (decimal != "," || !strings.Contains(cell, ".")) {
+		return v, v-v == 0
+	}
+	if len(cell) < len("1.000") || !thousands[decimal].MatchString(cell) {
+		return 0, false
+	}
+	v, err = strconv.ParseFloat(strings.Map(func(r rune) rune {
+		switch {
+		case string(r) == cmp.Or(decimal, "."):
+			return '.'
+		case '0' <= r && r <= '9' || r == '-' || r == '+':
+			return r
+		}
+		return -1
+	}, cell), 64)
+	return v, err == nil
 }
 
 // isBool reports whether a cell is true or false, as pandas and spreadsheets write it.

@@ -137,7 +137,7 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 			t.Errorf("%q: got %v, %v; want %v", cell, v, ok, want)
 		}
 	}
-	for _, cell := range []string{"0x10", "0x1p-2", "1_000", "1,5", "inf", "NaN", "", "1e400", "1 000", "١"} {
+	for _, cell := range []string{"0x10", "0x1p-2", "1_000", "1,5", "inf", "NaN", "", "1e400", "١"} {
 		if v, ok := parseNumber(cell, "."); ok {
 			t.Errorf("%q: got %v, want no number", cell, v)
 		}
@@ -146,9 +146,6 @@ func TestTextsThatAreNoNumbers(t *testing.T) {
 		if v, ok := parseNumber(cell, ","); !ok || v != want {
 			t.Errorf("%q with a decimal comma: got %v, %v; want %v", cell, v, ok, want)
 		}
-	}
-	if _, ok := parseNumber("1.234,5", ","); ok {
-		t.Error("a thousands separator is part of a number")
 	}
 }
 

@@ -27,15 +27,16 @@ type Files struct {
 	Test       string `toml:"test" of:"cells arrays array folder" doc:"file, or folder, of the test samples; without it the set has no test split"`
 	TestImages string `toml:"test_images" optional:"true" of:"cells arrays array folder" doc:"another spelling of test"`
 
-	Height  int    `toml:"height" of:"cells arrays array" want:"> 0" doc:"image height in pixels, if a row of values is an image; without height and width it is a vector"`
-	Width   int    `toml:"width" of:"cells arrays array" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
-	Axes    string `toml:"axes" of:"arrays array" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
-	Scale   Scale  `toml:"scale" single:"true" bare:"factor.by" doc:"how values are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; statistics are those of the fitted samples, stored with the model; by default they are not scaled"`
-	Memory  Budget `toml:"memory" of:"cells arrays array" optional:"true" doc:"budget for the samples, such as \"2GB\": samples that do not fit are read from their files, .npy or .safetensors, while a model is trained; those of a table from a temporary file beside it. By default all samples are in memory"`
-	Names   string `toml:"names" of:"cells" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
-	Where   Where  `toml:"where" of:"cells" optional:"true" doc:"condition on a column, such as \"tissue = lung\", or a list of conditions: rows that do not meet all of them are left out, also of the test samples. Signs are =, !=, <, <=, >, >= and in, with values separated by commas; numbers are compared as numbers, and an empty cell is only unequal. The column is none of the values, unless the key columns names it"`
-	Missing string `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error"`
-	Decimal string `toml:"decimal" of:"cells" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point"`
+	Height  int     `toml:"height" of:"cells arrays array" want:"> 0" doc:"image height in pixels, if a row of values is an image; without height and width it is a vector"`
+	Width   int     `toml:"width" of:"cells arrays array" want:"> 0" doc:"image width in pixels, if a row of values is an image"`
+	Axes    string  `toml:"axes" of:"arrays array" doc:"axes of arrays of four axes: samples, height, width, channels, or channels before height and width; by default nhwc, unless the sizes look like nchw, which is an error"`
+	Scale   Scale   `toml:"scale" single:"true" bare:"factor.by" doc:"how values are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; statistics are those of the fitted samples, stored with the model; by default they are not scaled"`
+	Memory  Budget  `toml:"memory" of:"cells arrays array" optional:"true" doc:"budget for the samples, such as \"2GB\": samples that do not fit are read from their files, .npy or .safetensors, while a model is trained; those of a table from a temporary file beside it. By default all samples are in memory"`
+	Names   string  `toml:"names" of:"cells" doc:"column of the names of samples; by default name, or a column without a name, if there is one"`
+	Where   Where   `toml:"where" of:"cells" optional:"true" doc:"condition on a column, such as \"tissue = lung\", or a list of conditions: rows that do not meet all of them are left out, also of the test samples. Signs are =, !=, <, <=, >, >= and in, with values separated by commas; numbers are compared as numbers, and an empty cell is only unequal. The column is none of the values, unless the key columns names it"`
+	Missing Missing `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error. A list of texts, such as [\"unknown\"]: these are missing as well"`
+	Decimal string  `toml:"decimal" of:"cells" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point; the other one then stands between thousands"`
+	Units   Units   `toml:"units" of:"cells" optional:"true" doc:"units of columns, such as { weight = \"kg\" }, which are left out of the cells: 12 kg is 12"`
 
 	Tensor     string `toml:"tensor" of:"arrays" doc:"name of the array of samples; by default the only one of two to four axes"`
 	TestTensor string `toml:"test_tensor" of:"arrays" doc:"name of the array of test samples; by default that of the training samples"`
@@ -123,7 +124,7 @@ func (f *Files) FitsScale() bool { return f.Scale.Fitted() }
 func (f *Files) Unlabelled() bool { return f.is(EntryFiles) || f.is(SingleFiles) && f.Labels == "" }
 
 func (f *Files) hasMissing() bool {
-	return f.Missing != "" || f.is(EntryFiles) && !f.AbsentIsZero()
+	return f.Missing != nil || f.is(EntryFiles) && !f.AbsentIsZero()
 }
 
 // Check returns an error for a key that requires another, missing key, or contradicts it.
@@ -161,7 +162,7 @@ func (f *Files) Check() error {
 		list = append(list, f.Columns.checkOne("columns", what), f.TestColumns.checkOne("test_columns", what))
 	}
 	wrong(len(f.Scale) > 0 && f.is(EntryFiles) && f.Absent != absentZero, "scale", "entries that the file does not have are missing: scalings want absent = %q", absentZero)
-	return errors.Join(append(list, f.Scale.check(), checkMissing(f.Missing, f.Columns))...)
+	return errors.Join(append(list, f.Scale.check(), checkMissing(f.Columns))...)
 }
 
 // reading returns the keys for the training samples.
@@ -227,7 +228,7 @@ func (f *Files) DescribeColumns(Dirs) (list []Column) {
 		default:
 			if p, _ := o.part(ctx, r.Columns.one(name), nil); p != nil && len(p.dims) > 0 {
 				c.Type, c.Shape = typeOf(p.kind), p.dims[1:]
-				c.Missing = c.Type == Float32 && r.Missing != ""
+				c.Missing = c.Type == Float32 && r.Missing != nil
 			}
 		}
 		list = append(list, c)

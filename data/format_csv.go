@@ -33,6 +33,8 @@ type csvFile struct {
 	rows   func() RowReader // begins to read the rows
 	texts  bool             // cells are texts
 
+	units      []string    // of the columns; "" for none
+	absent     []string    // texts of cells that are missing
 	where      []condition // that rows must meet
 	kept, left int         // number of rows that do, and of others
 }
@@ -143,6 +145,9 @@ func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum st
 			break
 		}
 		keeps := true
+		if err == nil {
+			f.bare(cells)
+		}
 		if err == nil && f.where != nil {
 			line, _ := rows.FieldPos(0)
 			keeps, err = f.keeps(cells, line)
@@ -534,7 +539,7 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 					first = fmt.Sprintf("line %d, column %.60q", line, f.header[i])
 				}
 			case !ok:
-				return fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(strings.TrimSpace(cells[i])))
+				return fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(f.header[i], strings.TrimSpace(cells[i])))
 			default:
 				t.values.spans.add(k, v)
 				if t.values.spans.over != 0 {
@@ -583,7 +588,7 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 		}
 		t.further = append(t.further, v)
 	}
-	if missing > 0 && r.Missing == "" {
+	if missing > 0 && r.Missing == nil {
 		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); %s, remove these rows or columns, or fill the cells in",
 			missing, t.lines.n*len(c.values), first, missingHint)
 	}
@@ -610,7 +615,11 @@ func isMissing(cell string) bool {
 	return slices.Contains([]string{"", "na", "n/a", "nan", "null", "none", "-", "?"}, strings.ToLower(cell))
 }
 
-func (r reading) columnHint(text string) string {
+func (r reading) columnHint(column, text string) string {
+	unit := unitOf(text)
+	if _, _, ok := cellNumber(withoutUnit(text, unit), r.Decimal); ok && unit != "" {
+		return fmt.Sprintf("if %q is a unit, write units = { %s = %s } in the dataset table", unit, declared.KeyText(column), declared.StringText(unit))
+	}
 	if _, ok := parseNumber(text, ","); ok && r.Decimal != "," {
 		return `if the comma is the decimal sign, write decimal = "," in the dataset table`
 	}

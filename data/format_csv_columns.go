@@ -33,7 +33,7 @@ func (f *csvFile) collectors(c csvColumns, r reading) (list []*csvValues) {
 			continue
 		}
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != "", decimal: r.Decimal, in: f.names(one.at)})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != nil, decimal: r.Decimal, in: f.names(one.at)})
 		}
 	}
 	return list

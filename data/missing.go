@@ -25,14 +25,40 @@ const (
 	ObservedSuffix = ".observed"
 )
 
-// missingNaN is the only value of the key `missing`.
+// Missing is the key `missing`: texts of cells that are missing entries. NaN, empty cells and the usual texts are, too, unless the list is empty.
+type Missing []string
+
+// missingNaN is the key `missing` without further texts.
 const missingNaN = "nan"
 
-// checkMissing returns an error for a value of the key `missing`, or for columns with the names of the masks.
-func checkMissing(missing string, columns ColumnNames) error {
-	if missing != "" && missing != missingNaN {
-		return part.KeyErrorf("missing", "got %q, want %q: NaN and empty cells are missing entries", missing, missingNaN)
+// FromTOML sets m from a TOML value.
+func (m *Missing) FromTOML(value any) error {
+	list, ok := value.([]any)
+	if !ok {
+		if value != any(missingNaN) {
+			return fmt.Errorf("got %s, want %q: NaN and empty cells are missing entries; or a list of further texts, such as [\"unknown\"]", valueText(value), missingNaN)
+		}
+		list = []any{value}
 	}
+	*m = Missing{}
+	for _, one := range list {
+		text, ok := one.(string)
+		if !ok {
+			return fmt.Errorf("got %s, want a text", valueText(one))
+		}
+		*m = append(*m, text)
+	}
+	if len(list) == 0 {
+		*m = Missing{missingNaN}
+	}
+	return nil
+}
+
+// TOML returns the value in a declaration.
+func (m Missing) TOML() any { return Where(m).TOML() }
+
+// checkMissing returns an error for columns with the names of the masks.
+func checkMissing(columns ColumnNames) error {
 	for _, name := range []string{ObservedColumn, HeldOutColumn, CompleteColumn} {
 		if columns[name] != nil {
 			return part.KeyErrorf("columns", "%s: is the name of a column of missing or hidden entries: give another one", name)

@@ -33,7 +33,7 @@ const holed = "a,b,t,u,sex,label\n1,10,0.5,1,f,x\n,20,,2,m,y\n3,NA,1.5,?,,x\n5,3
 // Missing cells are 0 after any scaling. The statistics of the scaling are those of the observed entries, and the masks mark
 // the missing cells.
 func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Scale: Scale{&Standardise{Centre: true}},
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: Missing{"nan"}, Scale: Scale{&Standardise{Centre: true}},
 		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target", "two"}))
 	fatal.If(t, err)
@@ -72,20 +72,20 @@ func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 		return path
 	}
 	path := write("x.npy", 1, nan, 3, 4)
-	load := func(path, missing string) (*Set, error) {
+	load := func(path string, missing ...string) (*Set, error) {
 		return Load(t.Context(), &Files{Kind: "npy", Images: path, Missing: missing}, nil, Both)
 	}
-	expect.Error(t, expect.Err(load(path, "")), `sample 0, value 1: got NaN, want a finite number; write missing = "nan"`)
+	expect.Error(t, expect.Err(load(path)), `sample 0, value 1: got NaN, want a finite number; write missing = "nan"`)
 	if _, err := load(write("inf.npy", 1, float32(math.Inf(1)), 3, 4), "nan"); err == nil || strings.Contains(err.Error(), "missing") {
 		t.Errorf("got %v, want an error of an infinite value", err)
 	}
 	set, err := load(path, "nan")
 	fatal.If(t, err)
 	expect.Equal(t, fmt.Sprint(set.Train.Float32(), gathered(t, set.Train, "observed")), "[1 0 3 4] [1 0 1 1]")
-	if !HasMissing(&Files{Kind: "npz", Missing: "nan"}) || HasMissing(&Files{Kind: "csv"}) {
+	if !HasMissing(&Files{Kind: "npz", Missing: Missing{"nan"}}) || HasMissing(&Files{Kind: "csv"}) {
 		t.Error("HasMissing")
 	}
-	expect.Error(t, (&Files{Kind: "csv", File: "x", Missing: "zero"}).Check(), `got "zero", want "nan"`)
+	expect.Error(t, new(Missing).FromTOML("zero"), `got "zero", want "nan"`)
 	expect.Error(t, (&Files{Kind: "csv", File: "x", Columns: ColumnNames{"observed": {"o"}}}).Check(), "give another one")
 }
 
@@ -132,7 +132,7 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 
 // A packed set contains its columns and its missing entries.
 func TestAPackedSetHasItsColumns(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: "nan", Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: Missing{"nan"}, Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target"}))
 	fatal.If(t, err)
 	var b bytes.Buffer
@@ -151,7 +151,7 @@ func TestAPackedSetHasItsColumns(t *testing.T) {
 
 // A value that is missing in all fitted samples cannot be scaled or learned.
 func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: "nan", Scale: Scale{&MinMax{}}}
+	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: Missing{"nan"}, Scale: Scale{&MinMax{}}}
 	set, err := Load(t.Context(), s, nil, Both)
 	fatal.If(t, err)
 	expect.Error(t, expect.Err(set.Split(Selection{Fit: "train"}, 1)), `column "b" is missing in all fitted samples`)

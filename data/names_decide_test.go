@@ -130,7 +130,7 @@ func TestAnIdentifierIsNoFeature(t *testing.T) {
 }
 
 func TestASetIsDescribed(t *testing.T) {
-	source := &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y", Missing: missingNaN, Columns: ColumnNames{"weight": {"w"}}}
+	source := &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y", Missing: Missing{missingNaN}, Columns: ColumnNames{"weight": {"w"}}}
 	set, err := Load(t.Context(), source, Dirs{}, Need{Train: true, Test: true, Columns: []string{"weight"}})
 	fatal.If(t, err)
 	want := []Described{

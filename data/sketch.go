@@ -14,17 +14,19 @@ import (
 // TableSketch says which columns a file has, for a first declaration of a data set. The file is read like that of the data set csv.
 type TableSketch struct {
 	Rows    int
-	Decimal string // sign before the fraction of its numbers, "." or ","
+	Decimal string // sign before the fraction of its numbers, "." or ","; "" if all are numbers without it
 	Columns []ColumnSketch
 }
 
 // ColumnSketch says what the cells of a column are. Cells that mean a missing value have no part in Numeric, Whole, Low and High.
 type ColumnSketch struct {
 	Name           string
-	Numeric, Whole bool // all cells are numbers, or whole numbers; false without any
-	Missing        bool // some cells mean a missing value
-	Repeats        bool // two cells are equal
-	Different      int  // number of different cells; of numbers, among the first 1,000 rows
+	Numeric, Whole bool     // all cells are numbers, or whole numbers; false without any
+	Unit           string   // of these numbers
+	Absent         []string // texts between the numbers, which mean a missing value
+	Missing        bool     // some cells mean a missing value
+	Repeats        bool     // two cells are equal
+	Different      int      // number of different cells; of numbers, among the first 1,000 rows
 	Low, High      float64
 	Words          float64 // mean number of words of a cell, by its spaces
 	Dates          bool    // all cells are dates or times of day
@@ -34,25 +36,31 @@ type ColumnSketch struct {
 type columnReader struct {
 	seen            map[string]bool
 	cells           int // that are not missing
-	words           [2]bool
+	words           [3]bool
+	absent          []string // texts without digits, which may mean a missing value
+	void            int      // number of cells with them
+	unit            string
 	spaces          int
 	fraction        bool
 	missing         bool
 	repeats         bool
-	lowest, highest [2]float64
+	lowest, highest [3]float64
 	other           bool // a cell is no date
 }
 
 // dateLayouts are the dates and times that a table is searched for.
-var dateLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02", "02.01.2006", "2.1.2006", "01/02/2006", "1/2/2006",
-	"02/01/2006", "2/1/2006", "2006-01", "Jan 2, 2006", "2 Jan 2006", "15:04", time.TimeOnly}
+var dateLayouts = append([]string{"1/2/2006", "2/1/2006", "15:04", time.TimeOnly}, clearLayouts...)
+
+// clearLayouts are dates of which the day cannot be taken for the month.
+var clearLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02", "2.1.2006", "2.1.2006 15:04", "2006-01",
+	"Jan 2, 2006", "2 Jan 2006"}
 
 // isDate reports whether a text is a date or a time of day.
 func isDate(text string) bool {
 	return slices.ContainsFunc(dateLayouts, func(layout string) bool { _, err := time.Parse(layout, text); return err == nil })
 }
 
-var decimals = [2]string{".", ","}
+var decimals = [3]string{"", ".", ","}
 
 // SketchTable reads all cells of a file of columns. The error is that of a training that reads the file, [*Error].
 func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
@@ -64,7 +72,10 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 	f, s := o.csv, &TableSketch{}
 	columns := make([]columnReader, len(f.header))
 	for i := range columns {
-		columns[i] = columnReader{seen: map[string]bool{}, lowest: [2]float64{math.Inf(1), math.Inf(1)}, highest: [2]float64{math.Inf(-1), math.Inf(-1)}}
+		columns[i].seen = map[string]bool{}
+		for d := range decimals {
+			columns[i].lowest[d], columns[i].highest[d] = math.Inf(1), math.Inf(-1)
+		}
 	}
 	_, err = f.eachRow(func(_ RowReader, cells []string) error {
 		for i := range columns {
@@ -79,7 +90,7 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 	if err != nil {
 		return nil, FileError("csv", path, err)
 	}
-	var numbers [2]int
+	var numbers [len(decimals)]int
 	for d := range decimals {
 		for i := range columns {
 			if columns[i].numeric(d) {
@@ -88,23 +99,34 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		}
 	}
 	d := 0
-	if numbers[1] > numbers[0] {
-		d = 1
+	if max(numbers[1], numbers[2]) > numbers[0] {
+		if d = 1; numbers[2] > numbers[1] || numbers[2] == numbers[1] && f.comma != ',' {
+			d = 2
+		}
 	}
 	s.Decimal = decimals[d]
 	for i, c := range columns {
-		s.Columns = append(s.Columns, ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
+		one := ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
 			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d], Words: 1 + float64(c.spaces)/float64(max(1, c.cells)),
-			Dates: c.cells > 0 && !c.other})
+			Dates: c.cells > 0 && !c.other}
+		if one.Numeric {
+			one.Unit, one.Absent, one.Missing = c.unit, c.absent, c.missing || c.void > 0
+		}
+		s.Columns = append(s.Columns, one)
 	}
 	return s, nil
 }
 
-func (c *columnReader) numeric(decimal int) bool { return c.cells > 0 && !c.words[decimal] }
+func (c *columnReader) numeric(decimal int) bool {
+	return 2*c.void < c.cells && !c.words[decimal] && (c.void == 0 || c.lowest[decimal] < c.highest[decimal])
+}
+
+// mostAbsent is the largest number of different texts between the numbers of a column.
+const mostAbsent = 3
 
 // add reads one cell. Different cells of numbers are counted only in the first rows.
 func (c *columnReader) add(cell string, first bool) {
-	if first || c.words[0] && c.words[1] {
+	if first || !c.numeric(0) && !c.numeric(1) && !c.numeric(2) {
 		if c.seen[cell] {
 			c.repeats = true
 		} else {
@@ -117,15 +139,26 @@ func (c *columnReader) add(cell string, first bool) {
 	}
 	c.cells++
 	c.spaces += strings.Count(cell, " ")
+	c.other = c.other || !isDate(cell)
+	if !strings.ContainsAny(cell, "0123456789") && !isBool(cell) {
+		if c.void++; len(c.absent) <= mostAbsent && !slices.Contains(c.absent, cell) {
+			c.absent = append(c.absent, strings.Clone(cell))
+		}
+		c.words = [len(decimals)]bool{len(c.absent) > mostAbsent, len(c.absent) > mostAbsent, len(c.absent) > mostAbsent}
+		return
+	}
+	if c.unit == "" && c.cells == c.void+1 {
+		c.unit = unitOf(cell)
+	}
+	cell = withoutUnit(cell, c.unit)
 	if _, err := strconv.ParseInt(cell, 10, 64); err != nil {
 		c.fraction = true
 	}
-	c.other = c.other || !isDate(cell)
 	for d, decimal := range decimals {
 		if c.words[d] {
 			continue
 		}
-		v, ok := parseNumber(cell, decimal)
+		v, _, ok := cellNumber(cell, decimal)
 		if c.words[d] = !ok; ok {
 			c.lowest[d], c.highest[d] = min(c.lowest[d], v), max(c.highest[d], v)
 		}

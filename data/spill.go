@@ -28,9 +28,9 @@ func (s *spill) take(t *table, last bool) error {
 	switch {
 	case s.file == nil && (budget == 0 || size <= budget), s.file != nil && size < spillAt && !last:
 		return nil
-	case s.r.Missing != "" && s.r.loose:
+	case s.r.Missing != nil && s.r.loose:
 		return nil
-	case s.r.Missing != "":
+	case s.r.Missing != nil:
 		return s.r.notInParts()
 	}
 	if s.file == nil {

@@ -107,7 +107,7 @@ func described(t *testing.T, f *Files) string {
 func TestATableWithMissingEntriesIsInMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
 	writeFile(t, path, []byte("a,b\n"+strings.Repeat("1,2\n3,\n", 20000)))
-	f := &Files{Kind: "csv", File: path, Missing: "nan", Memory: LeastBudget}
+	f := &Files{Kind: "csv", File: path, Missing: Missing{"nan"}, Memory: LeastBudget}
 	_, err := Load(context.Background(), f, Dirs{}, f.need())
 	expect.Error(t, err, "do not fit into memory")
 }

@@ -165,7 +165,10 @@ var (
 
 // open opens the file or folder of the samples. Of a table it leaves out the rows that the key where does not keep.
 func (r reading) open(ctx context.Context) (o Opened, err error) {
-	if o, err = r.opened(ctx); err == nil && o.csv != nil && (!r.loose || r.filters) {
+	if o, err = r.opened(ctx); err != nil || o.csv == nil {
+		return o, err
+	}
+	if err = o.csv.measured(r); err == nil && (!r.loose || r.filters) {
 		err = o.csv.only(r)
 	}
 	return o, err
@@ -343,7 +346,7 @@ func (r reading) exceeded(samples *tablePart) int64 {
 
 // readsInParts reports whether the values of the samples need not be in memory.
 func (r reading) readsInParts(samples *tablePart) bool {
-	return samples.extents != nil && r.Missing == "" && len(samples.dims) >= 2 && len(samples.dims) <= 4
+	return samples.extents != nil && r.Missing == nil && len(samples.dims) >= 2 && len(samples.dims) <= 4
 }
 
 // read reads the values of an array, and records its file if it has one of its own.
@@ -409,7 +412,7 @@ func (t *table) readColumns(ctx context.Context, o Opened, r reading) error {
 		if err != nil {
 			return err
 		}
-		v, err := a.values(name, t.values.dims[0], r.Missing != "")
+		v, err := a.values(name, t.values.dims[0], r.Missing != nil)
 		if err != nil {
 			return p.wrong(err)
 		}

@@ -64,7 +64,7 @@ func conditions(text string) (list []condition) {
 		if c.texts = []string{than}; c.sign == "in" {
 			c.texts = strings.Split(than, ",")
 		}
-		if _, number := parseNumber(than, "."); c.name != "" && than != "" && (number || !c.orders()) {
+		if _, missing, number := cellNumber(than, "."); c.name != "" && than != "" && (number && !missing || !c.orders()) {
 			list = append(list, c)
 		}
 	}
@@ -146,12 +146,12 @@ func (c condition) holds(cell string) (bool, error) {
 		if !number {
 			return false, fmt.Errorf("got %.40q, but where compares it with a number", cell)
 		}
-		than, _ := parseNumber(c.texts[0], ".")
+		than, _, _ := cellNumber(c.texts[0], ".")
 		return !missing && (v < than && c.sign[0] == '<' || v > than && c.sign[0] == '>' || v == than && len(c.sign) > 1), nil
 	}
 	equal := slices.ContainsFunc(c.texts, func(text string) bool {
 		text = strings.TrimSpace(text)
-		than, numbers := parseNumber(text, ".")
+		than, _, numbers := cellNumber(text, ".")
 		return cell == text || numbers && number && !missing && v == than
 	})
 	return equal == (c.sign != "!="), nil

@@ -458,7 +458,7 @@ func entriesOf(path string, s *data.TableSketch) *foundData {
 		return slices.ContainsFunc(words, func(word string) bool { return strings.Contains(strings.ToLower(c.Name), word) })
 	}
 	entries := slices.DeleteFunc(slices.Clone(s.Columns), func(c data.ColumnSketch) bool { return named(c, "time", "date") })
-	if len(entries) != 3 || s.Decimal != "." {
+	if len(entries) != 3 || s.Decimal != "" {
 		return nil
 	}
 	counts := []string{"count", "freq", "number"}
@@ -543,7 +543,7 @@ func labelsIn(s *data.TableSketch, may func(data.ColumnSketch) bool) (labels int
 func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
 	names := -1
-	var values, ignored, targets []string
+	var values, ignored, targets, units, absent, dates []string
 	var texts []textColumn
 	low, high, missing := math.Inf(1), math.Inf(-1), false
 	is := func(i int, list ...string) bool { return slices.Contains(list, strings.ToLower(s.Columns[i].Name)) }
@@ -558,6 +558,9 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		case i == labels:
 		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index") || counts && i == 0):
 			names = i
+		case c.Numeric && c.Dates:
+			ignored, dates = append(ignored, c.Name), append(dates, table.StringText(c.Name))
+			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		case !c.Numeric || !c.Repeats && is(i, "id", "index") || counts:
 			ignored = append(ignored, c.Name)
 			if !c.Numeric && !c.Dates && c.Different > 1 && 2*c.Different <= s.Rows {
@@ -565,6 +568,10 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 			}
 		default:
 			values = append(values, table.StringText(c.Name))
+			if c.Unit != "" {
+				units = append(units, table.KeyText(c.Name)+" = "+table.StringText(c.Unit))
+			}
+			absent = append(absent, lists.Map(c.Absent, table.StringText)...)
 			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		}
 	}
@@ -598,22 +605,37 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		columns = ", columns = [" + strings.Join(values, ", ") + "]"
 		own.say("not values, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
 	}
-	if s.Decimal == "," {
+	switch s.Decimal {
+	case ",":
 		settings += `, decimal = ","`
 		own.say("numbers have a comma before their fraction (decimal)")
+	case ".":
+		settings += `, decimal = "."`
+		own.say("numbers have commas between thousands (decimal)")
+	}
+	if len(units) > 0 {
+		settings += ", units = { " + strings.Join(units, ", ") + " }"
+		own.say("units are left out of the numbers: %s (units)", someOf(units))
 	}
 	if missing {
-		settings += ", missing = \"nan\""
+		keys, cells := "\"nan\"", ""
+		if absent = slices.Compact(slices.Sorted(slices.Values(absent))); len(absent) > 0 {
+			keys, cells = "["+strings.Join(absent, ", ")+"]", " and "+strings.Join(absent, ", ")
+		}
+		settings += ", missing = " + keys
 		own.Missing = true
-		own.say("empty cells are missing entries (missing), which masking_noise teaches to predict: tessera complete fills them")
+		own.say("empty cells%s are missing entries (missing), which masking_noise teaches to predict: tessera complete fills them", cells)
 	}
 	if low < 0 || high > 2 { // parts that only add, and the rate of learning, suit values from 0 to 1
 		settings += ", scale = \"minmax\""
 		own.say("values from %s to %s are scaled to [0,1] (scale)", numeral.Float(low), numeral.Float(high))
 	}
+	if dates != nil && (goal >= 0 || own.Classes) {
+		own.say("models that predict read dates as years, such as 2023.5: %s (columns)", someOf(dates))
+	}
 	// predicting declares a model that reads columns of numbers and of texts.
 	predicting := func(keys string, values []string, texts []textColumn) supervised {
-		columns := "images = [" + strings.Join(values, ", ") + "]"
+		columns := "images = [" + strings.Join(slices.Concat(values, dates), ", ") + "]" // dates are no parts, but what is predicted may depend on them
 		for _, t := range texts {
 			columns += fmt.Sprintf(", %s = %s", t.Name, table.StringText(t.Column))
 		}
@@ -632,7 +654,7 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		own.Target = &target{reads, c.Name, fmt.Sprintf("%.3g", (c.Low+c.High)/2), fmt.Sprintf("%.3g", (c.High-c.Low)/2)}
 	}
 	texts = slices.DeleteFunc(texts, func(t textColumn) bool { return own.Classes && t.Column == s.Columns[labels].Name })
-	if own.Classes && len(texts) > 0 {
+	if own.Classes && len(texts)+len(dates) > 0 {
 		own.say("%s-classes predicts column %q%s (columns)", own.Name, s.Columns[labels].Name, alsoFrom(texts))
 		own.Labelled = predicting(labelled, values, texts)
 		own.Labelled.Dataset += " }" + settings + " }"

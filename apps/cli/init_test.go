@@ -134,7 +134,7 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 	}
 	b.write("shop.csv", rows)
 	b.contains("the guesses", b.must(0, "init", "shop.csv").stdout, `labels: column "kind"`, `names: column "nr"`, "count the rows: when, town (columns)",
-		`shop-numbers predicts column "sales", also from the texts kind, town`, `shop-classes predicts column "kind", also from the texts town`)
+		"models that predict read dates as years, such as 2023.5: \"when\"", `shop-numbers predicts column "sales", also from the texts kind, town`, `shop-classes predicts column "kind", also from the texts town`)
 	b.must(0, "check")
 	trained := b.must(0, "train", "shop-numbers").stdout
 	found := regexp.MustCompile(`r2 +([^ \n]+)`).FindStringSubmatch(trained)
@@ -274,6 +274,9 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 	}{
 		{"semicolons.csv", columns("a,b,c", ";", "."), []string{"values: 3 columns", "values from 0 to 6.9 "}, []string{`{ name = "csv", file = "semicolons.csv", scale`}},
 		{"commas.csv", columns("a,b,c", ";", ","), []string{"comma before their fraction"}, []string{`decimal = ","`}},
+		{"german.csv", "m;w" + strings.Repeat("\r\n1.347,5;12 kg\r\n5,25;unbekannt\r\n7;-\r\n12,5;1.000 kg", 5), []string{`units are left out of the numbers: w = "kg"`, `empty cells and "unbekannt" are missing`},
+			[]string{`decimal = ","`, `units = { w = "kg" }`, `missing = ["unbekannt"]`}},
+		{"english.csv", "m,w" + strings.Repeat("\n\"1,347\",2\n\"5,250,000\",3.5\n7,1", 5), []string{"commas between thousands"}, []string{`decimal = "."`}},
 		{"tabs.tsv", columns("a,b,c", "\t", "."), []string{"values: 3 columns"}, nil},
 		{"packed.csv.gz", packed.String(), []string{"tessera train packed"}, []string{`decimal = ","`}},
 		{"wide.csv", wide, []string{"values: 3 columns"}, nil},
