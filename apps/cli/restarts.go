@@ -9,11 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"tessera"
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/train"
 	"tessera/internal/train/folder"
 	"tessera/metrics"
@@ -22,7 +24,7 @@ import (
 // restartsSuffix names the folder of the runs until the best one is known.
 const restartsSuffix = ".restarts"
 
-// trainRestarts trains a model from several seeds and keeps the run with the least objective on the validation samples. The trainings
+// trainRestarts trains a model from several seeds and keeps the run with the least objective on the samples of [commonSplits]. The trainings
 // are runs in a folder beside that run, until the best one takes its place. The same command continues after an interruption.
 func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *config.Model, sets []string) error {
 	if t := m.Training(); t.Method != "" {
@@ -45,10 +47,8 @@ func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *conf
 		cmd.say("%s is finished", place)
 		return os.RemoveAll(between) // killed before it was removed
 	}
-	of := train.Restarts{Split: data.ValidationSplit}
-	if held := m.Dataset.Selection.Validation; held.Fraction == 0 && !held.Test {
-		of.Split = data.TrainSplit
-	}
+	splits := commonSplits(m.Dataset.Selection.Validation)
+	of := train.Restarts{Split: strings.Join(lists.Map(splits, func(s data.Split) string { return string(s) }), " and ")}
 	warn(cmd, m.Warnings()...)
 	var links []link
 	var states []train.State
@@ -68,7 +68,7 @@ func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *conf
 	var diverged error
 	for i, l := range links {
 		result := train.Restart{Seed: l.model.Train.Seed}
-		loss, err := f.restart(cmd, options, l, states[i], of.Split, i)
+		loss, err := f.restart(cmd, options, l, states[i], splits, i)
 		if failed, ok := errors.AsType[*train.Diverged](err); ok {
 			diverged, result.Diverged = err, failed.Error()
 		} else if err != nil {
@@ -107,8 +107,20 @@ func (f *trainCommand) trainRestarts(cmd *Call, options tessera.Options, m *conf
 	return f.previewFlag.show(cmd, r)
 }
 
+// commonSplits returns the splits of samples that all seeds have in common. As each seed draws other samples to hold out, these are no measure
+// of its training alone.
+func commonSplits(held data.Validation) []data.Split {
+	switch {
+	case held.Test:
+		return []data.Split{data.ValidationSplit}
+	case held.Fraction > 0:
+		return []data.Split{data.TrainSplit, data.ValidationSplit}
+	}
+	return []data.Split{data.TrainSplit}
+}
+
 // restart trains a run, unless it is finished, and returns its objective.
-func (f *trainCommand) restart(cmd *Call, options tessera.Options, l link, state train.State, split data.Split, i int) (float64, error) {
+func (f *trainCommand) restart(cmd *Call, options tessera.Options, l link, state train.State, splits []data.Split, i int) (float64, error) {
 	if !f.Quiet {
 		cmd.say("seed %d, %d of %d", l.model.Train.Seed, i+1, f.Restarts)
 	}
@@ -121,29 +133,34 @@ func (f *trainCommand) restart(cmd *Call, options tessera.Options, l link, state
 		return 0, err
 	}
 	defer r.Close()
-	return objective(cmd, r, split)
+	return objective(cmd, r, splits)
 }
 
-// objective measures the objective of a run on a split.
-func objective(cmd *Call, r *tessera.Run, split data.Split) (float64, error) {
+// objective returns the mean objective of a run over the samples of some splits.
+func objective(cmd *Call, r *tessera.Run, splits []data.Split) (float64, error) {
 	chosen, err := metrics.Select("loss")
 	if err != nil {
 		return 0, err
 	}
-	measured, err := r.EvaluateOn(cmd.Context(), split, chosen)
-	if err != nil {
-		return 0, err
+	sum, images := 0.0, 0.0
+	for _, split := range splits {
+		measured, err := r.EvaluateOn(cmd.Context(), split, chosen)
+		if err != nil {
+			return 0, err
+		}
+		loss, ok := measured.Number("loss")
+		if !ok {
+			return 0, usagef("--restarts: %s has no objective by which runs can be compared", r.Model.Name)
+		}
+		n := float64(measured.Images)
+		sum, images = sum+n*loss, images+n
 	}
-	loss, ok := measured.Number("loss")
-	if !ok {
-		return 0, usagef("--restarts: %s has no objective by which runs can be compared", r.Model.Name)
-	}
-	return loss, nil
+	return sum / images, nil
 }
 
 // restartsTable is the table of trainings from several seeds.
 func restartsTable(of train.Restarts, least int) *doc.Table {
-	t := &doc.Table{Key: "restarts", Columns: []doc.Column{{Key: "seed", Title: "seed"}, {Key: "loss", Title: "loss on the " + string(of.Split) + " split"}, {Key: "kept", Title: ""}}}
+	t := &doc.Table{Key: "restarts", Columns: []doc.Column{{Key: "seed", Title: "seed"}, {Key: "loss", Title: "loss on the " + of.Split + " split"}, {Key: "kept", Title: ""}}}
 	for i, s := range of.Seeds {
 		var loss, note any
 		if s.Loss != nil {

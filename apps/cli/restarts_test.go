@@ -5,10 +5,12 @@ package cli
 import (
 	"encoding/json"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
 	"tessera/internal/expect"
+	"tessera/internal/train"
 )
 
 // The best of several seeds is kept, also if the command is killed in between: the bytes of the training with that seed.
@@ -18,12 +20,16 @@ func TestRestartsKeepTheBestSeed(t *testing.T) {
 	losses := map[string]float64{}
 	for _, seed := range []string{"3", "4", "5"} {
 		b.must(0, "train", "first", "--seed", seed, "--out", "alone-"+seed)
-		measured := b.must(0, "eval", "alone-"+seed, "--split", "validation", "--metrics", "loss", "--json").stdout
-		var of struct{ Loss float64 }
-		if err := json.Unmarshal([]byte(measured), &of); err != nil || of.Loss == 0 {
-			t.Fatalf("%v in %s", err, measured)
+		images := 0.0 // over the samples of both splits, which are the same for every seed
+		for _, split := range []string{"train", "validation"} {
+			measured := b.must(0, "eval", "alone-"+seed, "--split", split, "--metrics", "loss", "--json").stdout
+			var of struct{ Loss, Images float64 }
+			if err := json.Unmarshal([]byte(measured), &of); err != nil || of.Loss == 0 {
+				t.Fatalf("%v in %s", err, measured)
+			}
+			losses[seed], images = losses[seed]+of.Loss*of.Images, images+of.Images
 		}
-		losses[seed] = of.Loss
+		losses[seed] /= images
 	}
 	best := "3"
 	for seed, loss := range losses {
@@ -36,6 +42,13 @@ func TestRestartsKeepTheBestSeed(t *testing.T) {
 	b.contains("the table", b.must(0, command...).stdout, "kept", "best of 3 seeds: "+best)
 	for _, file := range []string{"model.safetensors", "state.safetensors", "config.toml"} {
 		expect.Equal(t, b.read("runs/first/"+file), b.read("alone-"+best+"/"+file), file, "differs from that of the seed alone")
+	}
+	var kept train.Restarts
+	if err := json.Unmarshal([]byte(b.read("runs/first/restarts.json")), &kept); err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range kept.Seeds {
+		expect.Near(t, *s.Loss, losses[strconv.FormatUint(s.Seed, 10)], 1e-9, "the objective of seed", s.Seed)
 	}
 	expect.AnyError(t, expect.Err(os.Stat(b.path("runs/first.restarts"))), "the other runs were not removed")
 	b.contains("a finished run", b.must(0, command...).stderr, "runs/first is finished")

@@ -33,7 +33,7 @@ type trainCommand struct {
 	Out      string `flag:"out,o" is:"place" doc:"folder of the run" default:"runs/MODEL, then runs/MODEL-2, ..."`
 	Force    bool   `flag:"force" doc:"replace the run in the folder --out"`
 	Chain    bool   `flag:"chain" without:"force distributed" doc:"first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues"`
-	Restarts int    `flag:"restarts" want:"> 1" without:"force chain distributed" doc:"train from N seeds, the model's seed and those that follow, and keep the run whose objective on validation samples is the least; again after an interruption, it continues"`
+	Restarts int    `flag:"restarts" want:"> 1" without:"force chain distributed" doc:"train from N seeds, the model's seed and those that follow, and keep the run whose objective is the least on the samples that all seeds have: each holds out others; again after an interruption, it continues"`
 	Epochs   int    `flag:"epochs" want:">= 0" doc:"number of epochs; short for --set train.epochs=N"`
 	Seed     uint64 `flag:"seed" doc:"seed; short for --set train.seed=N"`
 }

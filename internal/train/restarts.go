@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"tessera/data"
 	"tessera/internal/numeral"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
@@ -19,10 +18,10 @@ import (
 
 // Restarts are trainings of one model from several seeds, of which a run is the best. restarts.json in the run has them.
 type Restarts struct {
-	Format string     `json:"format"`
-	Split  data.Split `json:"split"` // samples on which the objective was measured
-	Seeds  []Restart  `json:"seeds"` // in the order of the trainings
-	SHA256 string     `json:"sha256"`
+	Format string    `json:"format"`
+	Split  string    `json:"split"` // samples on which the objective was measured: names of splits
+	Seeds  []Restart `json:"seeds"` // in the order of the trainings
+	SHA256 string    `json:"sha256"`
 }
 
 // Restart is one of the trainings of [Restarts].
@@ -57,7 +56,7 @@ func (r *Restarts) Losses() (low, high float64) {
 	return low, high
 }
 
-// String says how much the objective varies, as in "best of 5 seeds: 2 (loss 0.0123 to 0.0145 on the validation split)".
+// String says how much the objective varies, as in "best of 5 seeds: 2 (loss 0.0123 to 0.0145 on the train and validation split)".
 func (r *Restarts) String() string {
 	low, high := r.Losses()
 	return fmt.Sprintf("best of %d seeds: %d (loss %s to %s on the %s split)", len(r.Seeds), r.Seeds[r.Least()].Seed, numeral.Digits(low, 3), numeral.Digits(high, 3), r.Split)
