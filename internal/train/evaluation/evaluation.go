@@ -212,17 +212,17 @@ func Spread(images *data.Images, n int) *data.Images {
 }
 
 // OnFitted returns the metrics of a selection that an evaluation also measures on fitted images: metrics that depend on
-// images, except those that are measured only on request. A nil selection means [metrics.Default].
+// samples, not only on the model, except those that are measured only on request. A nil selection means [metrics.Default].
 func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 	if chosen == nil {
 		chosen = metrics.Default()
 	}
-	const samples = metrics.ReadsImages | metrics.ReadsCodes | metrics.ReadsOutputs | metrics.ReadsLogits
+	const model = metrics.ReadsSums | metrics.ReadsAtoms | metrics.ReadsWeights | metrics.ReadsEncoder | metrics.ReadsPictures | metrics.ReadsParts
 	for _, c := range chosen {
 		if c.Metric == nil {
 			continue
 		}
-		if d := c.Metric.Describe(); !d.OnRequest && d.Reads&samples != 0 {
+		if d := c.Metric.Describe(); !d.OnRequest && d.Reads&^model != 0 {
 			c.Optional = true
 			both = append(both, c)
 		}

@@ -90,3 +90,14 @@ func TestAReportIsAResultForOthers(t *testing.T) {
 		t.Errorf("%s was read as %+v, %v", text, back, err)
 	}
 }
+
+// The quick metrics of samples are measured on fitted ones too, those of the model alone once.
+func TestFittedImagesHaveTheMetricsOfSamples(t *testing.T) {
+	chosen, err := metrics.Select("coherence", "rmse", "accuracy", "negative_weights", "mse", "parts_found", "loss", "knn_accuracy")
+	fatal.If(t, err)
+	var got []string
+	for _, c := range evaluation.OnFitted(chosen) {
+		got = append(got, c.Metric.Describe().Measures[0].Name)
+	}
+	expect.Slice(t, got, []string{"rmse", "accuracy", "mse", "loss"}, "on fitted images")
+}
