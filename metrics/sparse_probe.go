@@ -3,12 +3,14 @@ package metrics
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
 
+	"tessera/data"
 	"tessera/internal/fit"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
@@ -20,7 +22,7 @@ func init() {
 }
 
 // SparseProbe asks whether single units, or k of them, stand for classes. For every class, with the splits and the scaling of
-// [LinearProbe]: as many fitted codes of other classes are drawn as there are of the class; the k units with the largest
+// [LinearProbe]: equally many fitted codes of the class and of other classes are drawn, all of the smaller side; the k units with the largest
 // difference of the two means are chosen, and a logistic regression of these units alone is fitted. Its score is the mean of
 // the shares of the held-out codes of the class and of all others that it recognises; 0.5 is chance.
 //
@@ -75,14 +77,21 @@ func (m *SparseProbe) Start(s *Subject) (Meter, error) {
 // sparseProbe fits a probe of k units to a class of the codes of train, and returns the mean of its recognised shares of test.
 func sparseProbe(ctx context.Context, train, test *fit.Labelled, class, k int, c float64, r *rand.Rand) (float64, error) {
 	members, others := membersOf(train, class)
-	r.Shuffle(len(others), func(i, j int) { others[i], others[j] = others[j], others[i] })
-	others = others[:min(len(members), len(others))]
+	for _, more := range []*[]int{&others, &members} {
+		if list, n := *more, min(len(members), len(others)); len(list) > n {
+			r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+			*more = list[:n]
+		}
+	}
 	units := differing(train, members, others, k)
 	w, err := train.Against(class, append(members, others...), units).Logistic(ctx, c)
 	if err != nil {
 		return 0, err
 	}
-	members, others = membersOf(test, class)
+	if members, others = membersOf(test, class); len(members) == 0 {
+		return 0, &data.Error{Problem: fmt.Sprintf("sparse_probe: a class is too small: no sample of class %d is in a held-out fifth", test.Classes[class]),
+			Hint: "measure without sparse_probe, or on ten samples of every class or more"}
+	}
 	recognised, _ := test.Against(class, members, units).Predicted(w)
 	rejected, _ := test.Against(class, others, units).Predicted(w)
 	return (recognised + rejected) / 2, nil

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/random"
@@ -113,4 +114,29 @@ func newton(p *fit.Labelled, rows []int, class, unit int) (s, b float64) {
 		s, b = s-(bb*ds-sb*db)/det, b-(ss*db-sb*ds)/det
 	}
 	return s, b
+}
+
+// Two classes have the same probe, whichever is the larger one.
+func TestSparseProbesAreBalanced(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 3))
+	var codes []float32
+	var labels []int
+	for i := range 2000 {
+		class := max(0, i%10-8) // a tenth are 1
+		codes, labels = append(codes, float32(r.NormFloat64()+2*float64(class)), float32(r.NormFloat64())), append(labels, class)
+	}
+	of := probed(t, &SparseProbe{}, 2, codes, labels)
+	if of[0].Number < 0.8 || of[0].Number-of[1].Number > 0.03 {
+		t.Errorf("got %v, want both classes recognised by their distance of 2 standard deviations, 0.84", of)
+	}
+}
+
+func TestSparseProbesOfAClassThatIsNeverHeldOutHaveNoValue(t *testing.T) {
+	codes, labels := clouds(rand.New(rand.NewPCG(4, 4)), 300, 3, 2)
+	labels[0], labels[1] = 2, 2
+	meter, err := (&SparseProbe{}).Start(&Subject{Units: 3, Seed: 5})
+	fatal.If(t, err)
+	fatal.If(t, meter.Add(&Batch{Codes: codes, Labels: labels}))
+	_, err = meter.Values(context.Background())
+	expect.Error(t, err, "a class is too small: no sample of class 2")
 }
