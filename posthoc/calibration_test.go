@@ -102,15 +102,16 @@ func TestSamplesThatDetermineNoCalibrationAreRefused(t *testing.T) {
 		labels []int
 		want   string
 	}{
-		"unknown method":    {"sigmoid", []float32{1, 0}, []int{0}, `unknown method "sigmoid", want one of temperature, isotonic, platt`},
-		"all right":         {Temperature, []float32{1, 0, 0, 1}, []int{0, 1}, "every sample is predicted right"},
-		"worse than chance": {Temperature, []float32{1, 0, 0, 1}, []int{1, 0}, "say nothing about the classes"},
-		"one class":         {Isotonic, []float32{1, 0, 0, 1}, []int{1, 1}, "1 classes, want at least 2"},
-		"none is known":     {Platt, []float32{1, 0, 0, 1}, []int{-1, -1}, "0 classes"},
-		"infinite":          {Platt, []float32{1, 0, 0, inf}, []int{1, 0}, "a logit of sample 1 is +Inf"},
-		"no such class":     {Platt, []float32{1, 0, 0, 1}, []int{1, 2}, "sample 1 has the class 2"},
-		"all right of 3":    {Platt, []float32{9, 0, 0, 0, 9, 0, 0, 0, 9}, []int{0, 1, 2}, "no minimum"},
-		"no samples":        {Platt, nil, nil, "want at least 2"},
+		"unknown method":     {"sigmoid", []float32{1, 0}, []int{0}, `unknown method "sigmoid", want one of temperature, isotonic, platt`},
+		"all right":          {Temperature, []float32{1, 0, 0, 1}, []int{0, 1}, "every sample is predicted right"},
+		"worse than chance":  {Temperature, []float32{1, 0, 0, 1}, []int{1, 0}, "say nothing about the classes"},
+		"one class":          {Isotonic, []float32{1, 0, 0, 1}, []int{1, 1}, "1 classes, want at least 2"},
+		"none is known":      {Platt, []float32{1, 0, 0, 1}, []int{-1, -1}, "0 classes"},
+		"infinite":           {Platt, []float32{1, 0, 0, inf}, []int{1, 0}, "a logit of sample 1 is +Inf"},
+		"no such class":      {Platt, []float32{1, 0, 0, 1}, []int{1, 2}, "sample 1 has the class 2"},
+		"all right of 3":     {Platt, []float32{9, 0, 0, 0, 9, 0, 0, 0, 9}, []int{0, 1, 2}, "no minimum"},
+		"a class is missing": {Platt, []float32{1, 0, 0.3, 0, 1, -0.2, 0.2, 0.1, 0.5, 0.1, 0.2, -0.4, 0.7, 0.2, 0.1, 0.3, 0.6, 0.4}, []int{0, 1, 1, 0, 0, 1}, "no sample is of class 2"},
+		"no samples":         {Platt, nil, nil, "want at least 2"},
 	} {
 		expect.Error(t, expect.Err(Fit(c.method, c.logits, c.labels)), c.want, name)
 	}

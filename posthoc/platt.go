@@ -2,6 +2,7 @@ package posthoc
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 
@@ -44,6 +45,9 @@ func (s *PlattScaling) Fit(logits []float32, labels []int, classes int) error {
 	for _, class := range labels {
 		p.counts[class]++
 	}
+	if missing := slices.Index(p.counts, 0); missing >= 0 { // nothing bounds its factor and its summand
+		return fmt.Errorf("no sample is of class %d: it would get any probability; calibrate on more samples, or use temperature", missing)
+	}
 	start := slices.Concat(slices.Repeat([]float64{1}, classes), make([]float64, classes))
 	if classes == 2 {
 		start = []float64{1, 0}
@@ -52,7 +56,7 @@ func (s *PlattScaling) Fit(logits []float32, labels []int, classes int) error {
 		&optimize.Settings{GradientThreshold: 1e-9, MajorIterations: 2000}, &optimize.BFGS{})
 	const separated = 1e-6 // a cross entropy below this value means that all samples are predicted correctly and the factors grow without bound
 	if r == nil || r.F < separated || err != nil && norm(p.gradientAt(r.X)) > 1e-6 {
-		return errors.New("the cross entropy of these samples has no minimum that is found: every sample may be predicted right, or a class be missing; calibrate on more samples, or use temperature")
+		return errors.New("the cross entropy of these samples has no minimum that is found: every sample may be predicted right; calibrate on more samples, or use temperature")
 	}
 	s.Scales, s.Biases = p.parameters(r.X)
 	return nil
