@@ -143,6 +143,9 @@ func (m *fairnessMeter) Add(b *Batch) error {
 	for i, class := range b.Labels {
 		group := int(groups[i])
 		switch {
+		case float32(group) != groups[i]:
+			m.missing = fmt.Sprintf("the column %q is not one of groups, it has the number %g: want one whole number or text for each sample", m.Group, groups[i])
+			return nil
 		case class < 0:
 			m.noLabel++
 			continue

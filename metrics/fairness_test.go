@@ -170,6 +170,9 @@ func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {
 	if values[0].Missing != `the samples have no column "age" of one number each` {
 		t.Errorf("got %+v", values[0])
 	}
+	small.Columns["sex"][0] = 0.7
+	values, _ = measuredFairness(t, m, Subject{}, small)
+	expect.Contains(t, values[0].Missing, `the column "sex" is not one of groups, it has the number 0.7`, "a fraction is no group")
 }
 
 // decider is a coder whose head has thresholds.

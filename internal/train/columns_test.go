@@ -1,6 +1,7 @@
 package train
 
 import (
+	"context"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -267,4 +268,20 @@ train = { epochs = 500, batch = 32, checkpoint_seconds = 60 }
 	if want := []data.Column{{Name: "tags", Shape: []int{2}, Type: data.Whole, In: []string{"seen1", "seen2"}}}; err != nil || !slices.EqualFunc(set.Columns(), want, sameColumn) {
 		t.Errorf("the columns %+v are loaded, want tags alone (%v)", set.Columns(), err)
 	}
+}
+
+// Groups -1 and 1 are one group and samples of an unknown group: a term that compares groups would always be 0.
+func TestATermOfGroupsNeedsTwo(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "groups.csv")
+	fatal.If(t, os.WriteFile(path, []byte("a,b,label,sex\n1,2,no,-1\n2,1,yes,1\n3,3,no,1\n1,1,yes,-1\n"), 0o600))
+	m := model(t, fmt.Sprintf(`[model.m]
+dataset = { file = %q, labels = "label", columns = { group = "sex" }, validation = 0 }
+encoder = [{ kind = "dense", units = 2 }]
+decoder = []
+head.class.layers = [{ kind = "dense" }]
+loss = [{ kind = "cross_entropy", on = "class" }, { kind = "independence" }]
+train = { epochs = 1 }
+`, filepath.ToSlash(path)))
+	_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
+	expect.Error(t, err, `the column "group" has fewer than two groups, but loss[1] (independence) compares groups`)
 }

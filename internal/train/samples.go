@@ -212,6 +212,9 @@ func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 			return &data.Error{Dataset: set.Name, Problem: place + ": all of the sample's values are missing", Hint: "remove it"}
 		}
 	}
+	if err := grouped(spec, set.Name, splits.Fit); err != nil {
+		return err
+	}
 	if err := spec.Named(set.Name, set.Classes); err != nil {
 		return err
 	}
@@ -268,6 +271,26 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	if most := slices.Max(labels); most >= classes {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",
 			most, spec.Losses[i].On, i, kind, classes, most+1)}
+	}
+	return nil
+}
+
+// grouped returns an error for images of a single known group if a term compares groups: the term would always be 0.
+func grouped(spec *config.Model, name string, images *data.Images) error {
+	for i, term := range spec.Losses {
+		if reads := term.Reads(); reads.Groups > 0 {
+			first := float32(-1)
+			other, _ := images.FirstOutside(reads.Against, func(v float32) bool {
+				if first < 0 {
+					first = v
+				}
+				return v < 0 || v == first
+			})
+			if _, ok := images.Column(reads.Against); ok && other == "" {
+				return &data.Error{Dataset: name, Problem: fmt.Sprintf("the column %q has fewer than two groups, but loss[%d] (%s) compares groups", reads.Against, i, term.Kind),
+					Hint: "number groups from 0, or write names: a negative number is an unknown group"}
+			}
+		}
 	}
 	return nil
 }
