@@ -225,9 +225,11 @@ type loaded struct {
 	derived    []*output         // the outputs label and probability of each head of classes
 	run        *tessera.Run      // open run of a model that makes images or continues texts, which close closes; nil for others
 	language   *continuation     // continues texts; nil for other models
+	named      bool              // a column has classes, of which requests may send the names
 	text       textReader        // makes samples of texts; nil for other samples
 	places     map[string]int    // numbers of the columns of a sparse matrix whose other entries are 0; nil for other samples
 	shift      *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
+	vacant     []float32         // as which missing values of a sample are computed; nil if the training had none
 	warn       func([]float32)   // logs images outside of the range of the training
 	missing    map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users      sync.WaitGroup
@@ -281,6 +283,10 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 		f.datatypes = append([]string{typeUINT8}, f.datatypes...)
 	case c.Type == data.Whole:
 		f.whole, f.datatypes = true, []string{typeINT32, typeINT64, typeFP32, typeFP64}
+		if f.classes != nil {
+			f.datatypes = append(f.datatypes, typeBytes)
+			l.named = true
+		}
 	}
 	if len(f.shape) == 0 {
 		f.shape = []int{1}
@@ -351,6 +357,10 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 			}
 			l.places[name] = i
 		}
+	}
+	if of := run.Model.Dataset.Source; data.HasMissing(of) && data.SparseOf(of) == nil {
+		l.vacant = make([]float32, l.pixels)
+		run.Scaling().Undo(l.vacant)
 	}
 	if len(l.shape) == 1 {
 		l.names, _ = run.ValueNames(context.Background()) // the file of the training may be gone

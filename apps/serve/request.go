@@ -182,7 +182,7 @@ func (d *draft) member(c *cursor, b *buffer, key string) (err error) {
 				return fmt.Errorf("got more than %d, want %s", len(d.inputs), d.model.wantedInputs())
 			}
 			from := len(b.images)
-			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest, text: d.model.text, places: d.model.places}})
+			d.inputs = append(d.inputs, input{size: -1, data: nested{buffer: b, from: from, most: from + d.most*d.model.widest, text: d.model.text, named: d.model.named, holed: d.model.vacant != nil, places: d.model.places}})
 			return c.object(func(key string) error { return d.inputs[len(d.inputs)-1].member(c, key) })
 		})
 		if err != nil && statusOf(err) == http.StatusBadRequest {
@@ -223,7 +223,7 @@ func (in *input) member(c *cursor, key string) (err error) {
 			return nil
 		}
 		in.hasData = true
-		in.data.dims, in.data.leaf, in.data.texts, in.data.entries = nil, 0, false, false
+		in.data.dims, in.data.leaf, in.data.texts, in.data.classes, in.data.entries = nil, 0, false, nil, false
 		in.data.buffer.images = in.data.buffer.images[:in.data.from]
 		if in.data.buffer.exact {
 			in.data.buffer.wide = in.data.buffer.wide[:in.data.from]
@@ -272,6 +272,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 		return fmt.Errorf("inputs: got none, want %s", d.model.wantedInputs())
 	}
 	d.count = -1
+	var holes []int
 	for i := range d.inputs {
 		in := &d.inputs[i]
 		f := d.model.input(in.name)
@@ -290,6 +291,9 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 				return err
 			}
 		}
+		if f.column == losses.Images && d.model.vacant != nil {
+			holes = in.fill(d.model.vacant)
+		}
 		if err := in.values(f); err != nil {
 			return err
 		}
@@ -298,13 +302,49 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 	if name := d.inputs[len(d.inputs)-1].name; len(binary) > 0 {
 		return fmt.Errorf("input %q: got %d bytes of binary data, want binary_data_size in its parameters", name, len(binary))
 	}
+	if f := d.model.input(data.ObservedColumn); f != nil && !slices.ContainsFunc(d.sent, func(s sent) bool { return s.feature == f }) {
+		if err := d.observe(b, f, holes); err != nil {
+			return err
+		}
+	}
 	for i := range d.sent { // the buffer has grown for all of them
 		data := d.inputs[i].data
 		d.sent[i].values = b.images[data.from:data.to]
 		if b.exact && d.sent[i].feature.scaled {
 			d.model.shift.Centre(d.sent[i].values, b.wide[data.from:data.to])
+			for _, k := range holes {
+				d.sent[i].values[k] = 0
+			}
 		}
 	}
+	return nil
+}
+
+// fill replaces the missing values of samples, null in the request, and returns their places.
+func (in *input) fill(vacant []float32) (holes []int) {
+	values := in.data.buffer.images[in.data.from:in.data.to]
+	for k, v := range values {
+		if v != v {
+			values[k], holes = vacant[k%len(vacant)], append(holes, k)
+		}
+	}
+	return holes
+}
+
+// observe adds the input that says which values are there, for a request without it: those that are not null.
+func (d *draft) observe(b *buffer, f *feature, holes []int) (err error) {
+	from := len(b.images)
+	if b.images, err = room(b, b.images, from+d.count*f.size); err != nil {
+		return err
+	}
+	for range d.count * f.size {
+		b.images = append(b.images, 1)
+	}
+	for _, k := range holes {
+		b.images[from+k] = 0
+	}
+	d.inputs = append(d.inputs, input{data: nested{from: from, to: len(b.images)}})
+	d.sent = append(d.sent, sent{feature: f})
 	return nil
 }
 
@@ -346,6 +386,18 @@ func (in *input) fits(f *feature, count, most int) error {
 	return nil
 }
 
+// indices replaces the names of classes by their indices.
+func (in *input) indices(f *feature) error {
+	for i, name := range in.data.classes {
+		at := slices.Index(f.classes, name)
+		if at < 0 {
+			return fmt.Errorf("input %q: data: value %d: got %q, want one of %s", in.name, i, cut(name), table.Quoted(f.classes))
+		}
+		in.data.buffer.images[in.data.from+i] = float32(at)
+	}
+	return nil
+}
+
 // values checks the values of an input, and scales them.
 func (in *input) values(f *feature) error {
 	got, want := &in.data, in.shape[0]*f.size
@@ -359,7 +411,13 @@ func (in *input) values(f *feature) error {
 			return fmt.Errorf("input %q: data: got nested arrays of shape %v, want %v", in.name, got.dims, in.shape)
 		}
 	}
+	if err := in.indices(f); err != nil {
+		return err
+	}
 	values := got.buffer.images[got.from:got.to]
+	if k := slices.IndexFunc(values, func(v float32) bool { return got.holed && v != v }); k >= 0 {
+		return fmt.Errorf("input %q: data: value %d: got null, want a number", in.name, k)
+	}
 	if f.within != nil {
 		want := ""
 		if f.whole {
@@ -532,6 +590,9 @@ type nested struct {
 	most     int   // maximum number of values in the buffer
 	text     textReader
 	texts    bool // the elements are texts, of each of which the values of its sample are read
+	named    bool // they may be names of classes
+	classes  []string
+	holed    bool // null is a missing value
 	places   map[string]int
 	entries  bool // the elements are the entries of rows, by the names of their columns
 }
@@ -561,7 +622,7 @@ func (t *nested) read(c *cursor, depth int) error {
 				return err
 			}
 		}
-	case t.text != nil && c.next() == '"':
+	case (t.text != nil || t.named) && c.next() == '"':
 		t.texts = true
 		if err := t.strings(c); err != nil {
 			return err
@@ -655,16 +716,25 @@ func (t *nested) strings(c *cursor) error {
 	for more := true; more; {
 		c.next()
 		begin := c.i
-		if err := c.skip(); err != nil {
+		err := c.skip()
+		if err != nil {
 			return err
 		}
 		var text string
 		if json.Unmarshal(c.b[begin:c.i], &text) != nil {
 			return errors.New("data: got another value among texts, want strings")
 		}
-		row, err := t.text(text)
+		row := []float32{0}
+		if t.text == nil { // the column may follow its data
+			t.classes = append(t.classes, text)
+			if t.buffer.exact {
+				err = t.buffer.keep([]byte("0"))
+			}
+		} else if row, err = t.text(text); err != nil {
+			err = fmt.Errorf("data: %w", err)
+		}
 		if err != nil {
-			return fmt.Errorf("data: %w", err)
+			return err
 		}
 		values, err := t.next(len(row), "texts")
 		if err != nil {
@@ -689,7 +759,12 @@ func (t *nested) numbers(c *cursor) error {
 			c.next()
 			begin := c.i
 			var err error
-			if v, err = c.number(); err == nil && t.buffer.exact {
+			if t.holed && c.null() {
+				v = float32(math.NaN())
+			} else {
+				v, err = c.number()
+			}
+			if err == nil && t.buffer.exact {
 				err = t.buffer.keep(c.b[begin:c.i])
 			}
 			if err != nil {

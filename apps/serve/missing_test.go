@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"tessera"
+	"tessera/internal/expect"
+	"tessera/internal/fatal"
+)
+
+// A request says null for a missing value and the name of a class, as the cells of a table do. A missing value counts as the mean of its column,
+// also if numbers lie so close together that they are scaled in float64.
+func TestRequestsHaveMissingValuesAndNamesOfClasses(t *testing.T) {
+	for _, offset := range []int{0, 1000} {
+		dir := t.TempDir()
+		file, folder := filepath.Join(dir, "p.csv"), filepath.Join(dir, "run")
+		table, sum := "a,b,town,price\n", 0
+		for i := range 40 {
+			table += fmt.Sprintf("%d,%s,%s,%d\n", offset+i%5, []string{"", fmt.Sprint(offset + i%7)}[min(i, 1)], []string{"Ulm", "Köln", "Bonn"}[i%3], i)
+			if i > 0 {
+				sum += offset + i%7
+			}
+		}
+		fatal.If(t, os.WriteFile(file, []byte(table), 0o600))
+		trainRun(t, folder, fmt.Sprintf(`[model.m]
+dataset = { name = "csv", file = %q, validation = 0, missing = "nan", scale = "standardise", columns = { town = "town", target = "price" } }
+encoder = [{ kind = "dense", units = 3, activation = "tanh", from = ["images", "observed", "place"] }]
+decoder = []
+head.place = { from = "town", layers = [{ kind = "embedding", vocabulary = 3, units = 2 }] }
+head.y = { layers = [{ kind = "dense" }] }
+loss = [{ kind = "mse", on = "y", against = "target" }]
+`, file))
+		run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+		fatal.If(t, err)
+		defer run.Close()
+		s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
+		fatal.If(t, err)
+		defer s.Close()
+		want, err := run.ValueOf("y", map[string][]float32{"images": {float32(offset), float32(sum) / 39, float32(offset + 3), float32(offset + 2)}, "observed": {1, 0, 1, 1}, "town": {2, 1}})
+		fatal.If(t, err)
+		input := fmt.Sprintf(`{"name":"input","shape":[2,2],"datatype":"FP32","data":[%d,null,%d,%d]}`, offset, offset+3, offset+2)
+		y := `,"outputs":[{"name":"y"}]`
+		for _, town := range []string{`{"data":["Ulm","Köln"],"name":"town","shape":[2],"datatype":"BYTES"}`, `{"name":"town","shape":[2,1],"datatype":"INT32","data":[2,1]}`} {
+			for _, inputs := range []string{town + "," + input, input + "," + town} {
+				got, text := asking(t, s, 200, inputs, y)
+				for i, v := range got["y"] {
+					if math.Abs(float64(v-want[i])) > 1e-4 || len(got["y"]) != 2 {
+						t.Errorf("%s: got %s, want %v", inputs, text, want)
+					}
+				}
+			}
+		}
+		for inputs, says := range map[string]string{
+			input + `,{"name":"town","shape":[2],"datatype":"BYTES","data":["Ulm","Trier"]}`: `value 1: got \"Trier\", want one of \"Bonn\", \"Köln\", \"Ulm\"`,
+			input + `,{"name":"town","shape":[2],"datatype":"INT32","data":[0,null]}`:        `value 1: got null, want a number`,
+			input + `,{"name":"town","shape":[2],"datatype":"INT32","data":["Ulm","Ulm"]}`:   `datatype INT32: want data with numbers`,
+			`{"name":"input","shape":[1,2],"datatype":"BYTES","data":["1","2"]}`:             `datatype: got \"BYTES\"`,
+		} {
+			_, text := asking(t, s, 400, inputs, y)
+			expect.Contains(t, text, says)
+		}
+	}
+}
