@@ -37,6 +37,7 @@ type Coder struct {
 	model    *Model
 	backend  ir.Backend
 	postHoc  map[string]posthoc.Head
+	language *metrics.Language          // nil for that of the declaration, which does not know the bytes of tokens
 	required map[string][]config.Wanted // requirements on the columns of a value, by its name
 	given    map[string][]float32       // columns of every drawn image; see [Coder.Given]
 	ready    map[string][]compiledBatch // by the only output of a request, or its inputs and outputs; the most recently used program is last
@@ -64,6 +65,13 @@ func (c *Coder) lacks() error {
 func (c *Coder) WithPostHoc(heads map[string]posthoc.Head) *Coder {
 	other := *c
 	other.postHoc = heads
+	return &other
+}
+
+// WithLanguage returns a coder of the same compiled programs with this value that predicts tokens.
+func (c *Coder) WithLanguage(l *metrics.Language) *Coder {
+	other := *c
+	other.language = l
 	return &other
 }
 
@@ -139,7 +147,7 @@ func (c *Coder) ClassColumn(head string) string {
 
 func (c *Coder) Targets() []metrics.Target { return c.model.Spec.Targets(c.model.Layout) }
 
-func (c *Coder) Language() *metrics.Language { return c.model.Spec.Language() }
+func (c *Coder) Language() *metrics.Language { return cmp.Or(c.language, c.model.Spec.Language()) }
 
 func (c *Coder) Pair() *metrics.Pair { return c.model.Spec.Pair() }
 

@@ -43,6 +43,10 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	b.contains("a head that reads the code", b.must(exitData, "train", "flat").stderr, "next_token", "2 logits for each of 13 tokens", `from = "encoder.N"`)
 	b.must(0, "train", "abc", "--quiet")
 	b.contains("what is measured", b.must(0, "eval", "runs/abc").stdout, "perplexity    1")
+	b.must(0, "train", "abc", "--quiet", "--set", "dataset.tokens=bytes", "--set", "encoder.0.vocabulary=258", "--set", "head.next.layers.0.units=258", "--out", "runs/bytes")
+	if got := b.must(0, "eval", "runs/bytes", "--metrics", "language").stdout; !strings.Contains(got, "bits_per_byte") || strings.Contains(got, "bits_per_byte  -") {
+		t.Errorf("bits per byte of bytes: got %s", got)
+	}
 	for _, how := range [][]string{{"--temperature", "0"}, {"--temperature", "0.2", "--top-k", "1"}, {"--top-p", "0.05"}} {
 		got := b.must(0, append([]string{"generate", "runs/abc", "--prompt", "bcab", "-n", "20"}, how...)...).stdout // longer than a sample
 		expect.Equal(t, got, "bcabcabcabcabcabcabcabca\n", how)

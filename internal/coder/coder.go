@@ -146,7 +146,7 @@ func (c *Coder) DoWith(heads map[string]posthoc.Head, f func(metrics.Coder) erro
 		return fmt.Errorf("run %s: %w", c.path, ErrClosed)
 	}
 	if of, ok := c.inner.(*graph.Coder); ok {
-		return f(of.WithPostHoc(heads))
+		return f(of.WithPostHoc(heads).WithLanguage(c.Language()))
 	}
 	return f(c.inner)
 }
