@@ -99,7 +99,7 @@ func (a *Attention) geometry(in, other []int) (ops.Attention, error) {
 	if a.Position == rotary && features/a.Heads%2 != 0 {
 		return ops.Attention{}, part.KeyErrorf("position", "got %q and %d features of a head (%d of a token, heads = %d), want an even number", a.Position, features/a.Heads, features, a.Heads)
 	}
-	g := ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads}
+	g := ops.Attention{Tokens: tokens, Features: features, Heads: a.Heads, Causal: a.Causal}
 	if a.Keys == "" {
 		return g, nil
 	}

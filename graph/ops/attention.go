@@ -19,7 +19,8 @@ type Attention struct {
 	Tokens   int
 	Features int
 	Heads    int
-	Others   int // number of tokens of the other sequence; 0 means Tokens
+	Others   int  // number of tokens of the other sequence; 0 means Tokens
+	Causal   bool // weights of later tokens are 0: most products with them are left out, and such scores are any finite numbers
 }
 
 // others returns the number of tokens of the other sequence.
@@ -41,6 +42,9 @@ func (a Attention) Check() error {
 	}
 	if a.Features%a.Heads != 0 {
 		return fmt.Errorf("attention: %d heads do not divide %d features", a.Heads, a.Features)
+	}
+	if a.Causal && a.others() != a.Tokens {
+		return fmt.Errorf("attention: causal, of %d and %d tokens: want equal numbers", a.Tokens, a.others())
 	}
 	return nil
 }
@@ -132,15 +136,39 @@ func (a Attention) work(batch int) float64 {
 	return 2 * float64(batch*a.Tokens*a.others()) * float64(a.Features)
 }
 
+// causalRows is the number of tokens whose products leave out the same later tokens.
+const causalRows = 64
+
+// groups calls do for groups of tokens [from, to): all of them, or with Causal a few.
+func (a Attention) groups(tokens int, do func(from, to int)) {
+	size := tokens
+	if a.Causal {
+		size = causalRows
+	}
+	for from := 0; from < tokens; from += size {
+		do(from, min(from+size, tokens))
+	}
+}
+
 // attentionScores returns the kernel that computes the scores of sequences [from, to).
 func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[T] {
 	t, o, f, d := a.Tokens, a.others(), a.Features, a.Features/a.Heads
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		k := kernels()
 		for b := from; b < to; b++ {
-			x, y, s := in[0][b*t*f:(b+1)*t*f], in[1][b*o*f:(b+1)*o*f], dst[b*a.Heads*t*o:]
+			x, y := in[0][b*t*f:(b+1)*t*f], in[1][b*o*f:(b+1)*o*f]
 			for h := range a.Heads {
-				k.Gemm(false, true, t, o, d, 1, x[h*d:], f, y[h*d:], f, 0, s[h*t*o:(h+1)*t*o], o)
+				s := dst[(b*a.Heads+h)*t*o:][:t*o]
+				a.groups(t, func(first, last int) {
+					n := o
+					if a.Causal {
+						n = last
+					}
+					k.Gemm(false, true, last-first, n, d, 1, x[first*f+h*d:], f, y[h*d:], f, 0, s[first*o:], o)
+					for i := first; n < o && i < last; i++ {
+						clear(s[i*o+n : (i+1)*o])
+					}
+				})
 			}
 		}
 	}
@@ -149,16 +177,26 @@ func attentionScores[T Float](a Attention, kernels func() *vector.Set[T]) units[
 // attentionMix returns the kernel that computes the weighted sums of sequences [from, to).
 func attentionMix[T Float](a Attention, transposed bool, kernels func() *vector.Set[T]) units[T] {
 	t, o, f, d := a.Tokens, a.others(), a.Features, a.Features/a.Heads
-	rows, others := t, o // of the output and of x
+	rows, others, step := t, o, o // of the output, of x, and from a row of the output to the next in the weights
 	if transposed {
-		rows, others = others, rows
+		rows, others, step = others, rows, 1
 	}
 	return func(dst []T, in [][]T, _ []T, from, to int) {
 		k := kernels()
 		for b := from; b < to; b++ {
-			p, x, z := in[0][b*a.Heads*t*o:], in[1][b*others*f:(b+1)*others*f], dst[b*rows*f:(b+1)*rows*f]
+			x, z := in[1][b*others*f:(b+1)*others*f], dst[b*rows*f:(b+1)*rows*f]
 			for h := range a.Heads {
-				k.Gemm(transposed, false, rows, d, others, 1, p[h*t*o:(h+1)*t*o], o, x[h*d:], f, 0, z[h*d:], f)
+				p := in[0][(b*a.Heads+h)*t*o:][:t*o]
+				a.groups(rows, func(first, last int) {
+					begin, end := 0, others // of the tokens of x that have a weight
+					switch {
+					case a.Causal && transposed:
+						begin = first
+					case a.Causal:
+						end = last
+					}
+					k.Gemm(transposed, false, last-first, d, end-begin, 1, p[first*step+begin*o:], o, x[begin*f+h*d:], f, 0, z[first*f+h*d:], f)
+				})
 			}
 		}
 	}

@@ -50,13 +50,15 @@ func causalSoftmax[T Float](s CausalSoftmaxOp) units[T] {
 
 // fastCausalSoftmax computes the same bytes as causalSoftmax[float32].
 func fastCausalSoftmax(s CausalSoftmaxOp) units[float32] {
-	ones := make([]float32, 2*s.Length) // a window of length s.Length has any number of ones before its zeros
-	for i := range s.Length {
-		ones[i] = 1
-	}
+	every := lists.Of(s.Length, func(i int) float32 { return 1 })
 	return func(dst []float32, in [][]float32, _ []float32, from, to int) {
-		fastSoftmaxWhere(dst, in[0], from*s.Rows, (to-from)*s.Rows, s.Length, func(row int) []float32 {
-			return ones[s.Length-1-row%s.Length:][:s.Length]
-		})
+		for i := from * s.Rows; i < to*s.Rows; i++ {
+			n := i%s.Length + 1
+			row, x := dst[i*s.Length:][:s.Length], in[0][i*s.Length:][:n]
+			if fastSoftmax(row[:n], [][]float32{x}, n); row[0] != row[0] { // a value is not finite
+				softmaxWhere(row[:n], x, every)
+			}
+			clear(row[n:])
+		}
 	}
 }
