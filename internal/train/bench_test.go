@@ -23,16 +23,18 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-// In place of an optimizer, the name encode selects a benchmark that encodes images, asDeclared the optimizer that the model declares, and
-// onTape adam on Gorgonia's own machine.
+// In place of an optimizer, the name encode selects a benchmark that encodes images, asDeclared the optimizer that the model declares,
+// onTape adam on Gorgonia's own machine, long samples of 256 tokens, and lstm a recurrent layer of that kind.
 const (
 	encode     = "encode"
 	onTape     = "tape"
 	asDeclared = "declared"
+	long       = "long"
+	lstm       = "lstm"
 	encoded    = 10_000
 )
 
-// benchmarked lists the steps that bench compares with other programs: a model of models.toml, and an optimizer, encode, asDeclared or onTape.
+// benchmarked lists the steps that bench compares with other programs: a model of models.toml, and an optimizer or a name in its place.
 var benchmarked = []struct{ model, optimizer string }{
 	{"shallow-nonneg-kl", "adadelta"},
 	{"shallow-nonneg-kl", "adam"},
@@ -48,9 +50,11 @@ var benchmarked = []struct{ model, optimizer string }{
 	{"vit-classifier", asDeclared},
 	{"masked-autoencoder", asDeclared},
 	{"gru-mini", asDeclared},
+	{"gru-mini", lstm},
+	{"gpt-mini", long},
 }
 
-// benchmarkedModel returns a benchmarked model on Fashion-MNIST with the given optimizer, or with its declared optimizer.
+// benchmarkedModel returns a benchmarked model with the given optimizer, or with its declared optimizer.
 func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	b.Helper()
 	text, err := os.ReadFile("../../models.toml")
@@ -59,7 +63,14 @@ func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	fatal.If(b, err)
 	var sets []config.Set
 	if optimizer != asDeclared {
-		set, err := config.ParseSet("optimizer.kind=" + optimizer)
+		change := "optimizer.kind=" + optimizer
+		switch optimizer {
+		case long:
+			change = "dataset.length=256"
+		case lstm:
+			change = "encoder.1.cell=lstm"
+		}
+		set, err := config.ParseSet(change)
 		fatal.If(b, err)
 		sets = append(sets, set)
 	}

@@ -51,15 +51,20 @@ func (s settings) stepContests() []contest {
 			},
 		})
 	}
-	for _, model := range []string{"simclr", "byol", "vicreg", "vae", "vit-classifier", "masked-autoencoder", "gru-mini"} {
+	for _, w := range []struct{ model, benchmark string }{
+		{"simclr", "simclr declared"}, {"byol", "byol declared"}, {"vicreg", "vicreg declared"}, {"vae", "vae declared"},
+		{"vit-classifier", "vit-classifier declared"}, {"masked-autoencoder", "masked-autoencoder declared"},
+		{"gru-mini", "gru-mini declared"}, {"lstm-mini", "gru-mini lstm"}, {"gpt-mini", "gpt-mini long"},
+	} {
 		steps := max(10, s.steps/10) // one takes as long as ten to a hundred of a shallow model
+		model, variant, _ := strings.Cut(w.benchmark, " ")
 		contests = append(contests, contest{
-			name: model + " step",
+			name: w.model + " step",
 			peer: func() (result, error) {
 				if _, err := ready(); err != nil {
 					return result{}, err
 				}
-				return perStep(python(s.torchAtItsBest(), "bench/torch_twins.py", model, "--data", s.folder, "--steps", strconv.Itoa(steps),
+				return perStep(python(s.torchAtItsBest(), "bench/torch_twins.py", w.model, "--data", s.folder, "--steps", strconv.Itoa(steps),
 					"--threads", strconv.Itoa(s.threads)))
 			},
 			ours: func() (result, error) {
@@ -67,7 +72,7 @@ func (s settings) stepContests() []contest {
 				if err != nil {
 					return result{}, err
 				}
-				return s.benchmark(steps, fmt.Sprintf("^BenchmarkStep$/^%s$/^declared$/^threads=%d$", model, s.threads), binary)
+				return s.benchmark(steps, fmt.Sprintf("^BenchmarkStep$/^%s$/^%s$/^threads=%d$", model, variant, s.threads), binary)
 			},
 		})
 	}
