@@ -455,24 +455,33 @@ func (s *Answers) answered(ctx context.Context, run *Coder, images *data.Images,
 }
 
 // downstream returns a function that computes the first head of classes of the run from samples in place of the value; nil for a run
-// without classes, or whose value is no part of it.
+// without classes, or where the value alone does not determine them.
 func (s *Answers) downstream(run *Coder) func(samples []float32) ([]float32, error) {
 	heads := run.ClassHeads()
-	if len(heads) == 0 || s.Value == losses.Output {
+	if len(heads) == 0 {
 		return nil
 	}
-	return func(samples []float32) (logits []float32, err error) {
+	if _, err := run.after(s.Value, heads[0], make([]float32, volume.Of(run.ShapeOf(s.Value)))); err != nil {
+		return nil
+	}
+	return func(samples []float32) ([]float32, error) {
 		run, err := s.open(nil)
 		if err != nil {
 			return nil, err
 		}
 		defer run.Close()
-		err = run.Do(func(m metrics.Coder) error {
-			logits, err = m.(*graph.Coder).After(s.Value, heads[0], samples) // classes are those of a graph
-			return err
-		})
+		logits, err := run.after(s.Value, heads[0], samples)
 		return logits, s.uncomputed(err)
 	}
+}
+
+// after returns a head of classes, computed from a value of the model alone.
+func (c *Coder) after(value, head string, rows []float32) (logits []float32, err error) {
+	err = c.Do(func(m metrics.Coder) error {
+		logits, err = m.(*graph.Coder).After(value, head, rows) // no other model has heads of classes
+		return err
+	})
+	return logits, err
 }
 
 // uncomputed returns the error for a value that the run cannot compute.

@@ -239,6 +239,18 @@ train.epochs = 2`, "dictionary")
 	}
 }
 
+// A head that is not computed from the value alone has no recovered loss, which is no error.
+func TestAHeadBesideTheValueIsNotDownstream(t *testing.T) {
+	t.Chdir(t.TempDir())
+	declared(t, strings.Replace(teacherText, "decoder = []\nhead.class.layers = [{ kind = \"dense\" }]", `decoder = []
+head.class = { from = "images", layers = [{ kind = "dense" }] }`, 1), "teacher")
+	for value, there := range map[string]bool{"code": false, "class": true} {
+		set, err := data.Load(t.Context(), sourceOf(t, `{ run = "teacher", value = "`+value+`" }`), nil, data.Both)
+		fatal.If(t, err)
+		expect.Equal(t, set.Test.Downstream != nil, there, value)
+	}
+}
+
 func parameter(t *testing.T, of *train.Trained, path string) []float32 {
 	t.Helper()
 	for _, p := range of.Model.Parameters {

@@ -49,4 +49,5 @@ def main():
                   f"{(codes.max(0) <= 0).sum()} dead, {took:.0f} s", flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
