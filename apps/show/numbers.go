@@ -183,7 +183,7 @@ func MetricTables(r *evaluation.Report) (list []*doc.Table) {
 
 // remarks lists what a reader of the numbers should know.
 func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
-	for _, f := range train.Findings(run.Model, run.Path, run.Shape(), run.Units(), r) {
+	for _, f := range append(train.Findings(run.Model, run.Path, run.Shape(), run.Units(), r), train.Unreached(run.Model, run.Epoch)...) {
 		list = append(list, doc.Warning("%s", f))
 	}
 	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())

@@ -2,9 +2,11 @@ package train
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"tessera/config"
+	"tessera/hooks"
 	"tessera/internal/numeral"
 	"tessera/internal/train/evaluation"
 	"tessera/internal/volume"
@@ -73,6 +75,24 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 		list = append(list, collapsedPosterior(m, divergence, values))
 	}
 	return append(list, manyOptima(run)...)
+}
+
+// Unreached lists the phases of hooks that begin after the epoch that early stopping keeps.
+func Unreached(m *config.Model, epoch int) (list []Finding) {
+	stops := false
+	for _, h := range m.Hooks {
+		_, is := h.(*hooks.EarlyStopping)
+		stops = stops || is
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Hooks)) {
+		if p, ok := m.Hooks[name].(hooks.Phased); ok && stops {
+			if from, _ := p.Begins(); epoch <= from {
+				list = append(list, Finding{fmt.Sprintf("early stopping keeps epoch %d, but the phase of hook.%s begins after epoch %d: these parameters are those before it", epoch, name, from),
+					"let the phase begin earlier, or leave early stopping out"})
+			}
+		}
+	}
+	return list
 }
 
 // allDead returns the finding that no sample activates any unit, with the remedy for the model.

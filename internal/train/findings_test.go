@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -76,4 +77,12 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 			expect.Contains(t, all, want, name)
 		}
 	}
+}
+
+func TestAPhaseAfterTheKeptEpochIsFound(t *testing.T) {
+	const text = "[model.m]\nencoder = [{ kind = \"dense\", units = 3 }]\nhook.prune = { fraction = 0.5, from = 40 }\n"
+	stopping := model(t, text+"hook.early_stopping = { patience = 5 }\n")
+	expect.Slice(t, Unreached(stopping, 41), nil, "in the phase")
+	expect.Contains(t, fmt.Sprint(Unreached(stopping, 40)), "early stopping keeps epoch 40, but the phase of hook.prune begins after epoch 40", "before the phase")
+	expect.Slice(t, Unreached(model(t, text), 40), nil, "without early stopping")
 }
