@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"tessera/apps/show/comparison"
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/data"
@@ -250,13 +251,29 @@ func resultsDocument(s *sweep.Sweep, r *sweep.Results, asked []string) *doc.Docu
 	t := settingsTable(r.Keys, r.Selected, shown)
 	t.Title = "selected by " + strings.Join(criteria, ", ") + ", measured on " + splitText(string(s.SelectedOn()))
 	d.Add(t, file("selected", sweep.SelectedFile))
+	if acrossData(s, data.Split(r.Split)) {
+		d.Add(doc.Warning("the settings differ in the data on which they are selected, or in their scale: a better %s may come from easier samples or another unit", strings.Join(criteria, ", ")))
+	}
 	return d
+}
+
+// acrossData reports whether trials with the same seed are measured on different samples, or on samples with different values.
+func acrossData(s *sweep.Sweep, split data.Split) bool {
+	first := map[uint64]*config.Dataset{}
+	for _, t := range s.Trials {
+		set := &t.Model.Dataset
+		if one := first[t.Model.Train.Seed]; one != nil && !comparison.SameImages(one, set, split) {
+			return true
+		}
+		first[t.Model.Train.Seed] = set
+	}
+	return false
 }
 
 // splitText returns the name of a split for use in a sentence.
 func splitText(split string) string {
 	if split == string(data.AllSplit) {
-		return "the whole data set"
+		return "the whole data set, the fitted samples among them"
 	}
 	return fmt.Sprintf("the %s split", split)
 }

@@ -107,7 +107,7 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 	if strings.Contains(r.stderr, "\x1b") || strings.Contains(r.stderr, "\r") {
 		t.Errorf("control characters on what is no terminal: %q", r.stderr)
 	}
-	b.contains("standard output", r.stdout, "measured on the whole data set\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
+	b.contains("standard output", r.stdout, "measured on the whole data set, the fitted samples among them\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
 	if n := strings.Count(r.stdout, "\n"); n != 2+1+6+2 {
 		t.Errorf("%d lines:\n%s", n, r.stdout)
 	}
@@ -244,7 +244,14 @@ func TestASelectionSaysOnWhichImagesItsSettingsAreMeasured(t *testing.T) {
 	b := newSweepBench(t)
 	b.write("models.toml", smallModels+"[sweep.chosen]\nmodel = \"small\"\nset.train.epochs = [1, 2]\nset.dataset.validation = [0.2]\nselect = \"mse\"\n")
 	r := b.must(0, "sweep", "chosen", "--metrics", "mse")
-	b.contains("standard output", r.stdout, "measured on the validation split\n", "selected by mse, measured on the whole data set\n")
+	const warning = "the settings differ in the data on which they are selected"
+	b.contains("standard output", r.stdout, "measured on the validation split\n", "selected by mse, measured on the whole data set, the fitted samples among them\n")
+	if strings.Contains(r.stdout+r.stderr, warning) {
+		t.Errorf("of one data set: %s%s", r.stdout, r.stderr)
+	}
+	b.write("models.toml", smallModels+"[sweep.sets]\nmodel = \"small\"\nset.train.epochs = 1\nset.dataset = [{ name = \"swimmer\", validation = 0.2 }, { name = \"bars\", validation = 0.2 }]\nselect = \"mse\"\n")
+	r = b.must(0, "sweep", "sets", "--metrics", "mse")
+	b.contains("two data sets", r.stdout+r.stderr, warning, "a better mse may come from easier samples")
 }
 
 // The table of a sweep contains the requested metrics.
