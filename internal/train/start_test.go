@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -201,5 +202,23 @@ func TestADamagedStartIsADamagedCheckpoint(t *testing.T) {
 	var damaged *checkpoint.Error
 	if !errors.As(err, &damaged) || damaged.Path != path {
 		t.Errorf("got %v, want a *checkpoint.Error of %s", err, path)
+	}
+}
+
+func TestAStartFromSamplesOfAnotherScaleIsAWarning(t *testing.T) {
+	const text = "[model.m]\nencoder = [{ kind = \"dense\", units = 3 }]\ntrain = { epochs = 1 }\n"
+	file := filepath.ToSlash(filepath.Join(t.TempDir(), "x.npy"))
+	fatal.If(t, data.WriteImages(file, []int{2}, []float32{1, 2, 3, 5, 0, 1, 4, 4, 2, 0, 1, 1}))
+	plain := `dataset={validation=0,file="` + file + `"}`
+	scaled := strings.Replace(plain, "{", `{scale="standardise",`, 1)
+	run := trained(t, model(t, text, scaled), Options{}).Run
+	for set, want := range map[string]int{scaled: 0, plain: 1} {
+		var warned []string
+		trained(t, model(t, text, set, from(run, "*")), Options{Warn: func(text string) {
+			if strings.Contains(text, "are scaled by their statistics, those of this model are not") {
+				warned = append(warned, text)
+			}
+		}})
+		expect.Equal(t, len(warned), want, set)
 	}
 }

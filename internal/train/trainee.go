@@ -485,6 +485,10 @@ func (n *trainee) follow(run string, s *config.Start) (*data.File, error) {
 	if err := n.take(from.Model, from.Path, s.On); err != nil {
 		return nil, err
 	}
+	if was, is := data.ScaleIsFitted(from.Spec.Dataset.Source), data.ScaleIsFitted(n.spec.Dataset.Source); was != is && n.options.Warn != nil {
+		with := map[bool]string{false: "not scaled by their statistics", true: "scaled by their statistics"}
+		n.options.Warn(fmt.Sprintf("start: the samples of %s are %s, those of this model are %s: its parameters read values in another unit; declare the same scale", s.Run, with[was], with[is]))
+	}
 	return ParametersOf(run)
 }
 
