@@ -111,7 +111,7 @@ func TestTextsOnDiskAreThoseInMemory(t *testing.T) {
 		files[fmt.Sprintf("%s/%d.txt", []string{"new", "old"}[i%2], i)] = randomText(r, 500)
 		table += fmt.Sprintf("\"%s\",c%d,%d\n", randomText(r, 1000), i%3, i)
 	}
-	files["new/long.txt"] = randomText(r, 40000)
+	files["new/long.txt"] = randomText(r, 15000)
 	dir := folder(t, files)
 	fatal.If(t, os.WriteFile(filepath.Join(dir, "t.csv"), []byte(table), 0o600))
 	for n, name := range []string{"cooccurrence", "pairs", "contexts", "tokens"} {

@@ -361,6 +361,9 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 			team := team.New(2)
 			defer team.Close()
 			m := built(t, spec)
+			if testing.Short() && valuesOf(m) > large {
+				t.Skip("a large model")
+			}
 			double := newPair[float64](t, m, 5, team)
 			double.step(t, 0, 1e-12)
 			if testing.Short() || !slices.Contains(parts, spec) { // the model differs from an earlier one only in settings

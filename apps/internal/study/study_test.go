@@ -192,18 +192,9 @@ func TestThePageHasDifferencesPairedBySeed(t *testing.T) {
 	}
 }
 
-func TestOneSeedShowsNoDifference(t *testing.T) {
-	out := t.TempDir()
-	reproduce(t, out, "models", Options{})
-	page := read(t, filepath.Join(out, "page", "README.md"))
-	contains(t, page, "## Differences between models\n\nOne seed shows no difference between models: give the sweep several seeds.\n\n")
-	if strings.Contains(page, "common seeds") {
-		t.Error("the page has a table of differences")
-	}
-}
-
-// The test draws every kind of figure of runs from a small, fixed run.
-func TestFiguresOfASmallRunAreTheGoldenPictures(t *testing.T) {
+// The test draws every kind of figure of runs from a small, fixed run of one seed, and writes its page three times: the second one equals
+// the first one, and the third one has notes.
+func TestThePageOfASmallRun(t *testing.T) {
 	out := t.TempDir()
 	p, _ := reproduce(t, out, "models", Options{})
 	for _, f := range p.figures {
@@ -220,11 +211,15 @@ func TestFiguresOfASmallRunAreTheGoldenPictures(t *testing.T) {
 	if golden, _ := filepath.Glob("testdata/*.png"); len(golden) != len(p.figures)-1 {
 		t.Errorf("golden pictures %q", golden)
 	}
-}
+	page := read(t, filepath.Join(out, "page", "README.md"))
+	contains(t, page, "## Differences between models\n\nOne seed shows no difference between models: give the sweep several seeds.\n\n")
+	if strings.Contains(page, "common seeds") {
+		t.Error("the page has a table of differences")
+	}
+	if i := slices.IndexFunc(p.Rows, func(r ComparedRow) bool { return r.Name() == "components" }); i < 0 || p.Rows[i].Measured.Epochs != 0 {
+		t.Errorf("the row of the baseline: %+v", p.Rows)
+	}
 
-func TestAPageIsTheSameWhenItIsWrittenAgain(t *testing.T) {
-	out := t.TempDir()
-	reproduce(t, out, "models", Options{})
 	before := map[string]string{}
 	files, _ := filepath.Glob(filepath.Join(out, "page", "*"))
 	for _, f := range files {
@@ -241,15 +236,11 @@ func TestAPageIsTheSameWhenItIsWrittenAgain(t *testing.T) {
 	for f, text := range before {
 		expect.Equal(t, read(t, f), text, f, "is another")
 	}
-}
 
-func TestNotesBecomePartOfThePageAndStay(t *testing.T) {
-	out := t.TempDir()
-	reproduce(t, out, "models", Options{})
 	notes := filepath.Join(out, "page", NotesFile)
 	fatal.If(t, os.WriteFile(notes, []byte("It was the weather.\n"), 0o666))
 	reproduce(t, out, "models", Options{})
-	page := read(t, filepath.Join(out, "page", "README.md"))
+	page = read(t, filepath.Join(out, "page", "README.md"))
 	contains(t, page, "## Explanations\n\nIt was the weather.\n")
 	if strings.Contains(page, "nothing is explained yet") || read(t, notes) != "It was the weather.\n" {
 		t.Errorf("the notes were not taken:\n%s", page)
@@ -293,14 +284,6 @@ func TestFailedTrialsAreToldAndSettingsAreNamedWhereModelsDoNotTellThemApart(t *
 	last := p.Rows[len(p.Rows)-1]
 	if last.Name() != "small optimizer.learning_rate=1e+30" || last.Verdict() != "not measured" {
 		t.Errorf("the row of the failed trial: %q, %q", last.Name(), last.Verdict())
-	}
-}
-
-func TestABaselineHasNoEpochsAndNoCourse(t *testing.T) {
-	p, _ := reproduce(t, t.TempDir(), "models", Options{})
-	i := slices.IndexFunc(p.Rows, func(r ComparedRow) bool { return r.Name() == "components" })
-	if i < 0 || p.Rows[i].Measured.Epochs != 0 {
-		t.Errorf("rows %+v", p.Rows)
 	}
 }
 

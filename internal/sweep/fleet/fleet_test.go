@@ -73,7 +73,7 @@ func TestAWorkerWithAFullDiskGivesItsTrialsBack(t *testing.T) {
 
 func TestAnInterruptedSweepIsResumedWithoutWorkers(t *testing.T) {
 	t.Parallel()
-	long := strings.Replace(declared, "epochs = 4", "epochs = 200", 1)
+	long := strings.Replace(declared, "epochs = 4", "epochs = 60", 1)
 	want := alone(t, long)
 	ctx, stop := context.WithCancel(context.Background())
 	b := newBench(t, long, filepath.Join(t.TempDir(), "s"), Options{Lease: 300 * time.Millisecond})
