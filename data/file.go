@@ -206,8 +206,10 @@ func FileError(dataset, path string, err error) error {
 	if errors.As(err, &p) { // the path is said already
 		err = p.Err
 	}
-	return &Error{Dataset: dataset, Path: path, Problem: "cannot be read", Err: err}
+	return &Error{Dataset: dataset, Path: path, Problem: unreadable, Err: err}
 }
+
+const unreadable = "cannot be read"
 
 // NotFoundAt returns the error for a missing file, with the most similar name that exists: of the file, or of the first folder of the path that
 // does not exist.

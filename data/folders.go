@@ -254,7 +254,7 @@ func (p pictures) sizeHint(first Size) string {
 }
 
 // eachImage calls do for every file, on several goroutines. If several calls fail, it returns the error of the first file by
-// name.
+// name, which names the other files that cannot be read.
 func eachImage(ctx context.Context, paths []string, do func(i int) error) error {
 	problems := make([]error, len(paths))
 	team.For(len(paths), 16, func(from, to int) {
@@ -264,12 +264,34 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 			}
 		}
 	})
+	var first error
+	var unread *Error
+	var others []string
 	for i, err := range problems {
 		if err != nil {
-			return FileError("", paths[i], err)
+			err = FileError("", paths[i], err)
+		}
+		var bad *Error
+		switch broken := errors.As(err, &bad) && bad.Problem == unreadable && !errors.Is(err, errDeep); {
+		case err != nil && first == nil:
+			if first = err; broken && len(paths) > 1 {
+				unread = bad
+			}
+		case broken:
+			others = append(others, paths[i])
 		}
 	}
-	return nil
+	if unread != nil {
+		unread.Hint = "delete it, or move it out of the folder"
+		if others != nil {
+			const most = 12
+			unread.Hint = "delete it and others that cannot be read, or move them out of the folder: " + strings.Join(lists.Map(others[:min(most, len(others))], inLine), ", ")
+			if more := len(others) - most; more > 0 {
+				unread.Hint += fmt.Sprintf(" and %d more", more)
+			}
+		}
+	}
+	return first
 }
 
 // decode passes one file, an image of the given shape without transparency, to do.

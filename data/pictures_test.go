@@ -218,6 +218,20 @@ func TestDamagedAndBoastfulImagesAreErrors(t *testing.T) {
 	}
 }
 
+func TestAllPicturesThatCannotBeReadAreNamed(t *testing.T) {
+	jpeg, err := os.ReadFile("testdata/turned6.jpg")
+	fatal.If(t, err)
+	dir := t.TempDir()
+	write(t, dir, "a.jpg", jpeg)
+	for _, name := range []string{"b.jpg", "c.jpg"} {
+		write(t, dir, name, jpeg[:len(jpeg)/2])
+	}
+	f := &Files{Kind: "images", File: dir, Channels: 3, Size: Size{8, 8}}
+	_, err = f.Load(t.Context(), nil, Both)
+	expect.Error(t, err, "b.jpg: cannot be read")
+	expect.Error(t, err, "delete it and others that cannot be read, or move them out of the folder: "+filepath.Join(dir, "c.jpg"))
+}
+
 func TestCodesKeepNamesAndLabels(t *testing.T) {
 	o := own(t)
 	rows, err := ReadRows(background, "testdata/codes.npz", []int{5}, nil)

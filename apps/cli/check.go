@@ -177,6 +177,7 @@ func (d *dataFiles) examine(m *config.Model) error {
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
+	case err != nil && slices.ContainsFunc(d.causes, func(cause error) bool { return cause.Error() == err.Error() }): // of the same files
 	case err != nil:
 		d.causes = append(d.causes, err)
 		d.texts = append(d.texts, m.InDataset(err.Error()).String())

@@ -55,6 +55,10 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	b.contains("pictures", b.must(0, "init", "photos").stdout, "all pictures have 8x8 pixels", "tessera train photos")
 	b.must(0, "check")
 	b.must(0, "train", "photos", "--epochs", "1")
+	b.write("photos/x.png", "\x89PNG\r\n\x1a\n\x00")
+	broken := b.must(exitData, "check").stderr // of two models, said once
+	b.contains("a broken picture", broken, "photos/x.png: cannot be read", "delete it, or move it out of the folder")
+	expect.Equal(t, strings.Count(broken, "x.png"), 1)
 	if b.exists("photos/models.toml") {
 		t.Error("the file is among the pictures")
 	}
