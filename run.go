@@ -110,11 +110,16 @@ func (r *Run) Evaluate(ctx context.Context, chosen metrics.Selection) (*metrics.
 // data are missing or do not match the model, if they lack labels that a chosen metric needs, or if the model has no
 // validation images.
 func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.Selection) (*metrics.Result, error) {
-	sample, err := r.Sample(ctx, split, metrics.ColumnsOf(chosen)...)
+	sample, err := r.Sample(ctx, split, r.columnsOf(chosen)...)
 	if err != nil {
 		return nil, err
 	}
 	return r.EvaluateSample(ctx, sample, chosen)
+}
+
+// columnsOf lists the further columns that metrics read.
+func (r *Run) columnsOf(chosen metrics.Selection) []string {
+	return metrics.ColumnsOf(chosen, r.Model.Dataset.Source)
 }
 
 // EvaluateSample is like [Run.EvaluateOn], for images returned by [Run.Sample].
@@ -151,7 +156,7 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 		return nil, err
 	}
 	plan := evaluation.PlanOf(r.Model)
-	columns := metrics.ColumnsOf(chosen)
+	columns := r.columnsOf(chosen)
 	set, err := r.load(ctx, plan.First, columns...)
 	if err != nil {
 		return nil, err

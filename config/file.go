@@ -105,6 +105,7 @@ func (f *File) Check() error {
 	for _, twice := range f.twice {
 		found = append(found, twice...)
 	}
+	headless := map[string]bool{}
 	for _, key := range f.root.Keys {
 		n := f.root.Child(key)
 		d := table.Diagnostic{At: n.Key}
@@ -115,12 +116,19 @@ func (f *File) Check() error {
 			d.Problem = fmt.Sprintf("%s: got %s, want tables: [%s.NAME]", key, n.Describe(), key)
 		case n.IsTable() || n.IsArray():
 			d.Problem, d.Suggestion = fmt.Sprintf("unknown table %q", key), table.Suggest(key, topLevel)
+			if strings.HasPrefix(d.Suggestion, "valid: ") {
+				d.Suggestion = fmt.Sprintf("a model begins with [model.%s], a sweep with [sweep.%[1]s]", table.KeyText(key))
+			}
+			headless[key] = true
 		default:
 			d.Problem, d.Suggestion = fmt.Sprintf("unknown key %q", key), table.Suggest(key, topLevel)
 		}
 		found = append(found, d)
 	}
 	for _, name := range f.models.Keys {
+		if headless[name] { // a part of its declaration is elsewhere
+			continue
+		}
 		found = append(found, f.cachedDiagnosis(name)...)
 	}
 	for _, name := range f.sweeps.Keys {

@@ -42,3 +42,19 @@ func manyModels(prefix string) (text string) {
 	}
 	return text
 }
+
+// A header that is wrong is one error, without those that follow from what it should have declared.
+func TestAWrongHeaderIsOneError(t *testing.T) {
+	const rest = "\ndataset = \"swimmer\"\nencoder = [{ kind = \"dense\", units = 4 }]\nhead.class.layers = [{ kind = \"dense\" }]\n"
+	for text, want := range map[string]string{
+		"[m]" + rest + "[[model.m.loss]]\nkind = \"mse\"\n[[model.m.loss]]\nkind = \"cross_entropy\"\n": "a model begins with [model.m], a sweep with [sweep.m]",
+		"[model.m]" + rest + "[model.m.loss]\nkind = \"mse\"\n":                                         "the header of an element has double brackets",
+	} {
+		f, err := Load("models.toml", []byte(text))
+		if err == nil {
+			err = f.Check()
+		}
+		expect.Error(t, err, want, text)
+		expect.Equal(t, strings.Count(err.Error(), "models.toml:"), 1, err.Error())
+	}
+}

@@ -54,7 +54,7 @@ func (w *walk) sizing() int {
 // place determines the parameters and the output shape of a layer. If open is true, the number of outputs may be
 // missing.
 func (w *walk) place(part string, p *Placed, open bool) []int {
-	doubtful := w.model.origin.Doubt(part).Any(aboutShape) || strings.HasPrefix(part, "head.") && slices.ContainsFunc(w.model.Losses, func(l Loss) bool { return l.Loss == nil })
+	doubtful := w.model.origin.Doubt(part).Any(aboutShape) || strings.HasPrefix(part, "head.") && (w.model.inDoubt("loss") || slices.ContainsFunc(w.model.Losses, func(l Loss) bool { return l.Loss == nil }))
 	if isNil(p.Layer) {
 		if w.open = append(w.open, p.Path); w.model.origin == nil { // for a text the decoder has reported the error
 			w.report(part, p.Kind, "", fmt.Sprintf("there is no layer (got %s)", nilText(p.Layer)), "")

@@ -263,12 +263,13 @@ func ValuesOf(s Selection) (names []string) {
 	return names
 }
 
-// ColumnsOf lists the further columns that the metrics of a selection read.
-func ColumnsOf(s Selection) (names []string) {
+// ColumnsOf lists the further columns that the metrics of a selection read; of optional metrics, those that a set has.
+func ColumnsOf(s Selection, of data.Source) (names []string) {
 	for _, c := range s {
 		if r, ok := c.Metric.(ColumnReader); ok {
 			for _, name := range r.Columns() {
-				if !slices.Contains(names, name) {
+				is := func(c data.Column) bool { return c.Name == name }
+				if !slices.Contains(names, name) && (!c.Optional || slices.ContainsFunc(data.ColumnsOf(of, nil), is)) {
 					names = append(names, name)
 				}
 			}

@@ -160,7 +160,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*eva
 	if o.Metrics, err = ofPage(opened, o); err != nil {
 		return nil, err
 	}
-	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics)...)
+	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics, opened.Model.Dataset.Source)...)
 	var missing *data.Error
 	if errors.As(err, &missing) {
 		r.Missing = err.Error()
