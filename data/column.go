@@ -73,6 +73,7 @@ type Values struct {
 	whole  []int32
 	read   func(dst []float32, row int) // returns the values of a row that are not stored as such
 	n      int                          // number of rows of read
+	spans  *spans                       // of floats of a file that may not be exact; nil for others
 
 	between []float32 // smallest and largest of its whole numbers; nil if they are not known
 }
@@ -547,7 +548,7 @@ func (a array) values(name string, n int, missing bool) (*Values, error) {
 			v.whole[i] = int32(min(max(n, -wholeBound), wholeBound))
 		}
 	default:
-		v.Type, v.floats, v.Missing = Float32, a.floats, missing
+		v.Type, v.floats, v.spans, v.Missing = Float32, a.floats, a.spans, missing
 	}
 	if size, err := product(v.Shape); err != nil || size == 0 {
 		return nil, errors.Join(fmt.Errorf("column %q: the array has the axes %v", name, a.dims), err)

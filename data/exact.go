@@ -166,9 +166,15 @@ func spacing(v float64) float64 {
 	return float64(math.Nextafter32(f, float32(math.Inf(1)))) - float64(f)
 }
 
+// What keeps differences of numbers that float32 hardly represents.
+const (
+	remedySaved = "subtract an offset before they are saved"
+	remedyScale = `write scale = "standardise" in the dataset table, which subtracts the mean before it rounds, or ` + remedySaved
+)
+
 // notes returns warnings about numbers of a file at path that float32 does not represent well. names are the names of the values, if
-// they have names. scaled reports whether a mean or minimum is subtracted before the numbers are rounded.
-func (s *spans) notes(path string, names []string, scaled bool) (notes []string) {
+// they have names. remedy is what keeps differences of rounded numbers; "" if a mean or minimum is subtracted before they are rounded.
+func (s *spans) notes(path string, names []string, remedy string) (notes []string) {
 	if s == nil {
 		return nil
 	}
@@ -178,13 +184,13 @@ func (s *spans) notes(path string, names []string, scaled bool) (notes []string)
 		}
 		return fmt.Sprintf("value %d", i)
 	}
-	if list := s.coarse(); len(list) > 0 && !scaled {
+	if list := s.coarse(); len(list) > 0 && remedy != "" {
 		i, others := list[0], ""
 		if n := len(list) - 1; n > 0 {
 			others = fmt.Sprintf(", and %d others", n)
 		}
-		notes = append(notes, fmt.Sprintf("%s: %s%s: the numbers from %s to %s are rounded to steps of %.3g, the precision of float32: write scale = \"standardise\" in the dataset table, "+
-			"which subtracts the mean before it rounds, or subtract an offset before they are saved", inLine(path), name(i), others, long(s.low[i]), long(s.high[i]), spacing(max(math.Abs(s.low[i]), math.Abs(s.high[i])))))
+		notes = append(notes, fmt.Sprintf("%s: %s%s: the numbers from %s to %s are rounded to steps of %.3g, the precision of float32: %s", inLine(path), name(i), others,
+			long(s.low[i]), long(s.high[i]), spacing(max(math.Abs(s.low[i]), math.Abs(s.high[i]))), remedy))
 	}
 	if s.zeroed > 0 {
 		notes = append(notes, fmt.Sprintf("%s: %d numbers are smaller than float32 represents and become 0: multiply them by a power of ten before they are saved", inLine(path), s.zeroed))

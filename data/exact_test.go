@@ -118,6 +118,28 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 	}
 }
 
+// A further column has no scale that could subtract an offset.
+func TestAFurtherColumnThatFloat32RoundsIsAWarning(t *testing.T) {
+	const n = 50
+	text := "a,when,b\n"
+	var when []float64
+	for i := range n {
+		when = append(when, 1.7e9+100*float64(i)+0.5)
+		text += fmt.Sprintf("%d,%.1f,%d.5\n", i%7, when[i], i)
+	}
+	dir := t.TempDir()
+	path := filepath.Join(dir, "times.csv")
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
+	for column, want := range map[string]bool{"when": true, "b": false} {
+		set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{"target": {column}}}, Dirs{}, Need{Columns: []string{"target"}})
+		fatal.If(t, err)
+		got := slices.ContainsFunc(set.Notes, func(note string) bool {
+			return strings.Contains(note, fmt.Sprintf("column %q: the numbers from", column)) && strings.Contains(note, "rounded to steps of 128") && !strings.Contains(note, "scale =")
+		})
+		expect.Equal(t, got, want, column, set.Notes)
+	}
+}
+
 // Numbers that float32 holds well are scaled in float32, as by earlier versions.
 func TestOrdinaryNumbersAreScaledInFloat32(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "plain.csv")

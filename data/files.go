@@ -400,7 +400,18 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	if doubt != nil && set.doubt == nil {
 		set.doubt = &Error{Dataset: set.Name, Path: r.File, Problem: doubt.Problem, Hint: doubt.Hint}
 	}
-	set.Notes = append(set.Notes, t.values.spans.notes(r.File, t.columns, set.Scale.subtracts())...)
+	remedy := remedyScale
+	if set.Scale.subtracts() {
+		remedy = ""
+	}
+	set.Notes = append(set.Notes, t.values.spans.notes(r.File, t.columns, remedy)...)
+	for _, v := range t.further {
+		names := v.In
+		if names == nil {
+			names = slices.Repeat([]string{v.Name}, v.Size())
+		}
+		set.Notes = append(set.Notes, v.spans.notes(r.File, names, remedySaved)...)
+	}
 	classes := t.classes
 	if !r.is(SingleFiles) { // whose labels are always numbers
 		if classes, err = t.resolve(set.Classes, first); err != nil {

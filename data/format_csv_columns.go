@@ -23,6 +23,7 @@ type csvValues struct {
 	decimal string
 	holes   bool     // some entries are missing
 	in      []string // names of the columns of the file
+	spans   *spans
 }
 
 // collectors returns the collectors for the requested further columns.
@@ -33,14 +34,14 @@ func (f *csvFile) collectors(c csvColumns, r reading) (list []*csvValues) {
 			continue
 		}
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != nil, decimal: r.Decimal, in: f.names(one.at)})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != nil, decimal: r.Decimal, in: f.names(one.at), spans: newSpans(len(one.at))})
 		}
 	}
 	return list
 }
 
 func (c *csvValues) add(header, cells []string, line int) error {
-	for _, i := range c.at {
+	for k, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
 		v, absent, ok := cellNumber(cell, c.decimal)
 		if absent && c.allows {
@@ -68,6 +69,7 @@ func (c *csvValues) add(header, cells []string, line int) error {
 			c.number, v = false, 0
 		}
 		c.whole = c.whole && v == math.Trunc(v) && math.Abs(v) < wholeBound
+		c.spans.add(k, v)
 		c.floats = append(c.floats, narrow(cell, v))
 		if len(c.at) == 1 {
 			c.texts = append(c.texts, strings.Clone(cell))
@@ -97,7 +99,7 @@ func (c *csvValues) finish(known []Column, lines *rowLines) (*Values, error) {
 		return nil, fmt.Errorf("column %q has values that are not whole numbers, but those of the training samples are", c.name)
 	case want.Type == Float32 || !c.whole || c.holes:
 		v := FloatColumn(c.name, shape, c.floats)
-		v.Missing, v.In = c.allows, c.in
+		v.Missing, v.In, v.spans = c.allows, c.in, c.spans
 		return v, nil
 	}
 	whole := lists.Map(c.floats, func(v float32) int32 { return int32(v) })
