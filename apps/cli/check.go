@@ -225,7 +225,7 @@ func (d *dataFiles) show() error {
 		}
 		t := &doc.Table{Columns: doc.Columns("column", "type", "range", "missing", "first values")}
 		for _, c := range r.columns {
-			t.Row(cmp.Or(c.Name, "all values"), c.Type, c.Range, c.Missing, c.First)
+			t.Row(shortName(cmp.Or(c.Name, "all values")), c.Type, c.Range, c.Missing, c.First)
 		}
 		if r.others > 0 {
 			t.Notes = append(t.Notes, fmt.Sprintf("and %s of values", numeral.Of(r.others, "other column")))
@@ -233,6 +233,15 @@ func (d *dataFiles) show() error {
 		page.Add(t)
 	}
 	return d.cmd.Show(page, false)
+}
+
+// shortName cuts a long name of a column, which would fold the table.
+func shortName(name string) string {
+	const longest = 32
+	if letters := []rune(name); len(letters) > longest {
+		return string(letters[:longest-1]) + "…"
+	}
+	return name
 }
 
 // downloaded warns of a downloaded data set that is not on this machine.

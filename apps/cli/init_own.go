@@ -288,12 +288,13 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		column := longest(s).Name
 		file += ", text = " + table.StringText(column)
 		own.say("texts: column %q", column)
-		labels := labelsIn(s, func(c data.ColumnSketch) bool {
+		others := &data.TableSketch{Columns: slices.DeleteFunc(slices.Clone(s.Columns), func(c data.ColumnSketch) bool { return c.Name == column })}
+		labels := labelsIn(others, func(c data.ColumnSketch) bool {
 			return c.Repeats && c.Different <= mostClasses && (c.Whole || !c.Numeric)
 		})
-		if labels >= 0 && s.Columns[labels].Name != column {
-			file += ", labels = " + table.StringText(s.Columns[labels].Name)
-			own.say("labels: column %q", s.Columns[labels].Name)
+		if labels >= 0 {
+			file += ", labels = " + table.StringText(others.Columns[labels].Name)
+			own.say("labels: column %q", others.Columns[labels].Name)
 		}
 	}
 	const words = `, window = 5, vocabulary = 10000, scale = "ppmi" }`

@@ -152,6 +152,23 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 }
 
 // A folder is data if it has pictures or mostly texts; a project with a list of requirements gets its first models.
+// A column of texts with the name of labels, and few different texts, is no label of itself.
+func TestInitTakesOtherColumnsAsLabelsOfTexts(t *testing.T) {
+	b := newBench(t)
+	b.shipped()
+	rows := "category,mood\n"
+	for i := range 40 {
+		rows += fmt.Sprintf("the quick brown %s jumps over a lazy dog,%c\n", []string{"fox", "cat", "hen", "owl"}[i%4], 'a'+i%2)
+	}
+	b.write("texts.csv", rows)
+	b.contains("the guesses", b.must(0, "init", "texts.csv").stdout, `texts: column "category"`, `labels: column "mood"`)
+}
+
+func TestLongNamesAreCut(t *testing.T) {
+	expect.Equal(t, shortName("Kilometerstand laut Tacho (abgelesen)"), "Kilometerstand laut Tacho (abge…")
+	expect.Equal(t, shortName("größe"), "größe")
+}
+
 func TestInitTakesNoProjectForTexts(t *testing.T) {
 	b := newBench(t)
 	b.shipped()

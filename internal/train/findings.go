@@ -60,7 +60,7 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 	case counted && 2*int(useful) < units:
 		list = append(list, Finding{fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less", units-int(useful), units),
 			moreUseful(m, run, shape, r)})
-	case known && kept < max(unexplained, min(0.5, 1.1*chance)) && !slices.Contains(m.FirstMeasures(), "log_likelihood"): // a density is no reconstruction
+	case known && m.Copies() && kept < max(unexplained, min(0.5, 1.1*chance)) && !slices.Contains(m.FirstMeasures(), "log_likelihood"): // a density is no reconstruction
 		problem := fmt.Sprintf("hardly anything is explained: the reconstructions keep %s of the variance; of noise, %d units of random directions keep about %s", numeral.Percent(kept), units, numeral.Percent(chance))
 		if kept < 0 {
 			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %s", numeral.Digits(kept, 2))

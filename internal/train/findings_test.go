@@ -46,6 +46,8 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 	const vae = "[model.m]\ndataset = \"bars\"\nencoder = [{ kind = \"gaussian\", units = 6 }]\ndecoder = [{ kind = \"dense\", activation = \"sigmoid\" }]\n" +
 		"loss = [{ kind = \"bce\" }, { kind = \"gaussian_kl\" }]\n"
 	const nmf = "[model.m]\nkind = \"nmf\"\ndataset = \"bars\"\ncomponents = 6\n"
+	const transcoder = "[model.m]\ndataset = { name = \"csv\", file = \"x.csv\", columns = { target = [\"a\", \"b\"] } }\nencoder = [{ kind = \"dense\", units = 6, activation = \"relu\" }]\n" +
+		"decoder = [{ kind = \"dense\", units = 2 }]\nloss = [{ kind = \"mse\", against = \"target\" }]\n"
 	for name, c := range map[string]struct {
 		model  string
 		values map[string]float64
@@ -57,6 +59,7 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		"a single sign":       {auto, map[string]float64{"useful_units": 6, "dead_units": 6, "explained_variance": 0.9}, false, nil},
 		"noise":               {nmf, map[string]float64{"useful_units": 6, "explained_variance": 0.07}, false, []string{"keep 7 % of the variance", "raise iterations"}},
 		"worse than the mean": {auto, map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, []string{"worse than the mean", "raise train.epochs"}},
+		"no copy":             {transcoder, map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, nil},
 		"equal images":        {auto, map[string]float64{"useful_units": 0, "dead_units": 3}, true, []string{"are equal", "check the files"}},
 		"collapsed":           {vae, map[string]float64{"elbo_divergence": 0.0147, "explained_variance": 0.5}, false, []string{"collapsed to the prior", "0.015 nats", "write weight = 64 in loss[0] (bce)"}},
 		"informative":         {vae, map[string]float64{"elbo_divergence": 12, "explained_variance": 0.5}, false, nil},

@@ -54,8 +54,11 @@ func (t *Table) Differences() *doc.Table {
 	for _, m := range t.Models {
 		shown.Columns = append(shown.Columns, doc.Column{Title: m.Label})
 	}
-	for _, m := range t.Models {
-		if m.Against != "" {
+	tested := func(i int) bool {
+		return slices.ContainsFunc(t.Metrics, func(row Metric) bool { return row.Cells[i].Paired != nil })
+	}
+	for i, m := range t.Models {
+		if m.Against != "" && tested(i) {
 			shown.Columns = append(shown.Columns, doc.Column{Title: fmt.Sprintf("%s - %s (95 %%)", m.Label, m.Against)}, doc.Column{Title: "significance", Minor: true})
 		}
 	}
@@ -68,7 +71,7 @@ func (t *Table) Differences() *doc.Table {
 			switch {
 			case c.Paired != nil:
 				cells = append(cells, c.Paired.String(), c.Paired.Significance())
-			case t.Models[i].Against != "":
+			case t.Models[i].Against != "" && tested(i):
 				cells = append(cells, nil, "")
 			}
 		}
