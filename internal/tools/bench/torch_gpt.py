@@ -13,6 +13,7 @@ import argparse
 import json
 import math
 import re
+import sys
 import time
 import tomllib
 from pathlib import Path
@@ -57,14 +58,14 @@ class Tokens:
 
     def merged(self, piece):
         if piece not in self.known:
-            list = [*piece.encode()]
-            while pairs := [p for p in zip(list, list[1:]) if p in self.merges]:
+            ids = [*piece.encode()]
+            while pairs := [p for p in zip(ids, ids[1:]) if p in self.merges]:
                 best, i = min(pairs, key=self.merges.get), 0
-                while i + 1 < len(list):
-                    if (list[i], list[i + 1]) == best:
-                        list[i:i + 2] = [256 + self.merges[best]]
+                while i + 1 < len(ids):
+                    if (ids[i], ids[i + 1]) == best:
+                        ids[i:i + 2] = [256 + self.merges[best]]
                     i += 1
-            self.known[piece] = list
+            self.known[piece] = ids
         return self.known[piece]
 
     def encode(self, text):
@@ -96,16 +97,15 @@ def draw(model):
 def copy(model, weights):
     """Sets the weights of a run, which has no bias of keys."""
     w = {k: v.T if v.dim() == 2 else v for k, v in weights.items()}
-    blocks, last = len(model.blocks), {"norm.weight": f"encoder.{len(model.blocks) + 2}.scale", "norm.bias": f"encoder.{len(model.blocks) + 2}.shift"}
-    state = {"embed.weight": w["encoder.0.weight"].T, "place": w["encoder.1.embedding"].T, "head.weight": w["head.next.0.weight"], "head.bias": w["head.next.0.bias"]}
-    state |= {k: w[v] for k, v in last.items()}
-    for i in range(blocks):
+    last = f"encoder.{len(model.blocks) + 2}."
+    state = {"embed.weight": w["encoder.0.weight"].T, "place": w["encoder.1.embedding"].T, "norm.weight": w[last + "scale"], "norm.bias": w[last + "shift"],
+             "head.weight": w["head.next.0.weight"], "head.bias": w["head.next.0.bias"]}
+    for i in range(len(model.blocks)):
         of, to = f"encoder.{i + 2}.", f"blocks.{i}."
         for n in "12":
             state |= {f"{to}norm{n}.weight": w[f"{of}norm{n}.scale"], f"{to}norm{n}.bias": w[f"{of}norm{n}.shift"]}
-        for name, ours in [("output", "attention.output"), ("up", "hidden."), ("down", "output.")]:
-            bias = ours + ("bias" if ours.endswith(".") else "_bias")
-            state |= {f"{to}{name}.weight": w[of + ours + ("weight" if ours.endswith(".") else "")], f"{to}{name}.bias": w[of + bias]}
+        for name, weight, bias in [("output", "attention.output", "attention.output_bias"), ("up", "hidden.weight", "hidden.bias"), ("down", "output.weight", "output.bias")]:
+            state |= {f"{to}{name}.weight": w[of + weight], f"{to}{name}.bias": w[of + bias]}
         query, value = w[of + "attention.query_bias"], w[of + "attention.value_bias"]
         state[to + "qkv.weight"] = torch.cat([w[f"{of}attention.{n}"] for n in ("query", "key", "value")])
         state[to + "qkv.bias"] = torch.cat([query, torch.zeros_like(query), value])
@@ -160,5 +160,4 @@ def main():
 
 
 if __name__ == "__main__":
-    import sys
     divide(*sys.argv[2:]) if sys.argv[1:2] == ["divide"] else main()
