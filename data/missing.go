@@ -55,7 +55,15 @@ func (m *Missing) FromTOML(value any) error {
 }
 
 // TOML returns the value in a declaration.
-func (m Missing) TOML() any { return Where(m).TOML() }
+func (m Missing) TOML() any {
+	switch {
+	case len(m) == 0:
+		return nil
+	case len(m) == 1 && m[0] == missingNaN:
+		return missingNaN
+	}
+	return []string(m)
+}
 
 // checkMissing returns an error for columns with the names of the masks.
 func checkMissing(columns ColumnNames) error {

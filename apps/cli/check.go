@@ -215,9 +215,9 @@ func (d *dataFiles) add(ctx context.Context, m *config.Model) {
 	d.read = append(d.read, r)
 }
 
-// show prints what was read, each data set once.
+// show prints what was read, each data set and each column once.
 func (d *dataFiles) show() error {
-	page := &doc.Document{}
+	page, shown := &doc.Document{}, map[data.Described]bool{}
 	for _, r := range d.read {
 		page.Add(doc.Remark("%s %s: %s", map[bool]string{true: "model", false: "models"}[len(r.models) == 1], strings.Join(r.models, ", "), r.text))
 		if len(r.columns) == 0 {
@@ -225,12 +225,18 @@ func (d *dataFiles) show() error {
 		}
 		t := &doc.Table{Columns: doc.Columns("column", "type", "range", "missing", "first values")}
 		for _, c := range r.columns {
+			if shown[c] {
+				continue
+			}
+			shown[c] = true
 			t.Row(shortName(cmp.Or(c.Name, "all values")), c.Type, c.Range, c.Missing, c.First)
 		}
 		if r.others > 0 {
 			t.Notes = append(t.Notes, fmt.Sprintf("and %s of values", numeral.Of(r.others, "other column")))
 		}
-		page.Add(t)
+		if len(t.Rows) > 0 {
+			page.Add(t)
+		}
 	}
 	return d.cmd.Show(page, false)
 }

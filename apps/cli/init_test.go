@@ -139,7 +139,7 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 	b.write("shop.csv", rows)
 	b.contains("the guesses", b.must(0, "init", "shop.csv").stdout, `labels: column "kind"`, `names: column "nr"`, "count the rows: when, town (columns)",
 		"models that predict read dates as years, such as 2023.5: \"when\"", `shop-numbers predicts column "sales", also from the texts kind, town`, `shop-classes predicts column "kind", also from the texts town`)
-	b.must(0, "check")
+	expect.Equal(t, strings.Count(b.must(0, "check").stdout, "\nsize "), 1, "a column is described once")
 	trained := b.must(0, "train", "shop-numbers").stdout
 	found := regexp.MustCompile(`r2 +([^ \n]+)`).FindStringSubmatch(trained)
 	if found == nil {
@@ -316,6 +316,11 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 			b.write(c.file, c.text)
 			b.contains("the guesses", b.must(0, "init", c.file).stdout, c.says...)
 			b.contains("the file", b.read("models.toml"), c.declares...)
+			if c.file == "german.csv" { // a run keeps its keys, and reads other files by them
+				b.must(0, "train", "german-nmf")
+				b.must(0, "complete", "runs/german-nmf", "--in", c.file, "--out", "full.csv")
+				b.contains("the completed table", b.read("full.csv"), "1.347,5;12 kg\r\n5,25;", " kg\r\n7;", " kg\r\n12,5;1.000 kg")
+			}
 			if r := b.must(0, "check"); r.stderr != "" {
 				t.Errorf("check warns: %s", r.stderr)
 			}
