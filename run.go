@@ -117,8 +117,11 @@ func (r *Run) EvaluateOn(ctx context.Context, split data.Split, chosen metrics.S
 	return r.EvaluateSample(ctx, sample, chosen)
 }
 
-// columnsOf lists the further columns that metrics read.
+// columnsOf lists the further columns that metrics read; of a run without a model none.
 func (r *Run) columnsOf(chosen metrics.Selection) []string {
+	if r == nil || r.Model == nil {
+		return nil
+	}
 	return metrics.ColumnsOf(chosen, r.Model.Dataset.Source)
 }
 

@@ -124,7 +124,7 @@ func withOptions(t *testing.T) map[string]func() error {
 		"show.Also":             func() error { _, err := show.Also(nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },
 		"metrics.ValuesOf":      func() error { metrics.ValuesOf(nil); metrics.ValuesOf(metrics.Selection{{}}); return nil },
-		"metrics.ColumnsOf":     func() error { metrics.ColumnsOf(nil); metrics.ColumnsOf(metrics.Selection{{}}); return nil },
+		"metrics.ColumnsOf":     func() error { metrics.ColumnsOf(nil, nil); metrics.ColumnsOf(metrics.Selection{{}}, nil); return nil },
 		"refit.Thresholds": func() error {
 			_, err := refit.Thresholds(ctx, run, refit.ThresholdOptions{})
 			return err
