@@ -10,7 +10,7 @@ of the milliseconds of CPU time per step (the first tenth left out), and the las
 
 torch_steps.py says what PyTorch's best on a CPU needs. Queries, keys and values are one product, and attention is written
 out: on a CPU this takes no more time than nn.MultiheadAttention. A causal mask is added by the product (baddbmm), the fastest of seven
-ways: PyTorch 1.13's scaled_dot_product_attention writes the scores out too and takes 1.05 times as long on a processor, masked_fill 1.3 times.
+ways: PyTorch 1.13's scaled_dot_product_attention writes the scores out too and takes 1.05 times as long on one thread, masked_fill 1.3 times.
 """
 import argparse
 import time
