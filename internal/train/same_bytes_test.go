@@ -117,7 +117,7 @@ func TestALearnerInterruptedAnywhereResumesToTheSameBytes(t *testing.T) {
 // all kinds of state, is interrupted in every one.
 func apart() int {
 	if testing.Short() { // -short is set by the run under the race detector
-		return 29
+		return 13
 	}
 	return 5
 }
