@@ -255,13 +255,58 @@ func ExampleTrain_interrupted() {
 	// Output: 6 activations after epoch 3
 }
 
-// The example serves a run next to a handler of the program.
-func Example_serve() {
-	run, err := tessera.Train(context.Background(), small(2), tessera.Options{Out: filepath.Join(runs, "served")})
+// The example is the guide to an encoder in a Go service: it opens the run of a shipped model, encodes images from any goroutine, reads
+// the model from one file, and serves it next to a handler of the program.
+func Example_service() {
+	ctx := context.Background()
+	brief, err := config.ParseSet("train.epochs=1")
 	if err != nil {
 		log.Fatal(err)
 	}
-	models, err := serve.New([]serve.Model{{Name: "rows", Run: run}}, serve.Options{}) // closes the run
+	model, err := tessera.Shipped().Model("swimmer-parts", brief)
+	if err != nil {
+		log.Fatal(err)
+	}
+	trained, err := tessera.Train(ctx, model, tessera.Options{Out: filepath.Join(runs, "swimmer-parts")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer trained.Close()
+
+	run, err := tessera.Open(filepath.Join(runs, "swimmer-parts"), tessera.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+
+	images := make([]float32, 3*32*32) // three images, row by row, in [0,1]
+	encoder, err := run.Encoder(tessera.EncoderOptions{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer encoder.Close()
+	codes, err := encoder.Encode(ctx, nil, images) // from any goroutine
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(codes)/encoder.Units(), "codes of", encoder.Units(), "activations")
+
+	file, err := os.ReadFile(filepath.Join(runs, "swimmer-parts", "model.safetensors")) // or embedded: //go:embed model.safetensors
+	if err != nil {
+		log.Fatal(err)
+	}
+	alone, err := tessera.ReadModel(file, tessera.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer alone.Close()
+	again, err := alone.Encode(images)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("the same from one file:", slices.Equal(again, codes))
+
+	models, err := serve.New([]serve.Model{{Name: "swimmer-parts", Run: run}}, serve.Options{}) // closes the run
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -269,13 +314,15 @@ func Example_serve() {
 	mux := http.NewServeMux()
 	mux.Handle("/v2/", models)
 	mux.HandleFunc("/hello", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "hello") })
-	for _, path := range []string{"/v2/models/rows/ready", "/hello"} {
+	for _, path := range []string{"/v2/models/swimmer-parts/ready", "/hello"} {
 		answer := httptest.NewRecorder()
 		mux.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
 		fmt.Println(path, answer.Code)
 	}
 	// Output:
-	// /v2/models/rows/ready 200
+	// 3 codes of 20 activations
+	// the same from one file: true
+	// /v2/models/swimmer-parts/ready 200
 	// /hello 200
 }
 
