@@ -288,6 +288,9 @@ func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
 	for _, kept := range set.Kept {
 		text += ", " + kept
 	}
+	if limit := m.Dataset.Limit; limit > 0 {
+		text += fmt.Sprintf(", limit = %d", limit)
+	}
 	if classes := set.DescribeClasses(); classes != "" {
 		text += ", " + classes
 	}
