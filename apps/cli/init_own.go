@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"text/tabwriter"
 	"text/template"
 	"unicode"
 
@@ -173,7 +174,8 @@ func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err 
 			own.Labelled = supervised{Dataset: own.Dataset, Missing: own.Missing}
 		}
 		var b bytes.Buffer
-		if err := template.Must(template.New("models").Parse(own.template+ownClasses)).Execute(&b, own); err != nil {
+		columns := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0) // of the commands at the top
+		if err := cmp.Or(template.Must(template.New("models").Parse(own.template+ownClasses)).Execute(columns, own), columns.Flush()); err != nil {
 			return nil, nil, err
 		}
 		err := sound(cmd, b.Bytes())

@@ -51,7 +51,7 @@ func (f *predictCommand) Help() Help {
 func (f *predictCommand) Do(cmd *Call) error {
 	run := f.Folder
 	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
-		return usagef("--out: %q: predictions are a table: give a name that ends in .csv", f.Out)
+		return usagef("--out: %q: predictions are a table: give a name that ends in .csv, or none for the standard output", f.Out)
 	}
 	if err := outputFile(f, f.Out, f.In, f.Given); err != nil {
 		return err

@@ -46,7 +46,7 @@ func (f *zeroShotCommand) Help() Help {
 
 func (f *zeroShotCommand) Do(cmd *Call) error {
 	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
-		return usagef("--out: %q: classes are a table: give a name that ends in .csv", f.Out)
+		return usagef("--out: %q: classes are a table: give a name that ends in .csv, or none for the standard output", f.Out)
 	}
 	if f.Out != "" && f.In == "" {
 		return usagef("--out: is for the classes of the samples in --in")
