@@ -344,13 +344,17 @@ func planDocument(s *sweep.Sweep, p *sweep.Plan) *doc.Document {
 	}
 	d := &doc.Document{Title: fmt.Sprintf("sweep %s: %s%s", p.Sweep, numeral.Of(p.Trials, "trial"), done), Data: p}
 	shapes := &doc.Table{Title: fmt.Sprintf("timed on %s: %s, %d at once", p.Machine, numeral.Of(len(p.PerShape), "shape"), p.AtOnce),
-		Heads: 1 + len(s.Keys), Columns: doc.Columns(slices.Concat([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "evaluation", "trial", "memory"})...)}
+		Heads: 1 + len(s.Keys), Columns: doc.Columns(slices.Concat([]string{"model"}, s.Keys, []string{"trials", "step", "epoch", "epochs", "evaluation", "trial", "memory"})...)}
 	for _, one := range p.PerShape {
 		name := one.Models[0]
 		if others := len(one.Models) - 1; others > 0 {
 			name += fmt.Sprintf(" and %d more", others)
 		}
-		shapes.Row(append(cells(slices.Concat([]string{name}, one.Values)), one.Trials, doc.Seconds(one.Step), doc.Seconds(one.Epoch),
+		epochs := numeral.Count(one.Epochs)
+		if one.AtMost {
+			epochs = "at most " + epochs
+		}
+		shapes.Row(append(cells(slices.Concat([]string{name}, one.Values)), one.Trials, doc.Seconds(one.Step), doc.Seconds(one.Epoch), epochs,
 			doc.Seconds(one.Evaluation), doc.Seconds(one.Trial), doc.Bytes(one.Memory))...)
 	}
 	models := &doc.Table{Columns: doc.Columns("model", "trials", "on one core")}

@@ -55,12 +55,14 @@ type ModelPlan struct {
 // seeds, in numbers of epochs, and in numbers such as the weights of losses, but not in sizes.
 type ShapePlan struct {
 	Models     []string `json:"models"`
-	Values     []string `json:"values"` // values of the sweep's keys; "..." if there are several
-	Trials     int      `json:"trials"` // number of remaining trials
-	Step       float64  `json:"step"`   // seconds per step, or per iteration of a baseline or a full-batch optimizer
-	Steps      int      `json:"steps"`  // number of steps per epoch
-	Timed      int      `json:"timed"`  // number of timed steps
-	Epoch      float64  `json:"epoch"`  // seconds per epoch, including the measurement at its end
+	Values     []string `json:"values"`  // values of the sweep's keys; "..." if there are several
+	Trials     int      `json:"trials"`  // number of remaining trials
+	Step       float64  `json:"step"`    // seconds per step, or per iteration of a baseline or a full-batch optimizer
+	Steps      int      `json:"steps"`   // number of steps per epoch
+	Timed      int      `json:"timed"`   // number of timed steps
+	Epochs     int      `json:"epochs"`  // epochs or iterations of the first of these trials
+	AtMost     bool     `json:"at_most"` // it may end sooner, which the timing was too short to see
+	Epoch      float64  `json:"epoch"`   // seconds per epoch, including the measurement at its end
 	Evaluation float64  `json:"evaluation"`
 	Trial      float64  `json:"trial"`  // estimated seconds for the first of these trials
 	Memory     int64    `json:"memory"` // memory of one trial, without the images
@@ -76,7 +78,7 @@ type PlanOptions struct {
 
 // assumptions is the text that is printed with every plan.
 var assumptions = []string{
-	"every trial trains for all of its epochs or iterations; early stopping and convergence are not foreseen",
+	"a trial that ends early (early stopping, convergence) ends after as many epochs or iterations as the timed copy; \"at most\": the copy was timed too briefly to see that, and the time is an upper bound",
 	"all cores are as fast as those of this machine, and a trial has one core",
 	"the selection, if any, is measured on the test images once more; this is not included",
 }
@@ -180,7 +182,7 @@ func (s *Sweep) shapes() (all []*shape) {
 var costless = []string{"about", "seed", "epochs", "iterations", "patience", "min_delta", "checkpoint_seconds"}
 
 // sizeless lists tables in which non-integer numbers, such as weights and rates, affect the cost of a step only if they
-// are 0. "" stands for the keys of the model itself, which a baseline has.
+// are 0; a tolerance affects the number of steps. "" stands for the keys of the model itself, which a baseline has.
 var sizeless = []string{"", "loss", "optimizer", "constraint", "encoder", "decoder", "train"}
 
 // costKey returns a text that is equal for models with the same cost per step.
@@ -194,7 +196,7 @@ func costKey(m *config.Model) string {
 		if !below {
 			table = ""
 		}
-		if _, err := strconv.Atoi(value); err != nil && slices.Contains(sizeless, table) {
+		if _, err := strconv.Atoi(value); err != nil && slices.Contains(sizeless, table) && !strings.HasSuffix(key, "tolerance") {
 			if v, err := strconv.ParseFloat(value, 64); err == nil && v != 0 {
 				value = "#"
 			}
@@ -207,7 +209,7 @@ func costKey(m *config.Model) string {
 // duration returns the estimated time of the remaining epochs and the evaluation of a trial of the shape.
 func (one *shape) duration(t *Trial) time.Duration {
 	pace := one.pace
-	return pace.Training(t.Model, max(0, t.Model.Training().Most-train.StatusOf(t.Path).Epoch)) + one.evaluation
+	return pace.Training(t.Model, max(0, pace.EpochsOf(t.Model)-train.StatusOf(t.Path).Epoch)) + one.evaluation
 }
 
 func (one *shape) described() ShapePlan {
@@ -216,6 +218,9 @@ func (one *shape) described() ShapePlan {
 		Step: one.pace.Step.Seconds(), Steps: one.pace.Steps, Timed: one.pace.Timed,
 		Epoch: float64(one.pace.Steps)*one.pace.Step.Seconds() + one.pace.End.Seconds(), Evaluation: one.evaluation.Seconds(),
 		Trial: one.duration(first).Seconds(), Memory: one.memory}
+	training := first.Model.Training()
+	p.Epochs = one.pace.EpochsOf(first.Model)
+	p.AtMost = one.pace.Ended == 0 && p.Epochs > 1 && (training.Iterates || first.Model.EarlyStops())
 	for _, t := range one.trials {
 		if !slices.Contains(p.Models, t.Model.Name) {
 			p.Models = append(p.Models, t.Model.Name)

@@ -101,6 +101,31 @@ func TestAPlanIsTheSumOfItsTrials(t *testing.T) {
 	expect.NoError(t, expect.Err(json.Marshal(p)))
 }
 
+func TestAPlanEndsTrialsWhereTheTimedOneConverged(t *testing.T) {
+	const fits = `
+[model.factors]
+kind = "nmf"
+dataset = { name = "bars", count = 100 }
+components = 3
+iterations = 700
+[sweep.f]
+model = ["factors"]
+[sweep.f.for.factors.set]
+tolerance = [0.5, 0.0]
+`
+	s := open(t, spec(t, declared+fits, "f"), Options{Out: filepath.Join(t.TempDir(), "sweep"), Jobs: 1})
+	p := planned(t, s, PlanOptions{})
+	if len(p.PerShape) != 2 {
+		t.Fatalf("%d shapes, want one of each tolerance", len(p.PerShape))
+	}
+	if early := p.PerShape[0]; early.Epochs > 10 || early.AtMost || early.Trial > 0.05 {
+		t.Errorf("a tolerance of a half: %+v", early)
+	}
+	if late := p.PerShape[1]; late.Epochs != 700 || !late.AtMost || late.Trial < 0.7 {
+		t.Errorf("no tolerance: %+v", late)
+	}
+}
+
 func near(got, want float64) bool { return math.Abs(got-want) < 1e-9 }
 
 func TestAPlanLeavesOutWhatIsDone(t *testing.T) {

@@ -19,6 +19,16 @@ type Pace struct {
 	Steps      int           // steps per epoch
 	Epochs     int           // maximum number of epochs
 	Timed      int           // number of timed steps
+	Ended      int           // epoch at which the training ended by its own rule while it was timed; 0 if it did not
+}
+
+// EpochsOf returns the number of epochs of a training of this pace: those at which it ended, if it did, else those of the declaration.
+func (p Pace) EpochsOf(spec *config.Model) int {
+	most := spec.Training().Most
+	if p.Ended > 0 {
+		return min(most, p.Ended)
+	}
+	return most
 }
 
 // Training returns the estimated time of a training with the given number of epochs: Start + epochs (Steps Step + End), plus
@@ -147,5 +157,8 @@ func (s *session) timeSteps(ctx context.Context, p *Pace, now func() time.Time, 
 		p.End = now().Sub(from)
 	}
 	p.Step, p.Timed = w.mean(p.Steps, p.End)
+	if s.progress.Stopped {
+		p.Ended = s.progress.Epoch
+	}
 	return nil
 }
