@@ -573,12 +573,17 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		if !ok {
 			continue
 		}
-		n := float32(i.Indices())
+		least, n, hint := float32(0), float32(i.Indices()), ""
+		if u, ok := i.(layers.TakesUnknown); ok && u.Unknowns() {
+			least = -1
+		} else if ok {
+			hint = ", for an unknown class (-1: a missing text, or one of no training sample) write unknown = true"
+		}
 		for _, name := range columns {
 			list = append(list, Wanted{Column: name, Layer: true,
-				Holds: func(v float32) bool { return v >= 0 && v < n && v == float32(math.Trunc(float64(v))) },
-				Text: fmt.Sprintf("but %s (%s) wants whole numbers from 0 to %g%s; for larger ones increase the vocabulary", p.Path, p.Kind, n-1,
-					m.savedBytes(l, name, "whole numbers", "integers"))})
+				Holds: func(v float32) bool { return v >= least && v < n && v == float32(math.Trunc(float64(v))) },
+				Text: fmt.Sprintf("but %s (%s) wants whole numbers from %g to %g%s; for larger ones increase the vocabulary%s", p.Path, p.Kind, least, n-1,
+					m.savedBytes(l, name, "whole numbers", "integers"), hint)})
 		}
 	}
 	for i, term := range m.Losses {

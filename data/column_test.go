@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"tessera/internal/expect"
@@ -97,5 +98,15 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 		t.Errorf("%d values, group %d, weights %v", set.Train.Pixels(), set.Test.Class("group", 0), set.Test.All()["weight"])
 	}
 	s.TestImages = write(t, dir, "other.csv", []byte("a,b,sex,w,n\n5,6,x,1,9\n"))
-	expect.Error(t, expect.Err(Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))), `has "x", which no training sample has (f, m)`)
+	set, err = Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))
+	fatal.If(t, err)
+	if class := set.Test.Class("group", 0); class != UnknownLabel || !strings.Contains(strings.Join(set.Notes, "\n"), `has "x", which no training sample has (f, m)`) {
+		t.Errorf("group %d, notes %q", class, set.Notes)
+	}
+	s.TestImages = write(t, dir, "holes.csv", []byte("a,b,sex,w,n\n5,6,,1,9\n7,8,m,1,9\n"))
+	set, err = Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))
+	fatal.If(t, err)
+	if classes := set.Test.Classes("group"); !slices.Equal(classes, []int{UnknownLabel, 1}) {
+		t.Errorf("got %v for a missing text", classes)
+	}
 }

@@ -98,14 +98,16 @@ func classText(classes []string, labels []int) string {
 // span returns the range of a column, and the number of its missing entries.
 func (m *Images) span(column string) (low, high float64, missing int) {
 	low, high = math.Inf(1), math.Inf(-1)
+	v := m.column(column)
+	classes := v != nil && v.Names != nil
 	add := func(v float64) {
-		if v != v {
+		if v != v || classes && v < 0 {
 			missing++
 			return
 		}
 		low, high = min(low, v), max(high, v)
 	}
-	if v := m.column(column); v != nil {
+	if v != nil {
 		size := v.Size()
 		for i := range m.n {
 			for k := range size {
@@ -172,7 +174,7 @@ func (m *Images) firstValues(column string) string {
 		for _, v := range values[:min(len(values), most-len(texts))] {
 			if k := int(v); c.Names != nil && k >= 0 && k < len(c.Names) {
 				texts = append(texts, fmt.Sprintf("%.40s", c.Names[k]))
-			} else {
+			} else if c.Names == nil {
 				texts = append(texts, numeral.Float(float64(v)))
 			}
 		}

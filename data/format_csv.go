@@ -587,6 +587,9 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 			return t, err
 		}
 		t.further = append(t.further, v)
+		if one.unseen != "" {
+			t.warnings = append(t.warnings, inLine(r.File)+": "+one.unseen)
+		}
 	}
 	if missing > 0 && r.Missing == nil {
 		return t, fmt.Errorf("%d of %d cells of values are empty or NA (first: %s); %s, remove these rows or columns, or fill the cells in",

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"tessera/internal/lists"
+	"tessera/internal/numeral"
 )
 
 // csvValues collects the cells of one further column. Its values are whole numbers if all cells are whole numbers, classes if
@@ -15,6 +16,7 @@ type csvValues struct {
 	csvColumn
 	floats  []float32
 	texts   []string // cells of a single column with text
+	unseen  string   // warning of texts that no training sample has
 	whole   bool     // all cells so far are whole numbers
 	number  bool     // all cells so far are numbers
 	bad     string   // first cell that is not a number
@@ -34,7 +36,8 @@ func (f *csvFile) collectors(c csvColumns, r reading) (list []*csvValues) {
 			continue
 		}
 		if slices.Contains(r.need, one.name) {
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: r.Missing != nil, decimal: r.Decimal, in: f.names(one.at), spans: newSpans(len(one.at))})
+			allows := r.Missing != nil || i >= 0 && r.known[i].Names != nil // else an unknown class
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: allows, decimal: r.Decimal, in: f.names(one.at), spans: newSpans(len(one.at))})
 		}
 	}
 	return list
@@ -108,8 +111,8 @@ func (c *csvValues) finish(known []Column, lines *rowLines) (*Values, error) {
 	return v, nil
 }
 
-// classes converts text to indices into names, or by default into all texts in alphabetical order. An empty cell is an
-// unknown class.
+// classes converts text to indices into names, or by default into all texts in alphabetical order. An empty cell, and a text that is
+// not among the names, is an unknown class.
 func (c *csvValues) classes(names []string, lines *rowLines) (*Values, error) {
 	if names == nil {
 		names = slices.Compact(slices.Sorted(slices.Values(c.texts)))
@@ -117,16 +120,19 @@ func (c *csvValues) classes(names []string, lines *rowLines) (*Values, error) {
 			names = names[1:]
 		}
 	}
-	whole := make([]int32, len(c.texts))
+	whole, unseen := make([]int32, len(c.texts)), 0
 	for i, text := range c.texts {
 		if whole[i] = UnknownLabel; c.holes && text == "" {
 			continue
 		}
-		at, ok := slices.BinarySearch(names, text)
-		if !ok {
-			return nil, fmt.Errorf("column %q: %s has %.40q, which no training sample has (%.200s)", c.name, lines.place(i), text, strings.Join(names, ", "))
+		if at, ok := slices.BinarySearch(names, text); ok {
+			whole[i] = int32(at)
+		} else if unseen++; unseen == 1 {
+			c.unseen = fmt.Sprintf("column %q: %s has %.40q, which no training sample has (%.200s)", c.name, lines.place(i), text, strings.Join(names, ", "))
 		}
-		whole[i] = int32(at)
+	}
+	if unseen > 0 {
+		c.unseen += fmt.Sprintf("; %s of this kind: an unknown class, as an empty cell", numeral.Of(unseen, "sample"))
 	}
 	v := WholeColumn(c.name, nil, whole)
 	v.Names, v.Text = names, c.text

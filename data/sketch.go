@@ -25,8 +25,8 @@ type ColumnSketch struct {
 	Unit           string   // of these numbers
 	Absent         []string // texts between the numbers, which mean a missing value
 	Missing        bool     // some cells mean a missing value
-	Repeats        bool     // two cells are equal
-	Different      int      // number of different cells; of numbers, among the first 1,000 rows
+	Repeats        bool     // two cells are equal and not missing
+	Different      int      // number of different cells that are not missing; of numbers, among the first 1,000 rows
 	Low, High      float64
 	Words          float64 // mean number of words of a cell, by its spaces
 	Dates          bool    // all cells are dates or times of day
@@ -126,16 +126,16 @@ const mostAbsent = 3
 
 // add reads one cell. Different cells of numbers are counted only in the first rows.
 func (c *columnReader) add(cell string, first bool) {
+	if isMissing(cell) {
+		c.missing = true
+		return
+	}
 	if first || !c.numeric(0) && !c.numeric(1) && !c.numeric(2) {
 		if c.seen[cell] {
 			c.repeats = true
 		} else {
 			c.seen[strings.Clone(cell)] = true
 		}
-	}
-	if isMissing(cell) {
-		c.missing = true
-		return
 	}
 	c.cells++
 	c.spaces += strings.Count(cell, " ")

@@ -10,19 +10,24 @@ import (
 )
 
 var (
-	_ Sized  = (*Embedding)(nil)
-	_ Reader = (*Embedding)(nil)
+	_ Sized        = (*Embedding)(nil)
+	_ Reader       = (*Embedding)(nil)
+	_ TakesUnknown = (*Embedding)(nil)
 )
 
 // Embedding replaces each whole number k of its input by row k of a learned table E, y = E_k: tokens (n) become (n, units).
 // Any input other than the whole numbers from 0 to vocabulary - 1 gives NaN. If the input is a column of the data set, such a
 // value is an error before the training. The input has no gradient. Parameter: weight E, of shape (vocabulary, units).
 //
+// With unknown = true E has one more row, the last, for -1: an unknown class, such as a text of a table that is missing or that no training sample has.
+// It is learned from the missing ones.
+//
 // With mask = "VALUE" the output is the mean of the rows of the tokens whose mask is 1, of shape (units), and 0 without such tokens: a bag of words,
 // as of take_token behind it with mean = true, but computed at once, so that other tokens cost nothing.
 type Embedding struct {
 	Vocabulary int    `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`
 	Units      int    `toml:"units" want:"> 0" doc:"length of a row"`
+	Unknown    bool   `toml:"unknown" doc:"true: -1, an unknown class, has a row, the last one; false: -1 is an error"`
 	Init       Init   `toml:"init" doc:"initial values of the table"`
 	Mask       string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens of a mean of rows, and 0 for others; empty: all rows, and no mean"`
 
@@ -38,6 +43,15 @@ func init() {
 func (e *Embedding) OutputUnits() int     { return e.Units }
 func (e *Embedding) SetOutputUnits(n int) { e.Units = n }
 func (e *Embedding) Indices() int         { return e.Vocabulary }
+func (e *Embedding) Unknowns() bool       { return e.Unknown }
+
+// rows returns the number of rows of the table.
+func (e *Embedding) rows() int {
+	if e.Unknown {
+		return e.Vocabulary + 1
+	}
+	return e.Vocabulary
+}
 
 func (e *Embedding) Reads() []Reading { return maskRead("mask", e.Mask, e.mask) }
 
@@ -61,14 +75,17 @@ func (e *Embedding) OutputShape(in []int) ([]int, error) {
 }
 
 func (e *Embedding) Parameters([]int) []Parameter {
-	return []Parameter{{Name: "weight", Shape: []int{e.Vocabulary, e.Units}, Init: e.Init, FanIn: e.Vocabulary, FanOut: e.Units}}
+	return []Parameter{{Name: "weight", Shape: []int{e.rows(), e.Units}, Init: e.Init, FanIn: e.rows(), FanOut: e.Units}}
 }
 
 func (e *Embedding) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
-	if e.Mask == "" {
-		return ops.Gather(s.Parameter("weight"), x)
-	}
 	var c ops.Chain
+	if e.Unknown { // -1 becomes the vocabulary, the index of the last row
+		x = c.Add(x, c.Scale(c.Lt(x, 0), float64(e.rows())))
+	}
+	if e.Mask == "" {
+		return c.Gather(s.Parameter("weight"), x), c.Err()
+	}
 	weights := meanWeights(&c, s.Value(e.Mask), x.Shape()[0], volume.Of(x.Shape()[1:]))
 	return c.Do("gather sum", func() (*gorgonia.Node, error) { return ops.GatherSum(s.Parameter("weight"), c.Flatten(x), weights) }), c.Err()
 }

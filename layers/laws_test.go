@@ -36,7 +36,7 @@ var settings = map[string][]map[string]any{
 	"upsample":           {{}, {"factor": 3}, {"factor": 1}},
 	"layer_norm":         {{}, {"epsilon": 0.1}},
 	"instance_norm":      {{}, {"epsilon": 0.1}},
-	"embedding":          {{"units": 3, "vocabulary": 7}, {"units": 3, "vocabulary": 7, "mask": "mask of six"}},
+	"embedding":          {{"units": 3, "vocabulary": 7}, {"units": 3, "vocabulary": 7, "mask": "mask of six"}, {"units": 3, "vocabulary": 7, "unknown": true}},
 	"jump_relu":          {{"threshold": 0.3, "width": 0.1}, {}, {"threshold": 0.3, "width": 0.5, "kernel": "tanh"}},
 	"batch_top_k":        {{"k": 2}, {"k": 1, "anneal_from": 3, "anneal_steps": 2}, {"k": 50}},
 	"group_max":          {{"groups": 2}, {"groups": 1}},

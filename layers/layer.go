@@ -174,6 +174,12 @@ type Indexing interface {
 	Indices() int
 }
 
+// TakesUnknown is implemented by indexing layers that also accept -1, an unknown class, if Unknowns reports true.
+type TakesUnknown interface {
+	Indexing
+	Unknowns() bool
+}
+
 // Rearranging is implemented by layers whose outputs are values of their input, unchanged: they only move values, or leave some out.
 // A column of whole numbers can be looked up behind them.
 type Rearranging interface {

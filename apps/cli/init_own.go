@@ -54,6 +54,7 @@ func (s supervised) From() string {
 type textColumn struct {
 	Name, Column string
 	Different    int
+	Missing      bool // cells are empty
 }
 
 // Units returns a number of learned numbers of a text.
@@ -554,8 +555,8 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	var others []string // texts that may be labels as well
 	for i, c := range s.Columns {
 		counts := c.Numeric && c.Whole && !c.Repeats && !c.Missing && c.High-c.Low == float64(s.Rows-1) && s.Rows > 2 && (i == 0 || c.Low <= 1)
-		if few := !c.Numeric && !c.Dates && !c.Missing && c.Different > 1 && c.Different <= mostClasses && 2*c.Different <= s.Rows; few {
-			texts = append(texts, textColumn{fmt.Sprintf("%s-%d", modelName(c.Name+"."), i+1), c.Name, c.Different})
+		if few := !c.Numeric && !c.Dates && c.Different > 1 && c.Different <= mostClasses && 2*c.Different <= s.Rows; few {
+			texts = append(texts, textColumn{fmt.Sprintf("%s-%d", modelName(c.Name+"."), i+1), c.Name, c.Different, c.Missing})
 		}
 		switch {
 		case i == labels:
@@ -641,6 +642,9 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		columns := "images = [" + strings.Join(slices.Concat(values, dates), ", ") + "]" // dates are no parts, but what is predicted may depend on them
 		for _, t := range texts {
 			columns += fmt.Sprintf(", %s = %s", t.Name, table.StringText(t.Column))
+		}
+		if !missing && slices.ContainsFunc(texts, func(t textColumn) bool { return t.Missing }) {
+			keys += ", missing = \"nan\""
 		}
 		return supervised{text + keys + ", columns = { " + columns, missing, texts}
 	}

@@ -134,7 +134,7 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 	b.shipped()
 	rows := "nr,when,kind,town,size,sales\n"
 	for i := range 90 {
-		rows += fmt.Sprintf("%d,%d.%d.2025,%s,%c,%d,%d\n", 500+i, 1+i/3%28, 1+i/84, []string{"apple", "pear", "plum"}[i%3], 'A'+i%2, i%7, 200+100*(i%3)+10*(i%7))
+		rows += fmt.Sprintf("%d,%d.%d.2025,%s,%s,%d,%d\n", 500+i, 1+i/3%28, 1+i/84, []string{"apple", "pear", "plum"}[i%3], []string{"A", "B", "A", "B", ""}[i%5], i%7, 200+100*(i%3)+10*(i%7))
 	}
 	b.write("shop.csv", rows)
 	b.contains("the guesses", b.must(0, "init", "shop.csv").stdout, `labels: column "kind"`, `names: column "nr"`, "count the rows: when, town (columns)",
@@ -149,6 +149,13 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 		t.Errorf("R² is %s", found[1])
 	}
 	b.must(0, "train", "shop-classes", "--set", "train.epochs=2")
+	b.write("new.csv", "nr,when,kind,town,size\n1,3.2.2025,apple,,3\n2,3.2.2025,apple,Z,3\n3,3.2.2025,,A,3\n")
+	predicted := b.must(0, "predict", "runs/shop-numbers", "--in", "new.csv")
+	b.contains("an unseen text", predicted.stderr, `has "Z", which no training sample has (A, B)`)
+	lines := strings.Split(predicted.stdout, "\n")
+	if _, first, _ := strings.Cut(lines[1], ","); len(lines) < 4 || !strings.HasSuffix(lines[2], ","+first) || strings.HasSuffix(lines[3], ","+first) {
+		t.Errorf("a missing and an unseen text are not the same: %q", lines)
+	}
 }
 
 // A folder is data if it has pictures or mostly texts; a project with a list of requirements gets its first models.

@@ -45,7 +45,7 @@ var settings = map[string][]string{
 	"position":           {``, `values = "sinusoidal"`},
 	"gaussian":           {`units = 5`},
 	"rectified_gaussian": {`units = 5`},
-	"embedding":          {`units = 3, vocabulary = 7`, `units = 3, vocabulary = 7, mask = "images"`},
+	"embedding":          {`units = 3, vocabulary = 7`, `units = 3, vocabulary = 7, mask = "images"`, `units = 3, vocabulary = 7, unknown = true`},
 	"replace":            {`mask = "images", by = 7`},
 	"dense":              {`units = 5`, `units = 5, activation = "tanh"`},
 	"token_dense":        {`units = 3, activation = "softplus"`},

@@ -160,6 +160,47 @@ func TestMissingAndWrongColumnsOfRequestsAreErrors(t *testing.T) {
 	}
 }
 
+// Null, an empty text and a text of no training sample are an unknown class for a layer with a row for it. Another layer refuses them.
+func TestUnknownClassesOfRequests(t *testing.T) {
+	folder, file := t.TempDir(), filepath.Join(t.TempDir(), "p.csv")
+	fatal.If(t, os.WriteFile(file, []byte("a,town\n"+strings.Repeat("1,x\n2,y\n3,\n", 10)), 0o600))
+	var models []Model
+	for _, unknown := range []string{"true", "false"} {
+		run := filepath.Join(folder, unknown)
+		table := map[string]string{"true": file, "false": filepath.Join(folder, "known.csv")}[unknown]
+		fatal.If(t, os.WriteFile(filepath.Join(folder, "known.csv"), []byte("a,town\n"+strings.Repeat("1,x\n2,y\n3,x\n", 10)), 0o600))
+		trainRun(t, run, fmt.Sprintf(`[model.m]
+dataset = { name = "csv", file = %q, missing = "nan", columns = { town = "town" } }
+encoder = [{ kind = "dense", units = 2 }]
+head.place = { from = "town", layers = [{ kind = "embedding", vocabulary = 2, units = 2, unknown = %s }] }
+loss = [{ kind = "mse" }, { kind = "l1", on = "place" }]
+`, table, unknown))
+		r, err := tessera.Open(run, tessera.Options{Threads: 1})
+		fatal.If(t, err)
+		defer r.Close()
+		models = append(models, Model{Run: r, Name: unknown})
+	}
+	s, err := New(models, Options{Workers: 1})
+	fatal.If(t, err)
+	defer s.Close()
+	ask := func(name, towns string) string {
+		return string(post(s, "/v2/models/"+name+"/infer", []byte(`{"inputs":[{"name":"town","shape":[2],"datatype":"BYTES","data":[`+towns+`]}],"outputs":[{"name":"place"}]}`)).body)
+	}
+	want := ask("true", `"y",""`)
+	for _, towns := range []string{`"y",null`, `"y","z"`} {
+		expect.Equal(t, ask("true", towns), want)
+	}
+	if got := ask("true", `null,"y"`); !strings.Contains(want, `"data":[`) || !strings.Contains(got, `"data":[`) || got == want {
+		t.Errorf("got %s and %s", got, want)
+	}
+	if got := ask("true", `null,null`); !strings.Contains(got, `"data":[`) {
+		t.Errorf("got %s", got)
+	}
+	if got := ask("false", `"y","z"`); !strings.Contains(got, `got \"z\", want one of \"x\", \"y\"`) {
+		t.Errorf("got %s", got)
+	}
+}
+
 // An encoder's row is the concatenation of its columns. Scaling applies only to the images.
 func TestEncodersTakeRowsOfColumns(t *testing.T) {
 	run := patients(t)

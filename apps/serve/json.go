@@ -83,6 +83,15 @@ func (c *cursor) null() bool {
 	return true
 }
 
+// ofTexts reports whether the next value is a text, or null before a text in a list.
+func (c *cursor) ofTexts() bool {
+	ahead := *c
+	for ahead.null() && ahead.next() == ',' {
+		ahead.i++
+	}
+	return ahead.next() == '"'
+}
+
 // object reads an object. The function member reads the value of each key. null is an object without members.
 func (c *cursor) object(member func(key string) error) error {
 	return c.list('{', '}', func() error {

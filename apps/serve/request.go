@@ -357,6 +357,10 @@ func (in *input) fits(f *feature, count, most int) error {
 		}
 		return fmt.Errorf("input %q: datatype: got %q, want %s", in.name, cut(in.datatype), strings.Join(f.datatypes, ", "))
 	}
+	if in.datatype == typeBytes && f.classes != nil && in.size < 0 && !in.data.texts { // a text is missing in all samples
+		values := in.data.buffer.images[in.data.from:in.data.to]
+		in.data.texts, in.data.classes = !slices.ContainsFunc(values, func(v float32) bool { return v == v }), make([]string, len(values))
+	}
 	if isText := in.datatype == typeBytes; isText != in.data.texts || isText && in.size >= 0 {
 		return fmt.Errorf("input %q: datatype %s: want data with %s", in.name, in.datatype, map[bool]string{true: "one string for each text", false: "numbers"}[isText])
 	} else if isText {
@@ -386,11 +390,11 @@ func (in *input) fits(f *feature, count, most int) error {
 	return nil
 }
 
-// indices replaces the names of classes by their indices.
+// indices replaces the names of classes by their indices. Another name, and null, is an unknown class, which not every reader accepts.
 func (in *input) indices(f *feature) error {
 	for i, name := range in.data.classes {
 		at := slices.Index(f.classes, name)
-		if at < 0 {
+		if at < 0 && f.accepts([]float32{data.UnknownLabel}) != nil {
 			return fmt.Errorf("input %q: data: value %d: got %q, want one of %s", in.name, i, cut(name), table.Quoted(f.classes))
 		}
 		in.data.buffer.images[in.data.from+i] = float32(at)
@@ -415,7 +419,7 @@ func (in *input) values(f *feature) error {
 		return err
 	}
 	values := got.buffer.images[got.from:got.to]
-	if k := slices.IndexFunc(values, func(v float32) bool { return got.holed && v != v }); k >= 0 {
+	if k := slices.IndexFunc(values, func(v float32) bool { return (got.holed || got.named) && v != v }); k >= 0 {
 		return fmt.Errorf("input %q: data: value %d: got null, want a number", in.name, k)
 	}
 	if f.within != nil {
@@ -622,7 +626,7 @@ func (t *nested) read(c *cursor, depth int) error {
 				return err
 			}
 		}
-	case (t.text != nil || t.named) && c.next() == '"':
+	case (t.text != nil || t.named) && c.ofTexts():
 		t.texts = true
 		if err := t.strings(c); err != nil {
 			return err
@@ -720,7 +724,7 @@ func (t *nested) strings(c *cursor) error {
 		if err != nil {
 			return err
 		}
-		var text string
+		var text string // null is none
 		if json.Unmarshal(c.b[begin:c.i], &text) != nil {
 			return errors.New("data: got another value among texts, want strings")
 		}
@@ -759,7 +763,7 @@ func (t *nested) numbers(c *cursor) error {
 			c.next()
 			begin := c.i
 			var err error
-			if t.holed && c.null() {
+			if (t.holed || t.named) && c.null() {
 				v = float32(math.NaN())
 			} else {
 				v, err = c.number()
