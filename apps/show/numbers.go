@@ -198,7 +198,7 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 	}
 	if area, ok := r.Number("atom_area"); ok {
 		if shape := run.Shape(); len(shape) > 1 {
-			if text := wholePictures(area/float64(shape[0]*shape[1]), crowded); text != "" {
+			if text := wholePictures(area/float64(shape[0]*shape[1]), crowded, changes(run, r)...); text != "" {
 				list = append(list, doc.Remark("%s", text))
 			}
 		}
@@ -207,8 +207,9 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 }
 
 // wholePictures says what makes atoms smaller that cover more than a third of a picture; "" for others. Of known parts, a code that is too
-// sparse finds none at any number of units; then more units find more parts, unless each has few samples (crowded).
-func wholePictures(share float64, crowded bool) string {
+// sparse finds none at any number of units; then more units find more parts, unless each has few samples (crowded). others are further
+// changes that help.
+func wholePictures(share float64, crowded bool, others ...string) string {
 	if share <= 1.0/3 {
 		return ""
 	}
@@ -216,7 +217,26 @@ func wholePictures(share float64, crowded bool) string {
 	if crowded {
 		number = "fewer units"
 	}
-	return "An atom covers " + numeral.Percent(share) + " of the picture on average. Parts are smaller: a less sparse code, non-negative weights or " + number + " make them local."
+	return "An atom covers " + numeral.Percent(share) + " of the picture on average. Smaller parts need " + strings.Join(append(others, number), " or ") + "."
+}
+
+// leastSparse is the Hoyer sparseness above which most units are 0 for most samples.
+const leastSparse = 0.5
+
+// changes lists what makes the atoms of a model local and is not so yet.
+func changes(run *tessera.Run, r *evaluation.Report) (list []string) {
+	method := run.Model.Training().Method
+	if hoyer, ok := r.Number("hoyer"); ok && hoyer > leastSparse && method != "kmeans" {
+		list = append(list, "a less sparse code")
+	}
+	switch atoms := run.Atoms(); {
+	case atoms == nil || len(atoms.Values) == 0 || slices.Min(atoms.Values) >= 0:
+	case method == "":
+		list = append(list, "non-negative weights (the constraint nonneg)")
+	default:
+		list = append(list, `non-negative atoms (kind = "nmf")`)
+	}
+	return list
 }
 
 // deadAndUseful explains numbers of dead and of useful units that together exceed the number of units; "" if they do not.

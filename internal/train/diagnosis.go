@@ -176,6 +176,23 @@ func (s *job) watchCodes(m Metrics) string {
 		return ""
 	}
 	s.progress.Collapsed = true
-	return fmt.Sprintf("epoch %d: the codes have collapsed; %s; lower the learning rate, enlarge the batch, give a larger weight to the "+
-		"terms that spread the codes (nt_xent, variance, covariance, barlow_twins), or a larger decay to the teacher", m.Epoch, what)
+	remedies := []string{"lower the learning rate", "enlarge the batch"}
+	var spreading []string
+	teacher := false
+	for _, l := range s.spec.Losses {
+		teacher = teacher || l.Loss.Reads().Teacher
+		if slices.Contains([]string{"nt_xent", "variance", "covariance", "barlow_twins"}, l.Kind) {
+			spreading = append(spreading, l.Kind)
+		}
+	}
+	switch {
+	case len(spreading) > 0:
+		remedies = append(remedies, "give a larger weight to "+strings.Join(spreading, ", "))
+	case !teacher:
+		remedies = append(remedies, "add a term that spreads the codes (nt_xent, variance, covariance, barlow_twins)")
+	}
+	if teacher {
+		remedies = append(remedies, "give a larger decay to the teacher")
+	}
+	return fmt.Sprintf("epoch %d: the codes have collapsed; %s; %s", m.Epoch, what, strings.Join(remedies, ", or "))
 }

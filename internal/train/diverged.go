@@ -59,6 +59,9 @@ func (s *job) diverged(step int, b bad) error {
 	switch s.spec.Optimizer.Optimizer.(type) {
 	case optim.Rule:
 		d.advice = "a smaller learning_rate or a clip_norm"
+		if s.spec.Optimizer.ClipNorm > 0 {
+			d.advice = "a smaller learning_rate or a smaller clip_norm"
+		}
 	case optim.Search: // which recovers from every point except the initial one
 		d.advice = "other initial weights, or other weights of the loss terms,"
 	}

@@ -4,13 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"tessera/config"
+	"tessera/data"
 	"tessera/hooks"
 	"tessera/internal/numeral"
 	"tessera/internal/train/evaluation"
 	"tessera/internal/volume"
 	"tessera/layers"
+	"tessera/losses"
 	"tessera/metrics"
 )
 
@@ -100,10 +103,17 @@ func allDead(m *config.Model, units int) Finding {
 	f := Finding{Problem: fmt.Sprintf("all %d units are dead: no sample activates any of them, so that no gradient reaches the encoder and further epochs change nothing", units)}
 	if m.Training().Method != "" {
 		f.Problem = fmt.Sprintf("all %d units are dead: no sample activates any of them", units)
-		f.Remedy = "check the scale of the samples, and lower the penalties"
+		f.Remedy = "check the scale of the samples, and lower the penalties, if there are any"
 		return f
 	}
-	f.Remedy = `train again with activation = "leaky_relu" in the last layer of the encoder, or with smaller weights of the terms that make codes sparse`
+	var remedies []string
+	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); !ok || last.Activation != "leaky_relu" {
+		remedies = append(remedies, `activation = "leaky_relu" in the last layer of the encoder`)
+	}
+	if len(m.Losses) > 1 {
+		remedies = append(remedies, "smaller weights of the terms that make codes sparse")
+	}
+	f.Remedy = "train again with " + strings.Join(append(remedies, "another seed"), ", or with ")
 	if rate, usual := m.LearningRates(); rate > usual {
 		f.Remedy = fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g; then train again", rate, m.Optimizer.Kind, usual)
 	}
@@ -112,13 +122,18 @@ func allDead(m *config.Model, units int) Finding {
 
 // collapsedPosterior returns the finding that the codes of a variational model equal the prior.
 func collapsedPosterior(m *config.Model, divergence float64, pixels int) Finding {
+	bound := ""
 	f := Finding{Problem: fmt.Sprintf("the codes have collapsed to the prior: their divergence is %s nats, so that they say next to nothing about their samples", numeral.Digits(divergence, 2)),
 		Remedy: `let the weight of the divergence rise from 0: weight = { kind = "linear", from = 0.0, to = 1.0, epochs = 10 }`}
 	for i, l := range m.Losses {
-		if l.Kind == "bce" && l.On == "output" {
-			f.Remedy = fmt.Sprintf("for the evidence lower bound write weight = %d in loss[%d] (bce), which is a mean over the values of a sample while the divergence is a sum over units; or ", pixels, i) + f.Remedy
+		switch fixed, constant := l.Weight.(*losses.Constant); {
+		case strings.HasSuffix(l.Kind, "_kl") && l.Weight != nil && !constant: // it rises already
+			f.Remedy = "let the weight of the divergence rise more slowly, or end at a smaller value"
+		case l.Kind == "bce" && l.On == "output" && (l.Weight == nil || constant && fixed.Value < float64(pixels)):
+			bound = fmt.Sprintf("for the evidence lower bound write weight = %d in loss[%d] (bce), which is a mean over the values of a sample while the divergence is a sum over units; or ", pixels, i)
 		}
 	}
+	f.Remedy = bound + f.Remedy
 	return f
 }
 
@@ -140,7 +155,7 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 	switch n := r.CountFitted(); {
 	case usual > 0 && rate > farAbove*usual:
 		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the default of %s is %g", rate, m.Optimizer.Kind, usual)
-	case worse && len(shape) == 1 && mse > unscaled:
+	case worse && len(shape) == 1 && mse > unscaled && !data.ScaleIsFitted(m.Dataset.Source):
 		return `write scale = "standardise" in the dataset table: the values of the samples are large`
 	case rate >= usual && rose(run):
 		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the loss rose", rate)
@@ -155,7 +170,11 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
 		relu = `, set activation = "relu" in the last layer of the encoder`
 	}
-	return "raise optimizer.learning_rate or train.epochs" + relu + ", or lower the units of the encoder"
+	raise := "raise train.epochs"
+	if usual > 0 {
+		raise = "raise optimizer.learning_rate or train.epochs"
+	}
+	return raise + relu + ", or lower the units of the encoder"
 }
 
 // rose reports whether the loss of a run was larger in its last epoch than in its first.

@@ -62,7 +62,11 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		"no copy":             {transcoder, map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, nil},
 		"equal images":        {auto, map[string]float64{"useful_units": 0, "dead_units": 3}, true, []string{"are equal", "check the files"}},
 		"collapsed":           {vae, map[string]float64{"elbo_divergence": 0.0147, "explained_variance": 0.5}, false, []string{"collapsed to the prior", "0.015 nats", "write weight = 64 in loss[0] (bce)"}},
-		"informative":         {vae, map[string]float64{"elbo_divergence": 12, "explained_variance": 0.5}, false, nil},
+		"dead, leaky":         {strings.Replace(auto, `"relu"`, `"leaky_relu"`, 1), map[string]float64{"useful_units": 0, "dead_units": 6}, false, []string{"train again with another seed"}},
+		"collapsed, by a schedule": {strings.NewReplacer(`{ kind = "bce" }`, `{ kind = "bce", weight = 64.0 }`, `"gaussian_kl" }`, `"gaussian_kl", weight = { kind = "linear", from = 0.0, to = 1.0, epochs = 10 } }`).Replace(vae),
+			map[string]float64{"elbo_divergence": 0.0147, "explained_variance": 0.5}, false, []string{"what helps: let the weight of the divergence rise more slowly"}},
+		"no learning rate": {auto + "optimizer.kind = \"lbfgs\"\n", map[string]float64{"useful_units": 2, "dead_units": 0, "explained_variance": 0.5}, false, []string{"what helps: raise train.epochs, or lower the units"}},
+		"informative":      {vae, map[string]float64{"elbo_divergence": 12, "explained_variance": 0.5}, false, nil},
 	} {
 		r := &evaluation.Report{Result: &metrics.Result{Images: 60}}
 		for key, v := range c.values {

@@ -194,6 +194,7 @@ var (
 	gridLines  = color.Gray{Y: 0xE4}
 	separator  = color.RGBA{0x80, 0x80, 0x80, 0xFF} // colour of the lines between images, which is neither black nor white
 	frameColor = color.RGBA{0xFF, 0xBE, 0x00, 0xFF} // colour of the frames around highlighted cells
+	deadColor  = color.RGBA{0xD5, 0x5E, 0x00, 0xFF} // colour of the lines that cross out dead units
 	barColor   = color.RGBA{0x00, 0x72, 0xB2, 0xFF} // colour of the bars of effects
 	markLine   = palette[1]
 )

@@ -87,7 +87,7 @@ func Atoms(a *metrics.Atoms, names ...string) (*Figure, error) { return WeighedA
 // WeighedAtoms is like [Atoms], with a bar below the number of each unit: its length is the unit's effect, see
 // [metrics.Atoms.Effects], relative to the largest effect of any unit, which fills the width of the cell. Each atom is scaled
 // separately, so that without the bar a unit that hardly contributes looks like the others. With nil effects there are no bars;
-// heat maps mark the units without effect instead. It returns an error unless there is one effect for each atom, finite and not negative.
+// heat maps mark the units without effect instead. Units of less than 1 % of the largest effect are dark and crossed out. It returns an error unless there is one effect for each atom, finite and not negative.
 func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure, error) {
 	if a == nil || a.Count < 1 || len(a.Values) != a.Count*a.Pixels() || a.Bias != nil && len(a.Bias) != a.Pixels() {
 		return nil, errors.New("figures: no atoms to draw")
@@ -120,7 +120,7 @@ func WeighedAtoms(a *metrics.Atoms, effects []float64, names ...string) (*Figure
 	grid.bars(drawn, effects, n)
 	for i := range effects {
 		if isDead(effects, i) { // only noise, at full brightness
-			grid.dim(drawn, i)
+			grid.strike(drawn, i)
 		}
 	}
 	if a.Bias != nil {
@@ -311,8 +311,8 @@ func (r *raster) bars(picture *image.RGBA, effects []float64, n int) {
 	}
 }
 
-// dim darkens an image.
-func (r *raster) dim(picture *image.RGBA, i int) {
+// strike darkens an image and crosses it out.
+func (r *raster) strike(picture *image.RGBA, i int) {
 	left, top := i%r.columns*r.stepX()+rule, i/r.columns*r.stepY()+rule+r.strip
 	for y := top; y < top+r.height*r.scale; y++ {
 		row := picture.Pix[picture.PixOffset(left, y):picture.PixOffset(left+r.width*r.scale, y)]
@@ -321,6 +321,8 @@ func (r *raster) dim(picture *image.RGBA, i int) {
 				row[k] /= 3
 			}
 		}
+		x := left + (top+r.height*r.scale-1-y)*(r.width*r.scale-1)/max(1, r.height*r.scale-1) // from the left below to the right above
+		fill(picture, image.Rect(x, y, x+1, y+1).Intersect(image.Rect(left, y, left+r.width*r.scale, y+1)), deadColor)
 	}
 }
 

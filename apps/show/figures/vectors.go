@@ -36,9 +36,9 @@ func vectorAtoms(a *metrics.Atoms, effects []float64, names []string) (*Figure, 
 	return HeatMaps(row)
 }
 
-// isDead reports whether a unit has next to no effect, compared with the unit of the largest effect.
+// isDead reports whether a unit has less than 1 % of the effect of the unit of the largest effect.
 func isDead(effects []float64, j int) bool {
-	return effects != nil && effects[j] <= 1e-3*slices.Max(effects)
+	return effects != nil && effects[j] <= 0.01*slices.Max(effects)
 }
 
 // Sizes of a heat map in pixels.
