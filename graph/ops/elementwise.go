@@ -38,6 +38,8 @@ func rampGrad(above, below float64) Blockwise {
 		Float32: fastGate(float32(above), float32(below)),
 		Float64: gate(above, below),
 		Fixed:   []bool{true, false},
+
+		KeepsZeros: true,
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(rampGrad(above, below).Apply(in[0], grad))
 		},

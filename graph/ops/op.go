@@ -261,6 +261,8 @@ type Blockwise struct {
 	// Sparse is true if almost all values of the output are 0. Matrix products then check for zeros in the output, and
 	// in values computed from the output element by element. It does not affect results.
 	Sparse bool
+	// KeepsZeros is true if the output is 0 wherever the last input is 0, whatever the other inputs are.
+	KeepsZeros bool
 	// Selects is not nil if the op copies a few elements of its last input and sets all others to 0. If the last
 	// input is a matrix product, the engine then computes only the copied elements.
 	Selects *ir.Selection
@@ -299,10 +301,12 @@ var (
 	_ Kernel    = (*blockwise)(nil)
 	_ ir.Sparse = (*blockwise)(nil)
 
-	_ ir.Selecting = (*blockwise)(nil)
+	_ ir.Selecting   = (*blockwise)(nil)
+	_ ir.ZeroKeeping = (*blockwise)(nil)
 )
 
 func (o *blockwise) MostlyZero() bool         { return o.describe.Sparse }
+func (o *blockwise) KeepsZeros() bool         { return o.describe.KeepsZeros }
 func (o *blockwise) Selection() *ir.Selection { return o.describe.Selects }
 
 func (o *blockwise) Block(shape []int) int {

@@ -28,6 +28,7 @@ func TopK(x *gorgonia.Node, k int) (*gorgonia.Node, error) {
 		Sparse:  true,
 		Float32: topK(k, vector.Float32),
 		Float64: topK(k, vector.Float64),
+		Selects: &ir.Selection{Most: k, Float32: largestOf(k, vector.Float32), Float64: largestOf(k, vector.Float64)},
 		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return gradientOf(topKGrad(k).Apply(in[0], y, grad))
 		},
@@ -42,7 +43,7 @@ func topKGrad(k int) Blockwise {
 		Float32: topKSlope(k, vector.Float32),
 		Float64: topKSlope(k, vector.Float64),
 		Fixed:   []bool{true, true, false},
-		Selects: &ir.Selection{Most: k, Float32: keptByTopK(k, vector.Float32), Float64: keptByTopK(k, vector.Float64)},
+		Selects: &ir.Selection{Most: k, Float32: keptByTopK(k, vector.Float32), Float64: keptByTopK(k, vector.Float64), Like: 1},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			slope, err := topKGrad(k).Apply(in[0], in[1], grad)
 			return gorgonia.Nodes{nil, nil, slope}, err
@@ -137,6 +138,15 @@ func copyPlaces[T Float](dst, from []T, k, block int, places func(start int) []i
 		for i, j := range list {
 			row[j] = values[i]
 		}
+	}
+}
+
+// largestOf returns a constructor for row length block > k. The constructed function returns the indices of the values of a row
+// that [TopK] keeps, in ascending order, from the row.
+func largestOf[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(row [][]T) []int {
+	return func(block int) func(row [][]T) []int {
+		l := newLargest(k, block, kernels)
+		return func(row [][]T) []int { return l.of(row[0]) }
 	}
 }
 

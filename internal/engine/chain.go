@@ -38,6 +38,7 @@ type chain[T ir.Float] struct {
 	fixed      []T                     // numbers known at compile time; in chainThread.numbers they precede the scalars
 	overwrites map[*ir.Value]*ir.Value // maps a written value to the read value whose memory it can overwrite
 	threads    []chainThread[T]
+	kept       *kernel.Kept // the elements that it visits if all others are 0; nil: it visits all
 }
 
 // chainThread is the scratch memory of one thread.
@@ -78,6 +79,10 @@ type instruction[T ir.Float] struct {
 
 // run computes the elements of units [from, to) on the given thread.
 func (c *chain[T]) run(thread, from, to int) {
+	if c.kept != nil {
+		c.runKept(thread, from, to)
+		return
+	}
 	t := &c.threads[thread]
 	c.repeat(t)
 	if len(c.dims) == 1 { // one row only
@@ -220,7 +225,9 @@ func compileChain[T ir.Float](f *fusion, g *group, k *kernels[T], cells map[*ir.
 		return nil, err
 	}
 	b.collapse(f.inColumns(g, threads))
-	b.reuse()
+	source := b.keptSource()
+	b.reuse(source)
+	b.keep(source)
 	b.order()
 	b.shortRows()
 	b.scratch(threads)
@@ -482,8 +489,8 @@ func (b *chainBuilder[T]) collapse(inColumns bool) {
 
 // reuse finds written values that can overwrite a read value. Both must have the same layout, nothing else may read the
 // old value, and in every tile the last read must precede the write. Overwriting reduces the memory of the chain, so
-// that more of it stays in the cache.
-func (b *chainBuilder[T]) reuse() {
+// that more of it stays in the cache. A matrix with known elements, other than the source of such a chain, keeps its zeros.
+func (b *chainBuilder[T]) reuse(kept *ir.Value) {
 	c := b.chain
 	last := make([]int, len(c.vectors)) // index of the instruction that reads a vector last
 	read := func(entry, when int) {
@@ -516,7 +523,7 @@ func (b *chainBuilder[T]) reuse() {
 		}
 		w := c.vectors[-in.dst-1]
 		for j, r := range c.vectors {
-			if last[j] <= i && !taken[r.value] && slices.Equal(r.axes, w.axes) && b.replaceable(r.value, w.value) {
+			if last[j] <= i && !taken[r.value] && slices.Equal(r.axes, w.axes) && (r.value == kept || r.cell.kept == nil) && b.replaceable(r.value, w.value) {
 				c.overwrites[w.value], taken[r.value] = r.value, true
 				break
 			}
@@ -583,7 +590,7 @@ func (b *chainBuilder[T]) order() {
 func (b *chainBuilder[T]) shortRows() {
 	c := b.chain
 	last := len(c.dims) - 1
-	if last < 1 || c.columns || 2*c.dims[last] > tile {
+	if last < 1 || c.columns || c.kept != nil || 2*c.dims[last] > tile {
 		return
 	}
 	length := c.dims[last]
@@ -637,11 +644,15 @@ func (b *chainBuilder[T]) scratch(threads int) {
 	for _, in := range c.code {
 		most = max(most, len(in.in))
 	}
+	memory := c.registers
+	if c.kept != nil {
+		memory += len(c.vectors)
+	}
 	for range threads {
 		t := chainThread[T]{
 			table:   isolated[[]T](c.registers + len(c.vectors)),
 			numbers: isolated[T](len(c.fixed) + len(c.scalars)),
-			memory:  isolated[T](c.registers * tile),
+			memory:  isolated[T](memory * tile),
 			in:      isolated[[]T](most),
 			offsets: isolated[int](len(c.vectors) + len(c.scalars) + len(c.sinks)),
 

@@ -25,7 +25,8 @@ type compiler[T ir.Float] struct {
 	mostlyZero map[*ir.Value]bool      // values that products check for zeros
 	steps      []*step
 	scattered  map[*ir.Value]*scatter[T]
-	sent       []*message[T] // messages that complete at the end of the run, in the order of sending
+	apart      map[*ir.Value]bool // values with memory of their own
+	sent       []*message[T]      // messages that complete at the end of the run, in the order of sending
 }
 
 func (c *compiler[T]) compile() error {
@@ -124,8 +125,8 @@ func (c *compiler[T]) makeSteps() error {
 // placeAll allocates the arena and assigns a part of it to every written value.
 func (c *compiler[T]) placeAll() {
 	p := c.plan
-	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites, c.scattered)
-	for v := range c.scattered { // its zeros stay from run to run
+	p.blocks, p.arena = place(p.phases, p.module.wanted, c.overwrites, c.apart)
+	for v := range c.apart { // its zeros stay from run to run
 		c.cells[v].data = hugepages.Make[T](volume.Of(v.Shape))
 	}
 	arena := hugepages.Make[T](p.arena)
@@ -204,6 +205,9 @@ func (c *compiler[T]) makeStep(v *ir.Value, g *group) error {
 
 // blockStep returns the step for an op that is computed in blocks.
 func (c *compiler[T]) blockStep(v *ir.Value, o ir.Blockwise) *step {
+	if st := c.keepStep(v, o); st != nil {
+		return st
+	}
 	w := &blocks[T]{op: o, to: c.cells[v]}
 	st := &step{name: o.String(), work: w, units: volume.Of(v.Shape) / o.Block, serial: volume.Of(v.Shape) < serialBelow,
 		writes: []operand{{v, rows}}, flops: float64(volume.Of(v.Shape)), divisible: true}
@@ -262,8 +266,12 @@ func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
 	if o.TransA {
 		k = a.Shape[n-2]
 	}
-	return multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
+	w := multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
 		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k, zeros: c.zerosIn(a, b)}
+	if n == 2 && w.zeros != kernel.NoZeros {
+		w.kept = map[kernel.Zeros]*cell[T]{kernel.ZerosInA: w.a, kernel.ZerosInB: w.b}[w.zeros].kept
+	}
+	return w
 }
 
 // zerosIn returns which operand of a product is probably almost all zeros. The result is a hint: the product checks the
@@ -380,7 +388,7 @@ const align = 16
 // not overlap. Wanted values stay alive to the end. The largest values are placed first, each at the lowest free
 // offset. overwrites maps a value to the value that it overwrites element by element; the two share a range. Values in apart have
 // memory of their own.
-func place[T ir.Float](phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value, apart map[*ir.Value]*scatter[T]) (blocks []block, total int) {
+func place(phases []phase, wanted []*ir.Value, overwrites map[*ir.Value]*ir.Value, apart map[*ir.Value]bool) (blocks []block, total int) {
 	live := map[*ir.Value]*block{}
 	for i, p := range phases {
 		for _, st := range slices.Concat(p.serial, p.shared) {
@@ -406,7 +414,7 @@ func place[T ir.Float](phases []phase, wanted []*ir.Value, overwrites map[*ir.Va
 		}
 	}
 	for v, b := range live {
-		if overwrites[v] == nil && apart[v] == nil {
+		if overwrites[v] == nil && !apart[v] {
 			blocks = append(blocks, *b)
 		}
 	}

@@ -300,7 +300,7 @@ func TestPlacedBlocksNeverOverlapWhileTheyLive(t *testing.T) {
 				phases[i].shared = append(phases[i].shared, st)
 			}
 		}
-		blocks, total := place[float32](phases, nil, nil, nil)
+		blocks, total := place(phases, nil, nil, nil)
 		for i, a := range blocks {
 			if a.offset%align != 0 || a.offset+a.len > total {
 				t.Fatalf("%+v in %d elements", a, total)

@@ -123,7 +123,7 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	plan := &Plan[T]{program: program, module: m, team: members, group: group}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
 		overwrites: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads()),
-		mostlyZero: map[*ir.Value]bool{}, scattered: map[*ir.Value]*scatter[T]{}}
+		mostlyZero: map[*ir.Value]bool{}, scattered: map[*ir.Value]*scatter[T]{}, apart: map[*ir.Value]bool{}}
 	if err := c.compile(); err != nil {
 		return nil, err
 	}

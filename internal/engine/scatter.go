@@ -36,7 +36,7 @@ func (c *compiler[T]) scatterStep(v *ir.Value, width int) *step {
 	indices, values, threads, height := skipReshapes(v.Args[0]), skipReshapes(v.Args[1]), c.plan.team.Threads(), v.Shape[0]
 	w := &scatter[T]{indices: c.cells[indices], values: c.cells[values], to: c.cells[v], width: width, set: kernelSet[T](),
 		touched: make([][]int32, threads), last: make([]int32, height), runs: make([]int32, threads)}
-	c.scattered[v] = w
+	c.scattered[v], c.apart[v] = w, true
 	reads := []operand{{indices, whole}, {values, whole}}
 	if len(v.Args) > 2 {
 		weights := skipReshapes(v.Args[2])

@@ -46,35 +46,28 @@ func selectElements(m *module) {
 // product, provided that the order of a Gemm's additions depends only on the number of summands.
 type selected[T ir.Float] struct {
 	kernels *kernels[T]
-	a, b, c *cell[T]
-	by      []*cell[T] // determine which elements are computed
-	n, k    int
+	a, b    *cell[T]
+	keeper  *keeper[T] // determines which elements are computed
+	k       int
 	threads []selectedThread[T]
 }
 
 // selectedThread is the scratch memory of one thread.
 type selectedThread[T ir.Float] struct {
-	places  func(by [][]T) []int // returns the indices of the computed elements of a row
-	by      [][]T                // argument of places
-	rows    []T                  // rows of B, one for each index
+	rows    []T // rows of B, one for each index
 	results []T
 }
 
 func (w *selected[T]) run(thread, from, to int) {
 	t := &w.threads[thread]
 	for i := from; i < to; i++ {
-		row := w.c.data[i*w.n : (i+1)*w.n]
-		for j, by := range w.by {
-			t.by[j] = by.data[i*w.n : (i+1)*w.n]
-		}
-		places := t.places(t.by)
+		places := w.keeper.places(thread, i)
 		for q, j := range places {
-			copy(t.rows[q*w.k:(q+1)*w.k], w.b.data[j*w.k:(j+1)*w.k])
+			copy(t.rows[q*w.k:(q+1)*w.k], w.b.data[int(j)*w.k:][:w.k])
 		}
 		w.kernels.set.Gemm(false, true, 1, len(places), w.k, 1, w.a.data[i*w.k:(i+1)*w.k], w.k, t.rows, w.k, 0, t.results, len(t.results))
-		clear(row)
 		for q, j := range places {
-			row[j] = t.results[q]
+			w.keeper.to.data[i*w.keeper.n+int(j)] = t.results[q]
 		}
 	}
 }
@@ -83,23 +76,16 @@ func (w *selected[T]) finish(int) {}
 
 func (c *compiler[T]) selectedStep(v *ir.Value, o selectedProduct) *step {
 	a, b := skipReshapes(v.Args[0]), skipReshapes(v.Args[1])
-	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], c: c.cells[v], n: v.Shape[1], k: v.Args[0].Shape[1]}
+	w := &selected[T]{kernels: c.kernels, a: c.cells[a], b: c.cells[b], k: v.Args[0].Shape[1], keeper: c.keeper(v, o.of, o.which, v.Args[2:])}
 	reads := []operand{{a, rows}, {b, whole}}
 	for _, by := range v.Args[2:] {
 		by = skipReshapes(by)
-		w.by, reads = append(w.by, c.cells[by]), append(reads, operand{by, rows})
+		reads = append(reads, operand{by, rows})
 	}
 	for range c.plan.team.Threads() {
-		t := selectedThread[T]{by: make([][]T, len(w.by)), rows: isolated[T](o.which.Most * w.k), results: isolated[T](o.which.Most)}
-		switch places := any(&t.places).(type) {
-		case *func(by [][]float32) []int:
-			*places = o.which.Float32(o.of.Block)
-		case *func(by [][]float64) []int:
-			*places = o.which.Float64(o.of.Block)
-		}
-		w.threads = append(w.threads, t)
+		w.threads = append(w.threads, selectedThread[T]{rows: isolated[T](o.which.Most * w.k), results: isolated[T](o.which.Most)})
 	}
 	flops := 2 * float64(v.Shape[0]*o.which.Most*w.k)
-	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, v.Shape[0], w.k, w.n), work: w, units: v.Shape[0], serial: flops < 16*serialBelow,
+	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, v.Shape[0], w.k, v.Shape[1]), work: w, units: v.Shape[0], serial: flops < 16*serialBelow,
 		reads: reads, writes: []operand{{v, rows}}, flops: flops, divisible: true}
 }

@@ -18,6 +18,8 @@ type cell[T ir.Float] struct {
 	// panels is true if the matrix is stored as one panel per thread, one after the other. A panel contains the columns
 	// of its thread.
 	panels bool
+	// kept lists the elements of a matrix that may differ from 0, nil if they are not known. The cell then has memory of its own.
+	kept *kernel.Kept
 }
 
 // columns returns the offset of row 0 of a thread's columns [from, to) in an m x n matrix, and the distance between
@@ -158,11 +160,17 @@ type multiply[T ir.Float] struct {
 	m, n, k        int
 	columns        bool
 	zeros          kernel.Zeros // operand that is probably almost all zeros
+	kept           *kernel.Kept // its places if they are known
 }
 
-// gemm computes an m x n part of the result. It skips the zeros of a sparse operand if that is faster.
-func (w *multiply[T]) gemm(m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
-	if w.zeros != kernel.NoZeros && w.kernels.set.SparseGemm(w.zeros, w.transA, w.transB, m, n, k, a, lda, b, ldb, c, ldc) {
+// gemm computes an m x n part of the result. It skips the zeros of a sparse operand if that is faster; its part begins in the given
+// row and column of it.
+func (w *multiply[T]) gemm(row, column, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) {
+	var kept kernel.Kept
+	if w.kept != nil {
+		kept = w.kept.From(row, column)
+	}
+	if w.zeros != kernel.NoZeros && w.kernels.set.SparseGemm(w.zeros, kept, w.transA, w.transB, m, n, k, a, lda, b, ldb, c, ldc) {
 		return
 	}
 	w.kernels.set.Gemm(w.transA, w.transB, m, n, k, 1, a, lda, b, ldb, 0, c, ldc)
@@ -177,7 +185,7 @@ func (w *multiply[T]) run(_, from, to int) {
 		if from == to {
 			return
 		}
-		w.gemm(to-from, w.n, w.k, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), w.c.data[from*w.n:], w.n)
+		w.gemm(0, from, to-from, w.n, w.k, w.a.data[from*w.k:], to-from, w.b.data, w.ldb(), w.c.data[from*w.n:], w.n)
 		return
 	}
 	for from < to { // the rows may belong to consecutive matrices
@@ -193,13 +201,16 @@ func (w *multiply[T]) multiply(a, b, c []T, top, bottom int) {
 	if top == bottom || w.n == 0 {
 		return
 	}
-	lda := w.k
+	lda, row, column := w.k, top, 0
 	if w.transA {
-		lda, a = w.m, a[top:]
+		lda, a, row, column = w.m, a[top:], 0, top
 	} else {
 		a = a[top*w.k:]
 	}
-	w.gemm(bottom-top, w.n, w.k, a, lda, b, w.ldb(), c[top*w.n:], w.n)
+	if w.zeros == kernel.ZerosInB {
+		row, column = 0, 0
+	}
+	w.gemm(row, column, bottom-top, w.n, w.k, a, lda, b, w.ldb(), c[top*w.n:], w.n)
 }
 
 // multiplyColumns computes columns [left, right) of a product that is not batched.
@@ -216,7 +227,11 @@ func (w *multiply[T]) multiplyColumns(left, right int) {
 		b, ldb = w.b.columns(w.k, w.n, left, right)
 	}
 	c, ldc := w.c.columns(w.m, w.n, left, right)
-	w.gemm(w.m, right-left, w.k, w.a.data, lda, w.b.data[b:], ldb, w.c.data[c:], ldc)
+	column := 0
+	if w.zeros == kernel.ZerosInB {
+		column = left
+	}
+	w.gemm(0, column, w.m, right-left, w.k, w.a.data, lda, w.b.data[b:], ldb, w.c.data[c:], ldc)
 }
 
 // ldb returns the distance between the stored rows of B.
@@ -244,7 +259,7 @@ func (w *partial[T]) run(thread, from, to int) {
 	if !w.transB {
 		b *= w.n
 	}
-	w.gemm(w.m, w.n, to-from, w.a.data[a:], lda, w.b.data[b:], w.ldb(), w.c.data, w.n)
+	w.gemm(0, from, w.m, w.n, to-from, w.a.data[a:], lda, w.b.data[b:], w.ldb(), w.c.data, w.n)
 }
 
 // foreignOp runs a foreign op on copies of its args. Boxed values pass between such ops unchanged.

@@ -379,22 +379,30 @@ type Sparse interface {
 	MostlyZero() bool
 }
 
-// Selecting is implemented by kernels of two or more args that may copy only a few elements of the last arg.
+// ZeroKeeping is implemented by kernels whose output may be 0 wherever the last arg is.
+type ZeroKeeping interface {
+	// KeepsZeros reports whether the output is 0 wherever the last arg is 0, for all values of the other args.
+	KeepsZeros() bool
+}
+
+// Selecting is implemented by kernels that may copy only a few elements of the last arg.
 type Selecting interface {
 	// Selection returns how the kernel selects elements, or nil if it computes them.
 	Selection() *Selection
 }
 
 // Selection describes a kernel that copies some elements of its last arg and sets the others to 0. The other args
-// determine which elements are copied.
+// determine which elements are copied; an only arg does so itself.
 type Selection struct {
 	// Most is the maximum number of copied elements per block.
 	Most int
 	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order. by has
-	// the block of each other arg. The list is valid until the next call. The function is not safe for concurrent use.
+	// the block of each of these args. The list is valid until the next call. The function is not safe for concurrent use.
 	Float32 func(block int) func(by [][]float32) []int
 	// Float64 is Float32 in double precision.
 	Float64 func(block int) func(by [][]float64) []int
+	// Like is the index of an arg whose own selection has the same elements, 0 if there is none.
+	Like int
 }
 
 // Scattering is implemented by kernels of two args, indices and rows, whose output is a matrix (rows, Width): row i is the sum, in

@@ -24,7 +24,28 @@ const (
 // The additions have the order of Gemm in assembly and in portable Go, so the result has the same bits. The only
 // exception is the sign of a zero that is the sum of products that all lie below the smallest denormal. The Gemm of a
 // BLAS library adds in another order.
-type SparseGemm[T Float] = func(zeros Zeros, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool
+type SparseGemm[T Float] = func(zeros Zeros, kept Kept, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool
+
+// Kept lists the places of the values of a sparse operand that may differ from 0. The zero Kept is unknown: the product then
+// looks for these values itself.
+type Kept struct {
+	Most    int     // maximum number of places of a row
+	Counts  []int32 // number of places of each row
+	Columns []int32 // their columns in ascending order, Most for each row
+	// First is the column of a larger matrix in which the operand begins: Columns counts from that of the larger matrix.
+	First int
+}
+
+// Row returns the columns of row i.
+func (k *Kept) Row(i int) []int32 { return k.Columns[i*k.Most:][:k.Counts[i]] }
+
+// From returns the places of the part of the matrix that begins in a row and a column of it.
+func (k Kept) From(row, column int) Kept {
+	if k.Counts == nil {
+		return k
+	}
+	return Kept{Most: k.Most, Counts: k.Counts[row:], Columns: k.Columns[row*k.Most:], First: k.First + column}
+}
 
 // sparseShare is the minimum ratio of all values to non-zero values of an operand at which skipping zeros is
 // worthwhile. A product that is added separately costs about as much as ten products in a tile.
@@ -75,7 +96,7 @@ func sparseSpaces[T Float]() *pool[sparseSpace[T]] {
 	return any(&sparseSpaces64).(*pool[sparseSpace[T]])
 }
 
-func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool {
+func (s sparse[T]) gemm(zeros Zeros, kept Kept, transA, transB bool, m, n, k int, a []T, lda int, b []T, ldb int, c []T, ldc int) bool {
 	checkGemm(transA, transB, m, n, k, len(a), lda, len(b), ldb, len(c), ldc)
 	if transB || m == 0 || n == 0 || k == 0 || zeros == NoZeros || zeros == ZerosInB && !transA {
 		return false
@@ -85,19 +106,19 @@ func (s sparse[T]) gemm(zeros Zeros, transA, transB bool, m, n, k int, a []T, ld
 	defer pool.give(w)
 	switch {
 	case zeros == ZerosInB: // computed as Cᵀ = Bᵀ A
-		if !w.find(s.sumAbs, k, n, b, ldb) || !s.finite(k, m, a, lda) {
+		if !w.find(s.sumAbs, kept, k, n, b, ldb) || !s.finite(k, m, a, lda) {
 			return false
 		}
 		w.byColumn(n)
 		s.turned(w, m, n, k, a, lda, c, ldc)
 	case transA:
-		if !w.find(s.sumAbs, k, m, a, lda) || !s.finite(k, n, b, ldb) {
+		if !w.find(s.sumAbs, kept, k, m, a, lda) || !s.finite(k, n, b, ldb) {
 			return false
 		}
 		w.byColumn(m)
 		s.lines(w, &w.columns, m, n, k, b, ldb, c, ldc)
 	default:
-		if !w.find(s.sumAbs, m, k, a, lda) || !s.finite(k, n, b, ldb) {
+		if !w.find(s.sumAbs, kept, m, k, a, lda) || !s.finite(k, n, b, ldb) {
 			return false
 		}
 		s.lines(w, &w.rows, m, n, k, b, ldb, c, ldc)
@@ -113,7 +134,7 @@ const scanned = 32
 
 // find lists the values of a matrix that differ from 0, row by row, and reports whether they are few. It stops as soon
 // as there are too many.
-func (w *sparseSpace[T]) find(sumAbs Reduce[T], rows, columns int, x []T, ld int) bool {
+func (w *sparseSpace[T]) find(sumAbs Reduce[T], kept Kept, rows, columns int, x []T, ld int) bool {
 	l := &w.rows
 	l.starts, l.places, l.values = l.starts[:0], l.places[:0], l.values[:0]
 	if columns > math.MaxInt32 {
@@ -122,6 +143,14 @@ func (w *sparseSpace[T]) find(sumAbs Reduce[T], rows, columns int, x []T, ld int
 	for i := range rows {
 		l.starts = append(l.starts, len(l.places))
 		row := x[i*ld : i*ld+columns]
+		if kept.Counts != nil {
+			for _, place := range kept.Row(i) {
+				if j := int(place) - kept.First; 0 <= j && j < columns && row[j] != 0 {
+					l.places, l.values = append(l.places, int32(j)), append(l.values, row[j])
+				}
+			}
+			continue
+		}
 		for from := 0; from < columns; from += scanned {
 			part := row[from:min(from+scanned, columns)]
 			if sumAbs(part) == 0 {

@@ -51,7 +51,8 @@ func (x *sparseCase[T]) check(t *testing.T, s *Set[T], used bool) {
 	want := append([]T(nil), x.c...)
 	s.Gemm(x.transA, false, x.m, x.n, x.k, 1, x.a, x.lda, x.b, x.ldb, 0, want, x.ldc)
 	unchanged := append([]T(nil), x.c...)
-	done := s.SparseGemm(x.zeros, x.transA, false, x.m, x.n, x.k, x.a, x.lda, x.b, x.ldb, x.c, x.ldc)
+	x.checkPlaces(t, s)
+	done := s.SparseGemm(x.zeros, Kept{}, x.transA, false, x.m, x.n, x.k, x.a, x.lda, x.b, x.ldb, x.c, x.ldc)
 	if done != used {
 		t.Fatalf("%s: zeros=%d transA=%v %dx%dx%d: computed %v, want %v", s.Name, x.zeros, x.transA, x.m, x.n, x.k, done, used)
 	}
@@ -61,6 +62,42 @@ func (x *sparseCase[T]) check(t *testing.T, s *Set[T], used bool) {
 	for i, v := range x.c {
 		if math.Float64bits(float64(v)) != math.Float64bits(float64(want[i])) && (v == v || want[i] == want[i]) {
 			t.Fatalf("%s: zeros=%d transA=%v %dx%dx%d: C[%d,%d] = %v, want %v", s.Name, x.zeros, x.transA, x.m, x.n, x.k, i/x.ldc, i%x.ldc, v, want[i])
+		}
+	}
+}
+
+// checkPlaces fails unless the product has the same bits if the places of the values are known. The places are those of a larger
+// matrix, and one place in eight has a value of 0.
+func (x *sparseCase[T]) checkPlaces(t *testing.T, s *Set[T]) {
+	t.Helper()
+	thin, ld, lines, length := x.a, x.lda, x.m, x.k
+	switch {
+	case x.zeros == ZerosInB:
+		thin, ld, lines, length = x.b, x.ldb, x.k, x.n
+	case x.transA:
+		lines, length = x.k, x.m
+	}
+	kept := Kept{Most: length + 2, First: 3}
+	for i := range lines {
+		list := []int32{2}
+		for j := range length {
+			if thin[i*ld+j] != 0 || (i+j)%8 == 0 {
+				list = append(list, int32(3+j))
+			}
+		}
+		list = append(list, int32(3+length))
+		kept.Counts = append(kept.Counts, int32(len(list)))
+		kept.Columns = append(append(kept.Columns, list...), make([]int32, kept.Most-len(list))...)
+	}
+	want, got := append([]T(nil), x.c...), append([]T(nil), x.c...)
+	found := s.SparseGemm(x.zeros, Kept{}, x.transA, false, x.m, x.n, x.k, x.a, x.lda, x.b, x.ldb, want, x.ldc)
+	known := s.SparseGemm(x.zeros, kept, x.transA, false, x.m, x.n, x.k, x.a, x.lda, x.b, x.ldb, got, x.ldc)
+	if found != known {
+		t.Fatalf("%s: zeros=%d transA=%v %dx%dx%d: computed %v with known places, want %v", s.Name, x.zeros, x.transA, x.m, x.n, x.k, known, found)
+	}
+	for i := range got {
+		if math.Float64bits(float64(got[i])) != math.Float64bits(float64(want[i])) && (got[i] == got[i] || want[i] == want[i]) {
+			t.Fatalf("%s: zeros=%d transA=%v %dx%dx%d: C[%d] = %v with known places, want %v", s.Name, x.zeros, x.transA, x.m, x.n, x.k, i, got[i], want[i])
 		}
 	}
 }
@@ -155,7 +192,9 @@ func TestSparseGemmAllocatesNothing(t *testing.T) {
 	for _, s := range choice().sets32 {
 		for _, kind := range sparseKinds {
 			x := newSparseCase[float32](rand.New(rand.NewPCG(1, 2)), kind.zeros, kind.transA, 64, 96, 320, 50, 0)
-			run := func() { s.SparseGemm(x.zeros, x.transA, false, x.m, x.n, x.k, x.a, x.lda, x.b, x.ldb, x.c, x.ldc) }
+			run := func() {
+				s.SparseGemm(x.zeros, Kept{}, x.transA, false, x.m, x.n, x.k, x.a, x.lda, x.b, x.ldb, x.c, x.ldc)
+			}
 			run()
 			if n := testing.AllocsPerRun(10, run); n != 0 {
 				t.Errorf("%s: zeros=%d transA=%v: %v allocations", s.Name, kind.zeros, kind.transA, n)
@@ -169,8 +208,8 @@ func TestSparseGemmAllocatesNothing(t *testing.T) {
 func TestSparseGemmLeavesProductsOfColumnsToGemm(t *testing.T) {
 	x, c := make([]float32, 64), []float32{1, 2, 3, 4}
 	for _, s := range choice().sets32 {
-		if s.SparseGemm(ZerosInA, false, true, 2, 2, 32, x, 32, x, 32, c, 2) || s.SparseGemm(ZerosInB, false, false, 2, 2, 32, x, 32, x, 2, c, 2) ||
-			s.SparseGemm(NoZeros, true, false, 2, 2, 32, x, 2, x, 2, c, 2) || fmt.Sprint(c) != "[1 2 3 4]" {
+		if s.SparseGemm(ZerosInA, Kept{}, false, true, 2, 2, 32, x, 32, x, 32, c, 2) || s.SparseGemm(ZerosInB, Kept{}, false, false, 2, 2, 32, x, 32, x, 2, c, 2) ||
+			s.SparseGemm(NoZeros, Kept{}, true, false, 2, 2, 32, x, 2, x, 2, c, 2) || fmt.Sprint(c) != "[1 2 3 4]" {
 			t.Errorf("%s: computed, C = %v", s.Name, c)
 		}
 	}
@@ -189,7 +228,7 @@ func BenchmarkSparseGemm(b *testing.B) {
 		b.Run(fmt.Sprintf("%dx%dx%d,%v", m, n, k, kind.transA), func(b *testing.B) {
 			x := newSparseCase[float32](rand.New(rand.NewPCG(1, 2)), kind.zeros, kind.transA, m, n, k, 256, 0)
 			for b.Loop() {
-				Float32().SparseGemm(x.zeros, x.transA, false, m, n, k, x.a, x.lda, x.b, x.ldb, x.c, x.ldc)
+				Float32().SparseGemm(x.zeros, Kept{}, x.transA, false, m, n, k, x.a, x.lda, x.b, x.ldb, x.c, x.ldc)
 			}
 			b.ReportMetric(b.Elapsed().Seconds()*1e3/float64(b.N), "ms/product")
 		})

@@ -1,0 +1,189 @@
+package engine
+
+import (
+	"slices"
+
+	"tessera/internal/engine/ir"
+	"tessera/internal/engine/kernel"
+	"tessera/internal/volume"
+)
+
+// keeper knows the elements of a matrix that an op with a selection copies; all others are 0. The matrix has memory of its own: a
+// run clears the elements of the last run instead of whole rows. Products and chains that read it visit the elements alone.
+type keeper[T ir.Float] struct {
+	by      []*cell[T] // determine which elements are kept
+	like    *kernel.Kept
+	to      *cell[T]
+	n       int // length of a row
+	threads []keeperThread[T]
+}
+
+// keeperThread is the scratch memory of one thread.
+type keeperThread[T ir.Float] struct {
+	places func(by [][]T) []int // returns the kept elements of a row
+	by     [][]T                // argument of places
+}
+
+// keeper returns the keeper of v. The args in by determine which elements are kept.
+func (c *compiler[T]) keeper(v *ir.Value, o ir.Blockwise, which *ir.Selection, by []*ir.Value) *keeper[T] {
+	height := volume.Of(v.Shape) / o.Block
+	k := &keeper[T]{to: c.cells[v], n: o.Block}
+	k.to.kept = &kernel.Kept{Most: which.Most, Counts: make([]int32, height), Columns: make([]int32, height*which.Most)}
+	c.apart[v] = true
+	for _, a := range by {
+		k.by = append(k.by, c.cells[skipReshapes(a)])
+	}
+	if which.Like > 0 {
+		k.like = k.by[which.Like].kept
+	}
+	for range c.plan.team.Threads() {
+		t := keeperThread[T]{by: make([][]T, len(by))}
+		switch places := any(&t.places).(type) {
+		case *func(by [][]float32) []int:
+			*places = which.Float32(o.Block)
+		case *func(by [][]float64) []int:
+			*places = which.Float64(o.Block)
+		}
+		k.threads = append(k.threads, t)
+	}
+	return k
+}
+
+// places clears the elements of the last run in row i, and returns those of this run.
+func (k *keeper[T]) places(thread, i int) []int32 {
+	kept, row := k.to.kept, k.to.data[i*k.n:(i+1)*k.n]
+	for _, j := range kept.Row(i) {
+		row[j] = 0
+	}
+	into := kept.Columns[i*kept.Most:][:kept.Most]
+	if k.like != nil {
+		kept.Counts[i] = int32(copy(into, k.like.Row(i)))
+		return kept.Row(i)
+	}
+	t := &k.threads[thread]
+	for j, by := range k.by {
+		t.by[j] = by.data[i*k.n : (i+1)*k.n]
+	}
+	list := t.places(t.by)
+	for q, j := range list {
+		into[q] = int32(j)
+	}
+	kept.Counts[i] = int32(len(list))
+	return kept.Row(i)
+}
+
+// keep computes an op with a selection. Its units are rows.
+type keep[T ir.Float] struct {
+	*keeper[T]
+	from *cell[T]
+}
+
+func (w *keep[T]) run(thread, from, to int) {
+	for i := from; i < to; i++ {
+		for _, j := range w.places(thread, i) {
+			w.to.data[i*w.n+int(j)] = w.from.data[i*w.n+int(j)]
+		}
+	}
+}
+
+func (w *keep[T]) finish(int) {}
+
+// keepStep returns the step of a matrix of which an op keeps a few elements, nil for another op.
+func (c *compiler[T]) keepStep(v *ir.Value, o ir.Blockwise) *step {
+	selecting, ok := o.Kernel.(ir.Selecting)
+	if !ok || selecting.Selection() == nil || len(v.Shape) != 2 || selecting.Selection().Most*selectedShare > o.Block {
+		return nil
+	}
+	which := selecting.Selection()
+	last := len(v.Args) - 1
+	st := &step{name: o.String(), units: v.Shape[0], serial: volume.Of(v.Shape) < serialBelow, writes: []operand{{v, rows}},
+		flops: float64(volume.Of(v.Shape)), divisible: true}
+	for _, a := range v.Args {
+		st.reads = append(st.reads, operand{skipReshapes(a), rows})
+	}
+	st.work = &keep[T]{c.keeper(v, o, which, v.Args[:max(1, last)]), c.cells[skipReshapes(v.Args[last])]}
+	return st
+}
+
+// keptSource returns the matrix with known elements on which all members of a group depend: each is 0 where the matrix is, or sums
+// over rows, to which zeros add nothing. It returns nil if there is none.
+func (b *chainBuilder[T]) keptSource() *ir.Value {
+	var source *ir.Value
+	for _, v := range b.group.members {
+		last := skipReshapes(v.Args[len(v.Args)-1])
+		switch o := v.Op.(type) {
+		case ir.Pointwise:
+			e, _ := o.F.(ir.Elementwise)
+			if keeping, ok := e.Blocks.(ir.ZeroKeeping); !ok || !keeping.KeepsZeros() {
+				return nil
+			}
+		case ir.Reduction:
+			if o.F != ir.Sum || !slices.Equal(o.Axes.List(), []int{0}) {
+				return nil
+			}
+		}
+		if b.fusion.groupOf[last] == b.group {
+			continue
+		}
+		if cell := b.cells[last]; cell == nil || cell.kept == nil || source != nil && source != last || !slices.Equal(v.Args[len(v.Args)-1].Shape, last.Shape) {
+			return nil
+		}
+		source = last
+	}
+	return source
+}
+
+// keep makes the chain visit only the elements of its kept source. What it stores must overwrite the source, so that the other
+// elements are 0.
+func (b *chainBuilder[T]) keep(source *ir.Value) {
+	c := b.chain
+	if source == nil || len(c.dims) != 2 || c.columns || b.cells[source].kept.Most > tile || len(c.scalars) > 0 {
+		return
+	}
+	for _, v := range b.group.members {
+		if _, ok := v.Op.(ir.Pointwise); ok && b.fusion.stored(v) {
+			if c.overwrites[v] != source {
+				return
+			}
+			b.cells[v].kept = b.cells[source].kept
+		}
+	}
+	c.kept = b.cells[source].kept
+}
+
+// runKept computes the kept elements of rows [from, to).
+func (c *chain[T]) runKept(thread, from, to int) {
+	t := &c.threads[thread]
+	var index [1]int
+	for i := from; i < to; i++ {
+		places := c.kept.Row(i)
+		n := len(places)
+		index[0] = i
+		c.seek(t, index[:])
+		for r := range t.table {
+			t.table[r] = t.memory[r*tile : r*tile+n]
+		}
+		for j := range c.vectors {
+			row, values := c.vectors[j].cell.data[t.offsets[j]:], t.table[c.registers+j]
+			for q, p := range places {
+				values[q] = row[p]
+			}
+		}
+		for j := range c.code {
+			in := &c.code[j]
+			in.do(t, n)
+			if stored := in.dst - c.registers; stored >= 0 {
+				row, values := c.vectors[stored].cell.data[t.offsets[stored]:], t.table[in.dst]
+				for q, p := range places {
+					row[p] = values[q]
+				}
+			}
+		}
+		for j := range c.sinks {
+			into, values := c.sinks[j].vectors[thread][t.offsets[len(c.vectors)+j]:], t.table[c.sinks[j].source]
+			for q, p := range places {
+				into[p] += values[q]
+			}
+		}
+	}
+}
