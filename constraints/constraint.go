@@ -47,6 +47,14 @@ type Pointwise interface {
 	Pointwise()
 }
 
+// RowWise is implemented by constraints whose Project treats every row separately and is safe for concurrent use. Several threads then
+// project the rows of a parameter.
+type RowWise interface {
+	Constraint
+	// RowWise marks the constraint. It is never called.
+	RowWise()
+}
+
 // Registry contains every constraint.
 var Registry = part.New[Constraint]("constraint")
 

@@ -13,6 +13,8 @@ func init() {
 		func() Constraint { return &MaxNorm{Max: 1} })
 }
 
+func (*MaxNorm) RowWise() {}
+
 func (m *MaxNorm) Project(w []float32, shape []int) {
 	for row := range rows(w, shape) {
 		if norm := length(row); !(norm <= m.Max*(1+rounding)) {

@@ -15,6 +15,8 @@ func init() {
 		func() Constraint { return &UnitNorm{} })
 }
 
+func (UnitNorm) RowWise() {}
+
 func (UnitNorm) Project(w []float32, shape []int) {
 	for row := range rows(w, shape) {
 		switch norm := length(row); {

@@ -16,6 +16,7 @@ var Constraint = inTrials(eachPoint, []law[point]{
 	{"finds the nearest feasible point", point.nearest},
 	{"writes only inside of the parameter", point.inside},
 	{"projects parts like the whole if pointwise", point.partwise},
+	{"projects rows like the whole if row by row", point.rowwise},
 	{"has no memory of earlier calls", point.forgets},
 }).and(once([]law[func() constraints.Constraint]{
 	{"preserves NaN", keepsNaN},
@@ -141,6 +142,17 @@ func (p point) partwise() error {
 		rest = rest[n:]
 	}
 	return differ("in parts", parts, p.project(p, p.w))
+}
+
+func (p point) rowwise() error {
+	if _, ok := p.Constraint.(constraints.RowWise); !ok || len(p.shape) != 2 {
+		return nil
+	}
+	rows, width := slices.Clone(p.w), p.shape[1]
+	for row := range slices.Chunk(rows, width) {
+		p.Project(row, []int{1, width})
+	}
+	return differ("row by row", rows, p.project(p, p.w))
 }
 
 // forgets compares one constraint that is used for all points with a new constraint for each point.

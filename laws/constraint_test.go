@@ -21,6 +21,11 @@ type falsePointwise struct{ constraints.UnitNorm }
 
 func (falsePointwise) Pointwise() {}
 
+// falseRowWise is a constraint that incorrectly declares that it treats rows independently: it makes the columns orthogonal.
+type falseRowWise struct{ constraints.Orthogonal }
+
+func (*falseRowWise) RowWise() {}
+
 // each returns a projection that applies f to every element.
 func each(f func(float32) float32) func([]float32) {
 	return func(w []float32) {
@@ -56,6 +61,7 @@ func TestWrongConstraintsBreakTheirLaw(t *testing.T) {
 			return 0
 		})}),
 		"projects parts like the whole if pointwise": constraint(falsePointwise{}),
+		"projects rows like the whole if row by row": constraint(&falseRowWise{}),
 		"does not allocate": constraint(wrong{project: func(w []float32) {
 			sink = slices.Clone(w)
 			nonneg.Project(w, nil)

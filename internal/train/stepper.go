@@ -76,6 +76,7 @@ type trainable struct {
 	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
 	fused   []constraints.Constraint
 	unfused []constraints.Constraint
+	shares  []share // parts that the threads project, by thread; nil: one thread projects all
 }
 
 // newStepper returns the stepper of a model. The optimizer's state is all zero and sharded among these processes; nil
@@ -162,9 +163,11 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 			p.State = append(p.State, hugepages.Make[float32](n))
 		}
 	}
+	byRow := len(p.Shape) == 2
 	for _, c := range declared {
 		asIs, swapped := constrains(c.On, p.Path, layout)
 		_, pointwise := c.Constraint.(constraints.Pointwise)
+		_, rowWise := c.Constraint.(constraints.RowWise)
 		c.Constraint = named{c.Constraint, c.Kind}
 		switch {
 		case !asIs && !swapped:
@@ -172,8 +175,10 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 			m.fused = append(m.fused, c.Constraint)
 		case pointwise || asIs && len(p.Shape) < 3:
 			m.unfused = append(m.unfused, c.Constraint)
+			byRow = byRow && (pointwise || rowWise)
 		default:
 			m.unfused = append(m.unfused, &transposed{of: c.Constraint})
+			byRow = false
 		}
 	}
 	for from := 0; from < len(p.Data); from += optim.NormBlock {
@@ -185,6 +190,10 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 			}
 		}
 		s.chunks = append(s.chunks, c)
+	}
+	for thread := 0; byRow && thread < s.team.Threads(); thread++ {
+		from, to := s.share(thread, p.Shape[0])
+		m.shares = append(m.shares, share{from * p.Shape[1], to * p.Shape[1], []int{to - from, p.Shape[1]}})
 	}
 	if len(m.unfused) > 0 {
 		s.projected = append(s.projected, m)
@@ -553,14 +562,27 @@ func scaled(out, g []float32, by float64) []float32 {
 }
 
 func (s *stepper) projectWhole(thread int) {
-	for i := thread; i < len(s.projected); i += s.team.Threads() {
-		m := s.projected[i]
-		for _, c := range m.unfused {
-			c.Project(m.Data, m.Shape)
+	for i, m := range s.projected {
+		part := share{0, len(m.Data), m.Shape}
+		switch {
+		case m.shares != nil:
+			part = m.shares[thread]
+		case i%s.team.Threads() != thread:
+			continue
 		}
-		s.pass(m, m.Data, 0)
-		s.afterUpdate(thread, m, m.Data, 0)
+		w := m.Data[part.from:part.to]
+		for _, c := range m.unfused {
+			c.Project(w, part.shape)
+		}
+		s.pass(m, w, part.from)
+		s.afterUpdate(thread, m, w, part.from)
 	}
+}
+
+// share is a part of a parameter: whole rows.
+type share struct {
+	from, to int
+	shape    []int
 }
 
 // constrains reports whether a constraint on glob applies to the parameter at path: to the parameter itself, or to its
