@@ -28,15 +28,16 @@ func init() {
 }
 
 type initCommand struct {
-	Dir     string `arg:"DIR" usage:"[DIR | FILE | FOLDER]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures or texts, a text, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
-	Samples string `arg:"SAMPLES" usage:"[SAMPLES]" optional:"true" is:"file" doc:"the activations that a sparse dictionary encodes, if FOLDER has one of SAELens (cfg.json, sae_weights.safetensors) or sparsify"`
+	Targets []string `flag:"target" each:"true" doc:"the column of a table that a model predicts: numbers by a regression, texts, or 0 and 1, by a classifier; may be repeated, once for each (default: guessed by the names)"`
+	Dir     string   `arg:"DIR" usage:"[DIR | FILE | FOLDER]" optional:"true" is:"file" doc:"the folder of the file, or a table, a folder of pictures or texts, a text, an array (.npy, shards 'acts-*.npy') or a sparse matrix (.npz, .mtx) to declare models of"`
+	Samples string   `arg:"SAMPLES" usage:"[SAMPLES]" optional:"true" is:"file" doc:"the activations that a sparse dictionary encodes, if FOLDER has one of SAELens (cfg.json, sae_weights.safetensors) or sparsify"`
 }
 
 func (f *initCommand) Help() Help {
 	return Help{
 		Long: "Write a commented " + tessera.ModelsFile + " into DIR (default: the current folder; created if there is none).\nOf a table, an array or a folder of pictures, write models of these data into the current folder: an auto-encoder, an NMF,\na classifier if there are labels, a regression if a column is named like a target (target, y, price, ...), " +
 			"a sweep of the number of units and a comparison; of a table of entries (row, column, value) or a sparse matrix, a factorisation of the matrix; of texts (.txt files in folders, one file, a\ncolumn of a table), topics and vectors of words; of a sparse dictionary and its activations, a model with its parameters.\nThe names of samples, the labels and the other keys of the data are guessed, and check accepts what is written.\nAn existing file is never replaced.",
-		Examples: []string{"tessera init", "tessera init genes.csv", "tessera init gemma/layer_20 'acts-*.npy'", "tessera train my-bars"},
+		Examples: []string{"tessera init", "tessera init genes.csv", "tessera init flats.csv --target rent", "tessera init gemma/layer_20 'acts-*.npy'", "tessera train my-bars"},
 	}
 }
 
@@ -44,8 +45,11 @@ func (f *initCommand) Do(cmd *Call) error {
 	if f.Samples == "" && sae.Weights(f.Dir) != "" {
 		return usagef("init: %s has a sparse dictionary; name the activations that it encodes, too: tessera init %s 'acts-*.npy'", f.Dir, f.Dir)
 	}
+	if f.Targets != nil && !isData(f.Dir) {
+		return usagef("init: --target: name the table: tessera init FILE --target NAME")
+	}
 	if f.Samples != "" || isData(f.Dir) {
-		text, said, err := modelsOf(cmd, f.Dir, f.Samples)
+		text, said, err := modelsOf(cmd, f.Dir, f.Samples, f.Targets)
 		if err != nil {
 			return err
 		}

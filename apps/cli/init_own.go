@@ -97,6 +97,8 @@ type foundData struct {
 	Kind       string     // keys of the method for entries of a matrix
 	Dataset    string     // table of TOML
 	Missing    bool       // cells of a table are empty
+	Complete   string     // table of TOML of a model that predicts them from the others; "" without any others
+	Epochs     int        // of this model
 	Classes    bool       // samples have labels
 	Labelled   supervised // of the classifier; by default Dataset
 	Target     *target
@@ -113,9 +115,12 @@ type foundData struct {
 
 // modelsOf returns a file of models for the data at a path that check accepts, and the guesses; for the samples of a sparse dictionary if the path is its
 // folder.
-func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err error) {
+func modelsOf(cmd *Call, path, samples string, wanted []string) (text []byte, said []string, err error) {
 	var guesses []*foundData // the first that check accepts is written
 	info, err := os.Stat(path)
+	if wanted != nil && (samples != "" || !data.IsTable(path)) {
+		return nil, nil, usagef("init: --target: got %s, want a table (.csv, .tsv, .parquet), whose columns have names", path)
+	}
 	switch {
 	case samples != "":
 		if guesses, err = dictionariesOf(path, samples); err != nil {
@@ -146,17 +151,17 @@ func modelsOf(cmd *Call, path, samples string) (text []byte, said []string, err 
 		if err != nil {
 			return nil, nil, err
 		}
-		if own := entriesOf(path, s); own != nil {
+		if own := entriesOf(path, s); own != nil && wanted == nil {
 			guesses = append(guesses, own)
 		}
-		if c := longest(s); c != nil {
+		if c := longest(s); c != nil && wanted == nil {
 			own, err := textsOf(cmd.Context(), path, s)
 			if err != nil {
 				return nil, nil, err
 			}
 			guesses = append(guesses, own)
 		}
-		own, err := samplesOf(path, s)
+		own, err := samplesOf(path, s, wanted)
 		if err != nil && guesses == nil {
 			return nil, nil, err
 		} else if err == nil {
@@ -542,9 +547,33 @@ func labelsIn(s *data.TableSketch, may func(data.ColumnSketch) bool) (labels int
 	return labels
 }
 
+// targetsIn returns the columns with these names: one of texts, or of 0 and 1, as labels, one of other numbers as the goal of a regression; -1 for none.
+func targetsIn(path string, s *data.TableSketch, wanted []string) (labels, goal int, err error) {
+	labels, goal = -1, -1
+	names := lists.Map(s.Columns, func(c data.ColumnSketch) string { return c.Name })
+	for _, name := range wanted {
+		i := slices.Index(names, name)
+		if i < 0 {
+			return 0, 0, usagef("init: --target: %s has no column %q, want one of %s", path, name, table.Quoted(names))
+		}
+		at, c := &goal, s.Columns[i]
+		if !c.Numeric || c.Whole && c.Low == 0 && c.High == 1 {
+			at = &labels
+		}
+		switch {
+		case *at >= 0:
+			return 0, 0, usagef("init: --target: got %q and %q, want at most one column of numbers and one of classes", names[*at], name)
+		case c.Dates || c.Low == c.High && c.Numeric || c.Different < 2:
+			return 0, 0, usagef("init: --target: the column %q has dates, or one value alone: choose another one of %s", name, table.Quoted(names))
+		}
+		*at = i
+	}
+	return labels, goal, nil
+}
+
 // samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, a column with the
 // name of a label (labelNames), or else the first other column of texts, the labels. All columns of numbers are values.
-func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
+func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
 	names := -1
 	var values, ignored, targets, units, absent, dates []string
@@ -552,6 +581,13 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 	low, high, missing := math.Inf(1), math.Inf(-1), false
 	is := func(i int, list ...string) bool { return slices.Contains(list, strings.ToLower(s.Columns[i].Name)) }
 	labels := labelsIn(s, func(c data.ColumnSketch) bool { return !c.Numeric && 2*c.Different <= s.Rows })
+	goal := -1
+	if wanted != nil {
+		var err error
+		if labels, goal, err = targetsIn(path, s, wanted); err != nil {
+			return nil, err
+		}
+	}
 	var others []string // texts that may be labels as well
 	for i, c := range s.Columns {
 		counts := c.Numeric && c.Whole && !c.Repeats && !c.Missing && c.High-c.Low == float64(s.Rows-1) && s.Rows > 2 && (i == 0 || c.Low <= 1)
@@ -560,6 +596,9 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		}
 		switch {
 		case i == labels:
+		case i == goal:
+			values = append(values, table.StringText(c.Name))
+			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index") || counts && i == 0):
 			names = i
 		case c.Numeric && c.Dates:
@@ -579,9 +618,8 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
 		}
 	}
-	goal := -1
 	for i, c := range s.Columns {
-		if c.Numeric && c.Low < c.High && len(values) > 1 && slices.Contains(values, table.StringText(c.Name)) && slices.Contains(targetNames, strings.ToLower(c.Name)) {
+		if wanted == nil && c.Numeric && c.Low < c.High && len(values) > 1 && slices.Contains(values, table.StringText(c.Name)) && slices.Contains(targetNames, strings.ToLower(c.Name)) {
 			if targets = append(targets, c.Name); goal < 0 {
 				goal = i
 			}
@@ -628,7 +666,11 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		}
 		settings += ", missing = " + keys
 		own.Missing = true
-		own.say("empty cells%s are missing entries (missing), which masking_noise teaches to predict: tessera complete fills them", cells)
+		own.say("empty cells%s are missing entries (missing)", cells)
+		if len(values) > 1 {
+			own.Complete = text + labelled + columns + settings + ", scale = \"standardise\", hide = 0.1 }"
+			own.Epochs = max(20, min(1000, 600_000/s.Rows))
+		}
 	}
 	if low < 0 || high > 2 { // parts that only add, and the rate of learning, suit values from 0 to 1
 		settings += ", scale = \"minmax\""
@@ -653,8 +695,8 @@ func samplesOf(path string, s *data.TableSketch) (*foundData, error) {
 		name := table.StringText(c.Name)
 		inputs := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == name })
 		own.say("%s predicts column %q%s (columns)", own.Name+"-numbers", c.Name, alsoFrom(texts))
-		if targets = slices.Delete(targets, 0, 1); len(targets) > 0 {
-			own.say("other columns may be the target: %s (columns)", someOf(targets))
+		if len(targets) > 1 {
+			own.say("other columns may be the target: %s (columns)", someOf(targets[1:]))
 		}
 		reads := predicting("", inputs, slices.Clone(texts))
 		reads.Dataset += ", target = " + name + " }" + settings + " }"

@@ -37,7 +37,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	b.write("My genes.csv", strings.Replace(rows, ",3.1,", ",,", 1))
 	out := b.must(0, "init", "My genes.csv").stdout
 	b.contains("the guesses", out, "models.toml", `labels: column "kind"`, `names: column "cell"`, "count the rows: note", "empty cells are missing", "scaled to [0,1]", "values: 8 columns", "tessera train my-genes")
-	b.contains("check", b.must(0, "check").stdout, "8 values", "3 models, 2 sweeps, no errors")
+	b.contains("check", b.must(0, "check").stdout, "8 values", "4 models, 2 sweeps, no errors")
 	b.must(0, "train", "my-genes", "--epochs", "2")
 	b.must(0, "train", "my-genes-classes", "--epochs", "2")
 	b.must(0, "sweep", "units", "--epochs", "1", "--dry-run")
@@ -103,6 +103,37 @@ func TestInitSaysWhichColumnsMayBeLabels(t *testing.T) {
 	if r2, err := strconv.ParseFloat(found[1], 64); err != nil || r2 < 0.9 { // they begin in the middle of the range
 		t.Errorf("R² is %s", found[1])
 	}
+}
+
+// The flag --target chooses what is predicted; a wrong name is an error that lists the columns. A table with holes gets a model that fills them.
+func TestInitTakesTargets(t *testing.T) {
+	t.Parallel()
+	rows := "flaeche,zimmer,bezirk,miete,balkon\n"
+	for i := range 60 {
+		rows += fmt.Sprintf("%d,%d,%c,%d,%d\n", 30+i*7%50, 1+i%4, 'A'+i%3, 200+9*(i*7%50), i%2)
+	}
+	rows += ",2,A,500,1\n"
+	for target, want := range map[string][]string{
+		"miete":  {"[model.flats-numbers]", "[model.flats-complete]"},
+		"bezirk": {"[model.flats-classes]", `labels = "bezirk"`},
+		"balkon": {"[model.flats-classes]", `labels = "balkon"`},
+	} {
+		b := benchOf(t)
+		b.shipped()
+		b.write("flats.csv", rows)
+		b.must(0, "init", "flats.csv", "--target", target)
+		b.contains(target, b.read("models.toml"), want...)
+		if got := strings.Count(b.read("models.toml"), "[model.flats-numbers]") + strings.Count(b.read("models.toml"), "[model.flats-classes]"); got != 1 {
+			t.Errorf("%s: %d models predict", target, got)
+		}
+	}
+	b := benchOf(t)
+	b.shipped()
+	b.write("flats.csv", rows)
+	b.contains("a wrong name", b.must(exitUsage, "init", "flats.csv", "--target", "xxx").stderr, `has no column "xxx"`, `"flaeche", "zimmer", "bezirk", "miete", "balkon"`)
+	b.contains("two numbers", b.must(exitUsage, "init", "flats.csv", "--target", "miete", "--target", "zimmer").stderr, "at most one column of numbers")
+	b.must(0, "init", "flats.csv", "--target", "miete", "--target", "bezirk")
+	b.contains("both", b.read("models.toml"), "[model.flats-numbers]", "[model.flats-classes]")
 }
 
 // Of several columns with names of labels, the most certain name decides, and of columns with texts the first.
