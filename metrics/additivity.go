@@ -24,7 +24,7 @@ func init() {
 	register("additivity", "share of what the atoms add that is taken away again", Description{
 		Measures: []Measure{{Name: "additivity_lost", Better: Lower, Rounding: 1e-6,
 			Doc: "share of what the atoms add that other atoms, the bias and the last activation take away again, Σ max(0, a - max(0, y - max(0, s(b)))) / Σ a " +
-				"with a = Σ_j max(0, h_j w_j) for each pixel. 0 for sums of parts; a positive bias hides nothing. " +
+				"with a = Σ_j max(0, h_j w_j) for each value. 0 for sums of parts; a positive bias hides nothing. " +
 				"Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsOutputs | ReadsSums, ScaleFree: true,
 	}, func(s *Subject) (Meter, error) {

@@ -43,14 +43,14 @@ const (
 // parameters would help. The metric requires non-negative codes and reconstructions that are sums of atoms and bias. The
 // measured images are evenly spaced over the sample.
 type AmortisationGap struct {
-	Images int `toml:"images" want:"> 0" doc:"number of images that are measured at most"`
+	Images int `toml:"images" want:"> 0" doc:"number of samples that are measured at most"`
 }
 
 func (*AmortisationGap) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "amortisation_gap", Better: Lower, Doc: "mean squared error of the encoder's codes minus that of the best codes for the same atoms at equal " +
-				"`hoyer_contribution`. Non-negative codes by FISTA, l1-penalised unless they are that sparse without a penalty, of up to 500 images. Only of sums of atoms with non-negative codes"},
+				"`hoyer_contribution`. Non-negative codes by FISTA, l1-penalised unless they are that sparse without a penalty, of up to 500 samples. Only of sums of atoms with non-negative codes"},
 			{Name: "amortisation_share", Better: Lower, Doc: "`amortisation_gap` as a share of the encoder's error. 0.07 says that the best codes have 7 % less error"},
 		},
 		Reads: ReadsImages | ReadsCodes | ReadsOutputs | ReadsSums, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
@@ -79,7 +79,7 @@ func (m *gapMeter) Add(b *Batch) error {
 
 func (m *gapMeter) Values(ctx context.Context) ([]Value, error) {
 	if len(m.images.rows) == 0 {
-		return nil, errors.New("amortisation_gap: there are no images")
+		return nil, errors.New("amortisation_gap: there are no samples")
 	}
 	p := newL1Codes(m.atoms, m.images.rows, m.images.width)
 	encoded := make([]float64, len(m.codes.rows)) // contributions

@@ -13,10 +13,10 @@ import (
 func init() {
 	register("clusters", "clusters, the largest values of the codes, compared with the classes", Description{
 		Measures: []Measure{
-			{Name: "cluster_accuracy", Better: Higher, Doc: "share of the labelled images whose cluster, the index of the largest value of the code, is matched with their class, by the " +
+			{Name: "cluster_accuracy", Better: Higher, Doc: "share of the labelled samples whose cluster, the index of the largest value of the code, is matched with their class, by the " +
 				"one-to-one matching of clusters and classes that makes it largest (Kuhn 1955). With more clusters than classes those that are left over count as wrong"},
 			{Name: "cluster_nmi", Better: Higher, Doc: "mutual information of these clusters and the classes, divided by the larger of their entropies"},
-			{Name: "cluster_ari", Better: Higher, Doc: "adjusted Rand index of these clusters and the classes: the share of pairs of images on which they agree, shifted and scaled so that equal partitions " +
+			{Name: "cluster_ari", Better: Higher, Doc: "adjusted Rand index of these clusters and the classes: the share of pairs of samples on which they agree, shifted and scaled so that equal partitions " +
 				"have 1 and independent ones 0 on average (Hubert and Arabie 1985)"},
 		},
 		Reads: ReadsCodes | ReadsLabels, OnRequest: true,

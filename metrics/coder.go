@@ -57,13 +57,13 @@ type Conditional interface {
 }
 
 // ErrNoSampler is the error of a [Sampler] that defines no distribution of images.
-var ErrNoSampler = errors.New("the model is no distribution of images")
+var ErrNoSampler = errors.New("the model is no distribution of samples")
 
 // ErrGiven is the error of a [Conditional] that cannot take the given values of columns.
 var ErrGiven = errors.New("the columns cannot be given")
 
 // ErrNoSteps is the error of a [Stepwise] whose images are computed at once.
-var ErrNoSteps = errors.New("its images are not drawn in steps")
+var ErrNoSteps = errors.New("its samples are not drawn in steps")
 
 // Mixture is a mixture of distributions. A code is the probabilities of the components given the image.
 type Mixture interface {
@@ -284,7 +284,7 @@ func headValue(b *Batch, head string, n int) (logits []float32, err error) {
 		return nil, fmt.Errorf("metrics: %s: %w", head, err)
 	}
 	if len(logits) == 0 || len(logits)%n != 0 {
-		return nil, fmt.Errorf("metrics: %s: got %d values of %d images, want as many of each", head, len(logits), n)
+		return nil, fmt.Errorf("metrics: %s: got %d values of %d samples, want as many of each", head, len(logits), n)
 	}
 	return logits, nil
 }

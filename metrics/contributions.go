@@ -81,13 +81,13 @@ func (a *Atoms) Effects(codes []float32) ([]float64, error) {
 		return nil, fmt.Errorf("metrics: effects: %s", a.Indirect)
 	}
 	if len(codes) == 0 || len(codes)%a.Count != 0 {
-		return nil, fmt.Errorf("metrics: effects: got %d values, want the codes of at least one image, of %d values each", len(codes), a.Count)
+		return nil, fmt.Errorf("metrics: effects: got %d values, want the codes of at least one sample, of %d values each", len(codes), a.Count)
 	}
 	n := float64(len(codes) / a.Count)
 	means, effects := make([]float64, a.Count), a.scales()
 	for i, v := range codes {
 		if math.IsNaN(float64(v)) || math.IsInf(float64(v), 0) {
-			return nil, fmt.Errorf("metrics: effects: the code of image %d is not finite", i/a.Count)
+			return nil, fmt.Errorf("metrics: effects: the code of sample %d is not finite", i/a.Count)
 		}
 		means[i%a.Count] += float64(v) / n
 	}

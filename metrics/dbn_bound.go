@@ -17,7 +17,7 @@ type DeepBelief interface {
 }
 
 // ErrNoDeepBelief is the error for a model that is not a deep belief net.
-var ErrNoDeepBelief = errors.New("the model is not a deep belief net: its encoder is not two or more layers rbm, one on the other, of which the first reads the images alone")
+var ErrNoDeepBelief = errors.New("the model is not a deep belief net: its encoder is not two or more layers rbm, one on the other, of which the first reads the samples alone")
 
 func init() {
 	Registry.Register("dbn_bound", "lower bound of the log-likelihood of a deep belief net, estimated", func() Metric {
@@ -38,15 +38,15 @@ func init() {
 type DBNBound struct {
 	Chains       int    `toml:"chains" want:"in [2,100000]" doc:"number of independent chains"`
 	Temperatures int    `toml:"temperatures" want:"in [1,10000000]" doc:"number of steps of a chain"`
-	Seed         uint64 `toml:"seed" doc:"seed of the chains, of the binary images and of the hidden units"`
+	Seed         uint64 `toml:"seed" doc:"seed of the chains, of the binary samples and of the hidden units"`
 }
 
 func (*DBNBound) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "dbn_bound", Unit: "nats", Better: Higher, Doc: "mean over the images of a lower bound of log p(x) under a deep belief net (Hinton et al. 2006), with one draw of the hidden units " +
-				"for every image and the partition function of the last machine as in `rbm_ais`. For models whose encoder is two or more layers `rbm`. Pixels between 0 and 1 are " +
-				"probabilities: every image is drawn as a binary one, by `--with seed=N`, if the visible units are binary"},
+			{Name: "dbn_bound", Unit: "nats", Better: Higher, Doc: "mean over the samples of a lower bound of log p(x) under a deep belief net (Hinton et al. 2006), with one draw of the hidden units " +
+				"for every sample and the partition function of the last machine as in `rbm_ais`. For models whose encoder is two or more layers `rbm`. Values between 0 and 1 are " +
+				"probabilities: every sample is drawn as a binary one, by `--with seed=N`, if the visible units are binary"},
 			{Name: "dbn_bound_log_z", Unit: "nats", Better: Neither, Doc: "the estimated logarithm of the partition function of the last machine"},
 			{Name: "dbn_bound_error", Unit: "nats", Better: Lower, Doc: "its standard error, from the spread of the weights of the chains"},
 		},

@@ -10,7 +10,7 @@ import (
 func init() {
 	register("dead_units", "units that are hardly ever active", Description{
 		Measures: []Measure{{Name: "dead_units", Unit: "units", Better: Lower, Count: true,
-			Doc: "units whose largest activation over these images is below 1 % of the largest of any unit. Fewer images, as the validation images in the progress of a training, leave more of them"}},
+			Doc: "units whose largest activation over these samples is below 1 % of the largest of any unit. Fewer samples, as the validation samples in the progress of a training, leave more of them"}},
 		Reads: ReadsCodes,
 	}, func(s *Subject) (Meter, error) {
 		itself := func(h float32) float64 { return float64(h) }

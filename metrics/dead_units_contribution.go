@@ -10,7 +10,7 @@ import (
 func init() {
 	register("dead_units_contribution", "units that hardly ever contribute", Description{
 		Measures: []Measure{{Name: "dead_units_contribution", Unit: "units", Better: Lower, Count: true,
-			Doc: "units whose largest contribution \\|h_j\\| \\|w_j\\|₂ over these images is below 1 % of the largest of any unit. " +
+			Doc: "units whose largest contribution \\|h_j\\| \\|w_j\\|₂ over these samples is below 1 % of the largest of any unit. " +
 				"Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsSums, ScaleFree: true,
 	}, func(s *Subject) (Meter, error) {

@@ -15,11 +15,11 @@ const mostDrawn = 1000
 
 // The metric drawn compares images that the model draws with the measured images, by [PrecisionRecall] of their values.
 func init() {
-	const where = ", in the space of their values, of at most 1000 images each (Kynkäänniemi et al. 2019). For models from which images can be drawn"
-	register("drawn", "precision and recall of drawn images", Description{
+	const where = ", in the space of their values, of at most 1000 samples each (Kynkäänniemi et al. 2019). For models from which samples can be drawn"
+	register("drawn", "precision and recall of drawn samples", Description{
 		Measures: []Measure{
-			{Name: "drawn_precision", Better: Higher, Doc: "share of the drawn images that are as near to a measured image as that one's third nearest neighbour is" + where},
-			{Name: "drawn_recall", Better: Higher, Doc: "share of the measured images that are as near to a drawn image as that one's third nearest neighbour is" + where},
+			{Name: "drawn_precision", Better: Higher, Doc: "share of the drawn samples that are as near to a measured sample as that one's third nearest neighbour is" + where},
+			{Name: "drawn_recall", Better: Higher, Doc: "share of the measured samples that are as near to a drawn sample as that one's third nearest neighbour is" + where},
 		},
 		Reads: ReadsImages, Ordered: true, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
@@ -45,7 +45,7 @@ func (m *drawnMeter) Add(b *Batch) error {
 func (m *drawnMeter) Values(ctx context.Context) ([]Value, error) {
 	n := len(m.rows) / m.width
 	if n <= drawnNeighbours {
-		return []Value{NotApplicable("there are too few images")}, nil
+		return []Value{NotApplicable("there are too few samples")}, nil
 	}
 	drawn, err := m.sampler.Draw(ctx, n, m.seed)
 	if errors.Is(err, ErrNoSampler) {

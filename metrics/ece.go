@@ -24,7 +24,7 @@ type ECE struct {
 func (*ECE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "ece", Better: Lower,
-			Doc: "expected calibration error of a head, Σ \\|B_m\\|/n \\|accuracy(B_m) - confidence(B_m)\\|. B_m are the labelled images whose confidence, " +
+			Doc: "expected calibration error of a head, Σ \\|B_m\\|/n \\|accuracy(B_m) - confidence(B_m)\\|. B_m are the labelled samples whose confidence, " +
 				"the largest probability, lies in the m-th of 15 bins of equal width (Guo et al. 2017). For heads that a loss compares with classes"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}

@@ -26,7 +26,7 @@ const mostRanked = 2000
 func init() {
 	register("effective_rank", "number of dimensions that the codes use", Description{
 		Measures: []Measure{{Name: "effective_rank", Better: Higher, Doc: "exp(-Σ p ln p) of the singular values of the codes minus their mean, divided by their sum: the number of " +
-			"dimensions that the codes use (Roy and Vetterli 2007). 0 if all codes are equal, at most the number of units. Of at most 2000 images, evenly spaced"}},
+			"dimensions that the codes use (Roy and Vetterli 2007). 0 if all codes are equal, at most the number of units. Of at most 2000 samples, evenly spaced"}},
 		Reads: ReadsCodes, Ordered: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) { return &rankMeter{newSpaced(s, s.Units, mostRanked)}, nil })
 }

@@ -44,7 +44,7 @@ func init() {
 // training. There is no bound for images with missing or hidden entries, and none if the output does not depend on the codes, or
 // also reads what it is compared with. Source: Kingma and Welling, Auto-encoding variational Bayes, 2014.
 type ELBO struct {
-	Samples int     `toml:"samples" want:"in [1,10000]" doc:"number of codes that are drawn for each image"`
+	Samples int     `toml:"samples" want:"in [1,10000]" doc:"number of codes that are drawn for each sample"`
 	Noise   float64 `toml:"noise" want:">= 0" doc:"standard deviation of the noise of mse; 0 means that of the objective"`
 	Seed    uint64  `toml:"seed" doc:"seed of the codes"`
 }
@@ -53,7 +53,7 @@ func (*ELBO) Describe() Description {
 	const where = ". For variational auto-encoders, trained by `bce` or `mse`"
 	return Description{
 		Measures: []Measure{
-			{Name: "elbo", Unit: "nats", Better: Higher, Doc: "lower bound of the mean log-likelihood of an image, E_q[log p(x\\|z)] - KL(q(z\\|x) \\|\\| p(z)), from 1 code for each image (Kingma and Welling 2014). " +
+			{Name: "elbo", Unit: "nats", Better: Higher, Doc: "lower bound of the mean log-likelihood of a sample, E_q[log p(x\\|z)] - KL(q(z\\|x) \\|\\| p(z)), from 1 code for each sample (Kingma and Welling 2014). " +
 				"`--with samples=N` draws more, `--with noise=S` sets the standard deviation of `mse`" + where},
 			{Name: "elbo_likelihood", Unit: "nats", Better: Higher, Doc: "its first part, the mean of log p(x\\|z)" + where},
 			{Name: "elbo_divergence", Unit: "nats", Better: Neither, Doc: "its second part, the mean divergence of the codes from the prior" + where},
@@ -83,14 +83,14 @@ func (m *ELBO) Start(s *Subject) (Meter, error) {
 // which grows with k and tends to log p(x). With k = 1 it has the expectation of the elbo. Likelihoods are those of [ELBO].
 // Source: Burda, Grosse and Salakhutdinov, Importance weighted autoencoders, 2016.
 type IWAE struct {
-	Samples int     `toml:"samples" want:"in [1,10000]" doc:"number of codes k that are drawn for each image"`
+	Samples int     `toml:"samples" want:"in [1,10000]" doc:"number of codes k that are drawn for each sample"`
 	Noise   float64 `toml:"noise" want:">= 0" doc:"standard deviation of the noise of mse; 0 means that of the objective"`
 	Seed    uint64  `toml:"seed" doc:"seed of the codes"`
 }
 
 func (*IWAE) Describe() Description {
 	return Description{
-		Measures: []Measure{{Name: "iwae", Unit: "nats", Better: Higher, Doc: "importance-weighted lower bound of the mean log-likelihood of an image, from 50 codes for each (Burda et al. 2016). " +
+		Measures: []Measure{{Name: "iwae", Unit: "nats", Better: Higher, Doc: "importance-weighted lower bound of the mean log-likelihood of a sample, from 50 codes for each (Burda et al. 2016). " +
 			"`--with samples=N` draws another number: the bound grows with it. For variational auto-encoders, trained by `bce` or `mse`"}},
 		Reads: ReadsImages, Ordered: true, Partial: true, OnRequest: true,
 	}

@@ -64,11 +64,11 @@ func Evaluate(ctx context.Context, coder Coder, s Sample, chosen Selection) (r *
 		return nil, err
 	}
 	if s.Labels != nil && len(s.Labels) != n {
-		return nil, fmt.Errorf("metrics: got %d labels, want one for each of %d images", len(s.Labels), n)
+		return nil, fmt.Errorf("metrics: got %d labels, want one for each of %d samples", len(s.Labels), n)
 	}
 	for name, rows := range s.Columns {
 		if len(rows) == 0 || len(rows)%n != 0 {
-			return nil, fmt.Errorf("metrics: got %d values of the column %q, want as many of each of %d images", len(rows), name, n)
+			return nil, fmt.Errorf("metrics: got %d values of the column %q, want as many of each of %d samples", len(rows), name, n)
 		}
 	}
 	subject := Subject{Coder: coder, Shape: coder.Shape(), Units: coder.Units(), Images: n, Seed: s.Seed, Known: s.Known, Names: s.Names, Parts: s.Parts, Downstream: s.Downstream,
@@ -206,7 +206,7 @@ type NotFinite struct {
 }
 
 func (e *NotFinite) Error() string {
-	return fmt.Sprintf("metrics: %s is %g: the coder's codes, images or atoms are not finite; train the model again with other settings or images", e.Metric, e.Number)
+	return fmt.Sprintf("metrics: %s is %g: the coder's codes, samples or atoms are not finite; train the model again with other settings or samples", e.Metric, e.Number)
 }
 
 // finite returns an error for the first number that is NaN or infinite: JSON cannot represent such numbers, and they cannot
@@ -298,7 +298,7 @@ func (m *Meters) start(s Subject, has Reads, heads []Head, c Choice) error {
 		return nil
 	}
 	if s.Holed && d.Reads.Has(ReadsImages) && !d.Masked {
-		m.running = append(m.running, running{choice: c, missing: "entries of the images are missing or hidden"})
+		m.running = append(m.running, running{choice: c, missing: "entries of the samples are missing or hidden"})
 		return nil
 	}
 	of := []Head{{}}
@@ -472,10 +472,10 @@ func batches(n, pixels int) iter.Seq2[int, int] {
 func imageCount(coder Coder, values []float32) (int, error) {
 	n, err := rowCount(values, volume.Of(coder.Shape()))
 	if err != nil {
-		return 0, fmt.Errorf("%w (images of shape %v)", err, coder.Shape())
+		return 0, fmt.Errorf("%w (samples of shape %v)", err, coder.Shape())
 	}
 	if n == 0 {
-		return 0, fmt.Errorf("metrics: there are no images to measure on")
+		return 0, fmt.Errorf("metrics: there are no samples to measure on")
 	}
 	return n, nil
 }

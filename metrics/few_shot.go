@@ -12,7 +12,7 @@ import (
 )
 
 func init() {
-	Registry.Register("few_shot", "classification of the codes from a few labelled images of each class",
+	Registry.Register("few_shot", "classification of the codes from a few labelled samples of each class",
 		func() Metric { return &FewShot{Shots: 5, Draws: 50, Seed: 1} })
 }
 
@@ -29,7 +29,7 @@ func init() {
 //
 // Source of the nearest centroid: Snell, Swersky, Zemel, Prototypical networks for few-shot learning, NeurIPS 2017.
 type FewShot struct {
-	Shots int    `toml:"shots" want:"> 0" doc:"k, the number of labelled images of each class; 0 means 5"`
+	Shots int    `toml:"shots" want:"> 0" doc:"k, the number of labelled samples of each class; 0 means 5"`
 	Draws int    `toml:"draws" want:"> 0" doc:"number of random draws; 0 means 50"`
 	Seed  uint64 `toml:"seed" doc:"seed of the draws; 0 means the run's seed"`
 }
@@ -37,9 +37,9 @@ type FewShot struct {
 func (*FewShot) Describe() Description {
 	d := Description{Reads: ReadsCodes | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true}
 	for _, c := range []struct{ name, doc string }{
-		{"few_shot_centroid", "accuracy of classifying codes by the nearest mean code of 5 labelled images of each class, mean over 50 random draws of these. " +
-			"All other labelled images are classified; every unit is divided by its root mean square. `--with shots=1` changes their number (Snell et al. 2017)"},
-		{"few_shot_linear", "accuracy of a linear SVM (C = 1) fitted to the codes of the same 5 labelled images of each class"},
+		{"few_shot_centroid", "accuracy of classifying codes by the nearest mean code of 5 labelled samples of each class, mean over 50 random draws of these. " +
+			"All other labelled samples are classified; every unit is divided by its root mean square. `--with shots=1` changes their number (Snell et al. 2017)"},
+		{"few_shot_linear", "accuracy of a linear SVM (C = 1) fitted to the codes of the same 5 labelled samples of each class"},
 	} {
 		d.Measures = append(d.Measures, Measure{Name: c.name, Better: Higher, Doc: c.doc},
 			Measure{Name: c.name + "_low", Better: Higher, Doc: "2.5 % quantile of `" + c.name + "` over the draws"},
@@ -63,7 +63,7 @@ func (m FewShot) measure(ctx context.Context, p *fit.Labelled) ([]Value, error) 
 	}
 	for k, images := range of {
 		if len(images) <= m.Shots {
-			return nil, &data.Error{Problem: fmt.Sprintf("few_shot: class %d has %d images, want more than the %d of a draw", p.Classes[k], len(images), m.Shots),
+			return nil, &data.Error{Problem: fmt.Sprintf("few_shot: class %d has %d samples, want more than the %d of a draw", p.Classes[k], len(images), m.Shots),
 				Hint: "lower shots"}
 		}
 	}

@@ -7,8 +7,8 @@ import (
 
 func init() {
 	register("hoyer", "sparsity of the codes", Description{
-		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over images of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
-			"0 if all units are equally active, 1 if only one is; an image whose code is all zero counts as 0, and rounding errors in the code of a black image count as a code (not in `hoyer_contribution`). The study's sparsity of encodings"}},
+		Measures: []Measure{{Name: "hoyer", Better: Higher, Doc: "mean over samples of the sparsity of h, (√k - \\|h\\|₁ / \\|h\\|₂) / (√k - 1). " +
+			"0 if all units are equally active, 1 if only one is; a sample whose code is all zero counts as 0, and rounding errors in the code of a sample of zeros count as a code (not in `hoyer_contribution`). The study's sparsity of encodings"}},
 		Reads: ReadsCodes,
 	}, ofCodes(Hoyer))
 }

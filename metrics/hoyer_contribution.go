@@ -19,8 +19,8 @@ import (
 func init() {
 	register("hoyer_contribution", "sparsity of what the units contribute", Description{
 		Measures: []Measure{{Name: "hoyer_contribution", Better: Higher,
-			Doc: "mean over images of the sparsity of the contributions c_j = \\|h_j\\| \\|w_j\\|₂, (√k - \\|c\\|₁ / \\|c\\|₂) / (√k - 1). `hoyer` of the codes " +
-				"that the model has with atoms of length 1. A black image, whose largest contribution is below 10⁻⁹ of the largest of all images, counts as 0. " +
+			Doc: "mean over samples of the sparsity of the contributions c_j = \\|h_j\\| \\|w_j\\|₂, (√k - \\|c\\|₁ / \\|c\\|₂) / (√k - 1). `hoyer` of the codes " +
+				"that the model has with atoms of length 1. A sample of zeros, whose largest contribution is below 10⁻⁹ of the largest of all samples, counts as 0. " +
 				"Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsSums, ScaleFree: true,
 	}, func(s *Subject) (Meter, error) {

@@ -31,7 +31,7 @@ func (*Jaccard) Describe() Description {
 	return Description{
 		Measures: []Measure{
 			{Name: "jaccard", Better: Lower, Doc: "grey-scale Jaccard index of the weighted atoms \\|h_j w_j\\|, Σ min(A, B) / Σ max(A, B). Mean over all pairs " +
-				"and the first 1000 images; 0 for disjoint atoms. Only if every value of a code weighs one atom"},
+				"and the first 1000 samples; 0 for disjoint atoms. Only if every value of a code weighs one atom"},
 			{Name: "jaccard_dilated", Better: Lower, Doc: "`jaccard` of the dilated atoms (or of the atoms after another `operator`)"},
 		},
 		Reads: ReadsCodes | ReadsSums | ReadsPictures, ScaleFree: true, Ordered: true, OnRequest: true,

@@ -36,7 +36,7 @@ type KMeans struct {
 func (*KMeans) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "kmeans_accuracy", Better: Higher, Doc: "share of the labelled images whose cluster is matched with their class, by the best one-to-one matching. " +
+			{Name: "kmeans_accuracy", Better: Higher, Doc: "share of the labelled samples whose cluster is matched with their class, by the best one-to-one matching. " +
 				"k-means of the contributions h_j \\|w_j\\|₂, with as many clusters as classes, the best of 10 starts (Cai et al. 2011); only where every " +
 				"value of a code weighs one atom"},
 			{Name: "kmeans_nmi", Better: Higher, Doc: "mutual information of these clusters and the classes, divided by the larger of their entropies"},

@@ -28,7 +28,7 @@ type KNN struct {
 func (*KNN) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "knn_accuracy", Better: Higher,
-			Doc: "accuracy of classifying every labelled image by its 5 nearest neighbours among all other measured images with labels. Euclidean distance of the " +
+			Doc: "accuracy of classifying every labelled sample by its 5 nearest neighbours among all other measured samples with labels. Euclidean distance of the " +
 				"contributions h_j \\|w_j\\|₂; only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsSums | ReadsLabels, ScaleFree: true, Ordered: true, OnRequest: true,
 	}

@@ -21,7 +21,7 @@ type KNNCosine struct {
 func (*KNNCosine) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "knn_cosine_accuracy", Better: Higher,
-			Doc: "accuracy of classifying every labelled image by the 5 other measured images with labels whose codes have the largest cosine similarity " +
+			Doc: "accuracy of classifying every labelled sample by the 5 other measured samples with labels whose codes have the largest cosine similarity " +
 				"with its code. For any encoder"}},
 		Reads: ReadsCodes | ReadsLabels, Ordered: true, OnRequest: true,
 	}

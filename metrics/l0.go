@@ -10,7 +10,7 @@ import (
 func init() {
 	register("l0", "share of units that contribute", Description{
 		Measures: []Measure{{Name: "l0", Better: Lower,
-			Doc: "mean over images of the share of units whose contribution \\|h_j\\| \\|w_j\\|₂ is above 1 % of the image's largest. " +
+			Doc: "mean over samples of the share of units whose contribution \\|h_j\\| \\|w_j\\|₂ is above 1 % of the sample's largest. " +
 				"Only where every value of a code weighs one atom"}},
 		Reads: ReadsCodes | ReadsSums, ScaleFree: true,
 	}, ofContributions(func(c []float64) float64 {

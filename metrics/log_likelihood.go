@@ -21,13 +21,13 @@ type Density interface {
 // statistical model identification, IEEE Trans. Automatic Control 19(6), 1974.
 func init() {
 	const where = ". For models that are densities: gmm, bmm, factor_analysis"
-	register("log_likelihood", "log-likelihood of the images, with BIC and AIC", Description{
+	register("log_likelihood", "log-likelihood of the samples, with BIC and AIC", Description{
 		Measures: []Measure{
-			{Name: "log_likelihood", Unit: "nats", Better: Higher, Doc: "mean over the images of log p(x)" + where},
-			{Name: "bic", Better: Lower, Doc: "Bayesian information criterion of the measured images, q log n - 2 Σ log p(x), q the number of free parameters. " +
-				"Measured on the images that the model was fitted to (`--split train`)" + where},
-			{Name: "aic", Better: Lower, Doc: "Akaike's information criterion of the measured images, 2 q - 2 Σ log p(x), q the number of free parameters. " +
-				"Measured on the images that the model was fitted to (`--split train`)" + where},
+			{Name: "log_likelihood", Unit: "nats", Better: Higher, Doc: "mean over the samples of log p(x)" + where},
+			{Name: "bic", Better: Lower, Doc: "Bayesian information criterion of the measured samples, q log n - 2 Σ log p(x), q the number of free parameters. " +
+				"Measured on the samples that the model was fitted to (`--split train`)" + where},
+			{Name: "aic", Better: Lower, Doc: "Akaike's information criterion of the measured samples, 2 q - 2 Σ log p(x), q the number of free parameters. " +
+				"Measured on the samples that the model was fitted to (`--split train`)" + where},
 		},
 		Reads: ReadsImages, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {

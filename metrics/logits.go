@@ -7,7 +7,7 @@ import (
 )
 
 // noLabels is the reason why a mean over labelled images is not applicable: there are none.
-const noLabels = "the class of no image is known"
+const noLabels = "the class of no sample is known"
 
 // EachLabelled calls f with the logits and the class of every image of a known class, in order. A class without a logit is an
 // error.
@@ -20,7 +20,7 @@ func (b *Batch) EachLabelled(f func(logits []float32, class int)) error {
 		switch {
 		case class < 0:
 		case class >= classes:
-			return fmt.Errorf("metrics: the head has %d logits, an image has the class %d", classes, class)
+			return fmt.Errorf("metrics: the head has %d logits, a sample has the class %d", classes, class)
 		default:
 			f(b.Logits[i*classes:(i+1)*classes], class)
 		}

@@ -6,7 +6,7 @@ func init() {
 	register("loss", "the objective of the training, without noise", Description{
 		Measures: []Measure{{Name: "loss", Better: Lower,
 			Doc: "the objective of the training: the sum of the weighted loss terms, without noise, mean over batches of up to 500 samples. " +
-				"Scheduled weights have their last value. Not applicable if a term exists in training only, because it compares samples or reads views or a teacher. Measured by default only for models that neither reconstruct images nor classify"}},
+				"Scheduled weights have their last value. Not applicable if a term exists in training only, because it compares samples or reads views or a teacher. Measured by default only for models that neither reconstruct samples nor classify"}},
 		Reads: ReadsImages | ReadsObjective, InPlaceOf: ReadsOutputs | ReadsLogits, Masked: true,
 	}, func(s *Subject) (Meter, error) {
 		pixels, sum, n := 1, 0.0, 0

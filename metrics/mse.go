@@ -12,13 +12,13 @@ func init() {
 
 // MSE is the mean squared error over images and pixels, mean (x - y)^2, as in the study's tables: nothing is clipped.
 type MSE struct {
-	Single bool `toml:"single" doc:"sum the squares of an image in float32: faster, accurate to seven digits"`
+	Single bool `toml:"single" doc:"sum the squares of a sample in float32: faster, accurate to seven digits"`
 }
 
 func (*MSE) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "mse", Better: Lower,
-			Doc: "mean over images and pixels of (x - y)², nothing clipped. The study's reconstruction error. Over the entries that are there, if some are missing or hidden"}},
+			Doc: "mean over samples and values of (x - y)², nothing clipped. The study's reconstruction error. Over the entries that are there, if some are missing or hidden"}},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true, Masked: true,
 	}
 }

@@ -10,7 +10,7 @@ import (
 )
 
 func init() {
-	Registry.Register("mse_interval", "95 % bootstrap interval over the images of the mean squared error",
+	Registry.Register("mse_interval", "95 % bootstrap interval over the samples of the mean squared error",
 		func() Metric { return &MSEInterval{Resamples: 1000, Seed: 1} })
 }
 
@@ -27,7 +27,7 @@ type MSEInterval struct {
 func (*MSEInterval) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "mse_low", Better: Lower, Doc: "lower end of the 95 % bootstrap interval of `mse` over the measured images"},
+			{Name: "mse_low", Better: Lower, Doc: "lower end of the 95 % bootstrap interval of `mse` over the measured samples"},
 			{Name: "mse_high", Better: Lower, Doc: "upper end of the same interval"},
 		},
 		Reads: ReadsImages | ReadsOutputs, ScaleFree: true, Ordered: true, OnRequest: true,

@@ -3,7 +3,7 @@ package metrics
 func init() {
 	register("nll", "negative log-likelihood of the classes", Description{
 		Measures: []Measure{{Name: "nll", Unit: "nats", Better: Lower,
-			Doc: "mean over the labelled images of -ln p_c, p the softmax of a head's logits, c the class of the image. For heads that a loss compares with classes"}},
+			Doc: "mean over the labelled samples of -ln p_c, p the softmax of a head's logits, c the class of the sample. For heads that a loss compares with classes"}},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true,
 	}, func(*Subject) (Meter, error) {
 		sum := 0.0

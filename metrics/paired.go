@@ -171,7 +171,7 @@ func PairedDifference(a, b []float64) (Paired, error) { return pairedDifference(
 // Source: Nadeau and Bengio, Inference for the Generalization Error, Machine Learning 52, 2003, the corrected resampled t-test.
 func PairedSplits(a, b []float64, ratio float64) (Paired, error) {
 	if !(ratio > 0) || math.IsInf(ratio, 0) {
-		return Paired{}, fmt.Errorf("metrics: paired difference: got a ratio of held-out to fitted images of %g, want > 0", ratio)
+		return Paired{}, fmt.Errorf("metrics: paired difference: got a ratio of held-out to fitted samples of %g, want > 0", ratio)
 	}
 	p, err := pairedDifference(a, b, ratio)
 	p.Split = err == nil

@@ -20,11 +20,11 @@ import (
 func init() {
 	register("per_class", "precision and recall of every class", Description{
 		Measures: []Measure{
-			{Name: "macro_precision", Better: Higher, Doc: "mean over the classes of their precision, the share of the images predicted as a class that belong to it. " +
+			{Name: "macro_precision", Better: Higher, Doc: "mean over the classes of their precision, the share of the samples predicted as a class that belong to it. " +
 				"Classes that are never predicted are left out; a table lists the classes. For heads that a loss compares with classes"},
-			{Name: "macro_recall", Better: Higher, Doc: "mean over the classes of their recall, the share of the images of a class that are predicted as it: balanced accuracy. " +
-				"Classes without images are left out"},
-			{Name: "least_recall", Better: Higher, Doc: "smallest recall of a class that has images"},
+			{Name: "macro_recall", Better: Higher, Doc: "mean over the classes of their recall, the share of the samples of a class that are predicted as it: balanced accuracy. " +
+				"Classes without samples are left out"},
+			{Name: "least_recall", Better: Higher, Doc: "smallest recall of a class that has samples"},
 		},
 		Reads: ReadsLogits | ReadsLabels, ScaleFree: true, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) { return &perClass{names: s.Classes}, nil })
@@ -84,7 +84,7 @@ func (m *perClass) Tables() []*Table {
 		t.Rows = append(t.Rows, TableRow{nameOf(m.names, i), []float64{n, m.right[i] / m.predicted[i], m.right[i] / n}}) // 0/0 is NaN
 	}
 	if absent > 0 {
-		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d classes have no images here: they have no recall", absent, len(m.count)))
+		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d classes have no samples here: they have no recall", absent, len(m.count)))
 	}
 	if unpredicted > 0 {
 		t.Notes = append(t.Notes, fmt.Sprintf("%d of %d classes are never predicted: they have no precision", unpredicted, len(m.count)))

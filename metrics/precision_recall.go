@@ -24,7 +24,7 @@ func PrecisionRecall(real, generated []float32, width, neighbours int) (precisio
 			len(real), len(generated), width, neighbours)
 	}
 	if few := min(len(real), len(generated)) / width; few <= neighbours {
-		return 0, 0, fmt.Errorf("metrics: precision and recall: got %d images, want more than %d, the number of neighbours", few, neighbours)
+		return 0, 0, fmt.Errorf("metrics: precision and recall: got %d samples, want more than %d, the number of neighbours", few, neighbours)
 	}
 	return within(generated, real, width, neighbours), within(real, generated, width, neighbours), nil
 }

@@ -19,7 +19,7 @@ type Boltzmann interface {
 }
 
 // ErrNoBoltzmann is the error for a model that is not a restricted Boltzmann machine.
-var ErrNoBoltzmann = errors.New("the model is not a restricted Boltzmann machine: its encoder is not a layer rbm alone that reads the images alone")
+var ErrNoBoltzmann = errors.New("the model is not a restricted Boltzmann machine: its encoder is not a layer rbm alone that reads the samples alone")
 
 func init() {
 	Registry.Register("rbm_exact", "log-likelihood of a small restricted Boltzmann machine, exactly", func() Metric { return &RBMExact{Seed: 1} })
@@ -29,19 +29,19 @@ func init() {
 }
 
 // binaryImages says what both metrics do with binary units.
-const binaryImages = ". For models whose encoder is a layer `rbm` alone. Pixels between 0 and 1 are probabilities: every image is drawn as a binary one, " +
+const binaryImages = ". For models whose encoder is a layer `rbm` alone. Values between 0 and 1 are probabilities: every sample is drawn as a binary one, " +
 	"by `--with seed=N`, if the visible units are binary"
 
 // RBMExact is the mean log-likelihood of the images under a restricted Boltzmann machine, log p(v) = -F(v) - log Z, with the
 // partition function Z by enumeration of the states of the hidden or of the visible units: at most 22 on one side.
 type RBMExact struct {
-	Seed uint64 `toml:"seed" doc:"seed of the binary images"`
+	Seed uint64 `toml:"seed" doc:"seed of the binary samples"`
 }
 
 func (*RBMExact) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "rbm_exact", Unit: "nats", Better: Higher, Doc: "mean over the images of log p(x), with the partition function by enumeration; at most 22 visible or hidden units" + binaryImages},
+			{Name: "rbm_exact", Unit: "nats", Better: Higher, Doc: "mean over the samples of log p(x), with the partition function by enumeration; at most 22 visible or hidden units" + binaryImages},
 			{Name: "rbm_exact_log_z", Unit: "nats", Better: Neither, Doc: "logarithm of the partition function, by enumeration"},
 		},
 		Reads: ReadsImages, Ordered: true, Partial: true, OnRequest: true,
@@ -65,13 +65,13 @@ func (m *RBMExact) Start(s *Subject) (Meter, error) {
 type RBMAIS struct {
 	Chains       int    `toml:"chains" want:"in [2,100000]" doc:"number of independent chains"`
 	Temperatures int    `toml:"temperatures" want:"in [1,10000000]" doc:"number of steps of a chain"`
-	Seed         uint64 `toml:"seed" doc:"seed of the chains and of the binary images"`
+	Seed         uint64 `toml:"seed" doc:"seed of the chains and of the binary samples"`
 }
 
 func (*RBMAIS) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "rbm_ais", Unit: "nats", Better: Higher, Doc: "mean over the images of log p(x), with the partition function by annealed importance sampling: 100 chains of 10,000 temperatures " +
+			{Name: "rbm_ais", Unit: "nats", Better: Higher, Doc: "mean over the samples of log p(x), with the partition function by annealed importance sampling: 100 chains of 10,000 temperatures " +
 				"(Salakhutdinov and Murray 2008). `--with temperatures=N` and `--with chains=N` give others" + binaryImages},
 			{Name: "rbm_ais_log_z", Unit: "nats", Better: Neither, Doc: "the estimated logarithm of the partition function"},
 			{Name: "rbm_ais_error", Unit: "nats", Better: Lower, Doc: "its standard error, from the spread of the weights of the chains: also that of `rbm_ais`"},

@@ -25,7 +25,7 @@ type Value struct {
 func Number(v float64) Value { return Value{Number: v} }
 
 // noImages is the reason why a metric of no images is not applicable.
-const noImages = "there are no images"
+const noImages = "there are no samples"
 
 // NotApplicable returns a missing value; why is the reason.
 func NotApplicable(why string) Value { return Value{Missing: why} }

@@ -26,7 +26,7 @@ type Robustness struct {
 	Attack attack.Name `toml:"attack" doc:"attack that computes the examples; its keys are settings too, as in steps=10"`
 	attack.Ball
 	Objective attack.Objective `toml:"objective" oneof:"cross_entropy margin" doc:"what the attack maximises: cross_entropy or margin"`
-	Limit     int              `toml:"limit" want:">= 0" doc:"number of images that are attacked, from the first of a known class; 0 attacks all"`
+	Limit     int              `toml:"limit" want:">= 0" doc:"number of samples that are attacked, from the first of a known class; 0 attacks all"`
 	Seed      uint64           `toml:"seed" doc:"seed of the random points"`
 
 	By attack.Attack // the attack with its settings; if Attack is the name of another one, it has the defaults
@@ -42,11 +42,11 @@ type HeadAttacker interface {
 func (*Robustness) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled images for which the attack, PGD by default, finds no misclassified image in the ball: of the first 1,000 images, " +
+			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled samples for which the attack, PGD by default, finds no misclassified sample in the ball: of the first 1,000 samples, " +
 				"40 steps in linf 0.1. `--with norm=l2 --with epsilon=2` changes the ball; `attack`, the keys of the attack such as `steps` and `restarts`, `objective` and `limit` are further keys (Madry et al. 2018). For heads that a loss compares with classes"},
-			{Name: "robust_accuracy_low", Better: Higher, Doc: "lower end of the 95 % interval of `robust_accuracy` over images, Wilson's score"},
+			{Name: "robust_accuracy_low", Better: Higher, Doc: "lower end of the 95 % interval of `robust_accuracy` over samples, Wilson's score"},
 			{Name: "robust_accuracy_high", Better: Higher, Doc: "upper end of that interval"},
-			{Name: "adversarial_risk", Unit: "nats", Better: Lower, Doc: "mean of -log p_c of the same adversarial examples, p_c the probability of the class of the image"},
+			{Name: "adversarial_risk", Unit: "nats", Better: Lower, Doc: "mean of -log p_c of the same adversarial examples, p_c the probability of the class of the sample"},
 		},
 		Reads: ReadsImages | ReadsLogits | ReadsLabels, ScaleFree: true, Ordered: true, Partial: true, OnRequest: true,
 	}

@@ -11,9 +11,9 @@ import (
 
 func init() {
 	register("silhouette", "silhouette of the clusters, the largest values of the codes", Description{
-		Measures: []Measure{{Name: "silhouette", Better: Higher, Doc: "mean over images of (b - a) / max(a, b) for the mean distance a of an image from the others of its cluster, the index of the largest " +
-			"value of the code, and the least mean distance b from the images of another cluster (Rousseeuw 1987). 1 for clusters that are far apart, below 0 for images that are nearer " +
-			"to another cluster. Of at most 2000 images, evenly spaced"}},
+		Measures: []Measure{{Name: "silhouette", Better: Higher, Doc: "mean over samples of (b - a) / max(a, b) for the mean distance a of a sample from the others of its cluster, the index of the largest " +
+			"value of the code, and the least mean distance b from the samples of another cluster (Rousseeuw 1987). 1 for clusters that are far apart, below 0 for samples that are nearer " +
+			"to another cluster. Of at most 2000 samples, evenly spaced"}},
 		Reads: ReadsImages | ReadsCodes, Partial: true, OnRequest: true,
 	}, func(s *Subject) (Meter, error) {
 		return &silhouetteMeter{newSpaced(s, volume.Of(s.Shape), MostSilhouette), newSpaced(s, s.Units, MostSilhouette)}, nil
@@ -34,7 +34,7 @@ func (m *silhouetteMeter) Add(b *Batch) error {
 func (m *silhouetteMeter) Values(context.Context) ([]Value, error) {
 	mean, ok := Silhouette(m.images.rows, m.images.width, Clusters(m.codes.rows, m.codes.width))
 	if !ok {
-		return []Value{NotApplicable("all images are in one cluster")}, nil
+		return []Value{NotApplicable("all samples are in one cluster")}, nil
 	}
 	return []Value{Number(mean)}, nil
 }

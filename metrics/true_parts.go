@@ -7,7 +7,7 @@ import (
 )
 
 func init() {
-	Registry.Register("true_parts", "atoms that are the true parts of the images", func() Metric { return &TrueParts{PartCosine: PartCosine} })
+	Registry.Register("true_parts", "atoms that are the true parts of the samples", func() Metric { return &TrueParts{PartCosine: PartCosine} })
 }
 
 // TrueParts has three numbers. The first is the number of true parts of the images that [PartsRecovered] finds with a cosine of at

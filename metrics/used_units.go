@@ -15,7 +15,7 @@ type UsedUnits struct {
 func (*UsedUnits) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "used_units", Unit: "units", Better: Neither, Count: true,
-			Doc: "units whose mean activation over these images is above 0.1, the study's count of used atoms"}},
+			Doc: "units whose mean activation over these samples is above 0.1, the study's count of used atoms"}},
 		Reads: ReadsCodes, OnRequest: true,
 	}
 }

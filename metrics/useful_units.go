@@ -45,7 +45,7 @@ func (*UsefulUnits) Describe() Description {
 	return Description{
 		Measures: []Measure{{Name: "useful_units", Unit: "units", Better: Neither, Count: true,
 			Doc: "least number of units such that freezing all others at their mean activation raises the mean squared error by no more than 1 %. " +
-				"Found greedily, on up to 2000 images evenly spaced over all. A unit that dead_units counts, because its activations are small, " +
+				"Found greedily, on up to 2000 samples evenly spaced over all. A unit that dead_units counts, because its activations are small, " +
 				"may be one of them, if its atom is large. Only where every value of a code weighs one atom"}},
 		Reads: ReadsImages | ReadsCodes | ReadsSums, ScaleFree: true, Ordered: true, Partial: true,
 	}
