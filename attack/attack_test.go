@@ -179,7 +179,7 @@ func TestMeasureRefusesWhatItCannotMeasure(t *testing.T) {
 	failed := errors.New("no gradient today")
 	some := []attack.Trial{usual()}
 	for want, call := range map[string]func() error{
-		"not one or more images": func() error {
+		"not one or more samples": func() error {
 			_, err := attack.Measure(context.Background(), scaling{}, make([]float32, 7), some)
 			return err
 		},

@@ -215,12 +215,12 @@ func (b *Ball) largest(x, clean []float32, pixels int) (most float64, err error)
 		one, of := x[at:at+pixels], clean[at:at+pixels]
 		for i, v := range one {
 			if v != b.bounded(v, of[i]) {
-				return 0, fmt.Errorf("a pixel of image %d has the value %g, outside of the range of pixels", at/pixels, v)
+				return 0, fmt.Errorf("a pixel of sample %d has the value %g, outside of the range of pixels", at/pixels, v)
 			}
 		}
 		d := b.away(one, of)
 		if !(d <= b.Epsilon) {
-			return 0, fmt.Errorf("the example of image %d is %g away from it, more than %g", at/pixels, d, b.Epsilon)
+			return 0, fmt.Errorf("the example of sample %d is %g away from it, more than %g", at/pixels, d, b.Epsilon)
 		}
 		most = max(most, d)
 	}

@@ -192,8 +192,8 @@ func TestTrialsOnClassifiersSayWhatIsWrong(t *testing.T) {
 			return err
 		},
 		"no attacks":            func() error { _, err := attack.Judge(t.Context(), p, nil, x, labels, nil); return err },
-		"no images whose class": func() error { _, err := attack.Judge(t.Context(), p, nil, nil, nil, []attack.Trial{usual}); return err },
-		"got 30 values of images, want": func() error {
+		"no samples whose class": func() error { _, err := attack.Judge(t.Context(), p, nil, nil, nil, []attack.Trial{usual}); return err },
+		"got 30 values of samples, want": func() error {
 			_, err := attack.Judge(t.Context(), p, nil, x, labels[:4], []attack.Trial{usual})
 			return err
 		},

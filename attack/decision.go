@@ -15,7 +15,7 @@ func init() {
 //
 // Source: Chen, Jordan and Wainwright, HopSkipJumpAttack: A Query-Efficient Decision-Based Attack, 2020.
 type Decision struct {
-	Queries int `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one image"`
+	Queries int `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one sample"`
 }
 
 var _ BlackBox = (*Decision)(nil)

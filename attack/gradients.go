@@ -43,9 +43,9 @@ func (*FGSM) StartsAtRandom() bool { return false }
 type PGD struct {
 	Steps       int     `toml:"steps" want:"in [1,1000]" doc:"number of steps of pgd"`
 	StepSize    float64 `toml:"step_size" want:"> 0" doc:"step size of pgd, in the norm; 2.5 epsilon / steps by default"`
-	Restarts    int     `toml:"restarts" want:"in [0,1000]" optional:"true" doc:"further starts of pgd from random points of the ball; each image keeps its worst example"`
-	RandomStart bool    `toml:"random_start" doc:"pgd starts at a random point of the ball around each image, not at the image"`
-	StopEarly   bool    `toml:"stop_early" optional:"true" doc:"on a head, pgd leaves an image at its first misclassification: faster, with smaller risks"`
+	Restarts    int     `toml:"restarts" want:"in [0,1000]" optional:"true" doc:"further starts of pgd from random points of the ball; each sample keeps its worst example"`
+	RandomStart bool    `toml:"random_start" doc:"pgd starts at a random point of the ball around each sample, not at the sample"`
+	StopEarly   bool    `toml:"stop_early" optional:"true" doc:"on a head, pgd leaves a sample at its first misclassification: faster, with smaller risks"`
 }
 
 var _ Iterative = (*PGD)(nil)

@@ -136,7 +136,7 @@ func Judge(ctx context.Context, model, source Classifier, images []float32, labe
 	j := &Judgement{Images: judge.Samples}
 	j.Range[0], j.Range[1] = trials[0].span()
 	if j.Accuracy, j.Risk, err = judge.risk(images); err != nil {
-		return nil, fmt.Errorf("attack: clean images: %w", err)
+		return nil, fmt.Errorf("attack: clean samples: %w", err)
 	}
 	for _, t := range trials {
 		r, err := t.judged(ctx, judge, source)

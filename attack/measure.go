@@ -80,7 +80,7 @@ func Measure(ctx context.Context, target Target, images []float32, attacks []Tri
 		}
 		one := Result{a.described(task), Change{mse, codeChange(attacked, codes, target.Units())}}
 		if !finite(one.MSE) || !finite(one.CodeChange) {
-			return nil, part.KeyErrorf("epsilon", "got %v: the code or the output of attacked images is not finite; lower it", a.Epsilon)
+			return nil, part.KeyErrorf("epsilon", "got %v: the code or the output of attacked samples is not finite; lower it", a.Epsilon)
 		}
 		r.Attacks = append(r.Attacks, one)
 	}

@@ -30,7 +30,7 @@ const (
 // Sources: Ilyas, Engstrom, Athalye and Lin, Black-box Adversarial Attacks with Limited Queries and Information, 2018; Uesato et al.,
 // Adversarial Risk and the Dangers of Evaluating Against Weak Attacks, 2018 (spsa).
 type Score struct {
-	Queries   int       `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one image"`
+	Queries   int       `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one sample"`
 	Estimator Estimator `toml:"estimator" doc:"how score estimates gradients"`
 	Samples   int       `toml:"samples" want:"in [1,499999]" doc:"number of directions of one estimate of nes and spsa"`
 }

@@ -17,7 +17,7 @@ func init() {
 //
 // Source: Andriushchenko, Croce, Flammarion and Hein, Square Attack: a Query-Efficient Black-box Adversarial Attack via Random Search, 2020.
 type Square struct {
-	Queries int `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one image"`
+	Queries int `toml:"queries" want:"in [1,1000000]" doc:"maximum number of queries for one sample"`
 }
 
 var _ BlackBox = (*Square)(nil)

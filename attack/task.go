@@ -96,16 +96,16 @@ func NewTask(ctx context.Context, t Trial, model Classifier, images []float32, l
 	case model == nil:
 		return nil, errNoTarget
 	case len(labels) == 0:
-		return nil, errors.New("attack: no images whose class is known")
+		return nil, errors.New("attack: no samples whose class is known")
 	}
 	task := t.task(ctx, model.Shape(), images)
 	task.Labels, task.victim = labels, &head{model, labels, task.Objective}
 	if task.Samples != len(labels) || len(images) != task.Samples*task.Pixels {
-		return nil, fmt.Errorf("attack: got %d values of images, want %d for %d classes", len(images), len(labels)*task.Pixels, len(labels))
+		return nil, fmt.Errorf("attack: got %d values of samples, want %d for %d classes", len(images), len(labels)*task.Pixels, len(labels))
 	}
 	for i, c := range labels {
 		if c < 0 || c >= model.Classes() {
-			return nil, fmt.Errorf("attack: image %d has the class %d, but the head has %d logits", i, c, model.Classes())
+			return nil, fmt.Errorf("attack: sample %d has the class %d, but the head has %d logits", i, c, model.Classes())
 		}
 	}
 	_, task.pieces = t.Attack.(BlackBox)
@@ -122,7 +122,7 @@ func (t *Trial) reconstruction(ctx context.Context, target Target, images []floa
 	task := t.task(ctx, target.Shape(), images)
 	task.victim = &output{target, task}
 	if task.Samples == 0 || len(images) != task.Samples*task.Pixels {
-		return nil, fmt.Errorf("attack: %d values are not one or more images of %d", len(images), task.Pixels)
+		return nil, fmt.Errorf("attack: %d values are not one or more samples of %d", len(images), task.Pixels)
 	}
 	return task, nil
 }
@@ -296,7 +296,7 @@ func (h *head) judged(logits []float32, of []int) (Outcomes, error) {
 		z, c := logits[k*classes:(k+1)*classes], h.labels[i]
 		best, err := vectors.Class(z)
 		if err != nil {
-			return o, fmt.Errorf("an image has %w", err)
+			return o, fmt.Errorf("a sample has %w", err)
 		}
 		o.Margin[k], o.Loss[k], o.Wrong[k] = margin(z, c), logLoss(z, c), best != c
 	}

@@ -90,7 +90,7 @@ func (b *Base) check(m Method) error {
 		return err
 	}
 	if len(b.shape) == 0 || slices.Min(b.shape) < 1 {
-		return fmt.Errorf("images of shape %v have no pixels", b.shape)
+		return fmt.Errorf("samples of shape %v have no pixels", b.shape)
 	}
 	if b.units < 1 {
 		return fmt.Errorf("components: got %d, want > 0", b.units)
@@ -160,7 +160,7 @@ func (b *Base) Encode(images []float32) ([]float32, error) {
 		return nil, errUnfitted
 	}
 	if len(images)%b.pixels != 0 {
-		return nil, fmt.Errorf("classical: got %d values, want whole images of shape %v", len(images), b.shape)
+		return nil, fmt.Errorf("classical: got %d values, want whole samples of shape %v", len(images), b.shape)
 	}
 	codes, err := b.own.Infer(images)
 	if want := len(images) / b.pixels * b.units; err == nil && len(codes) != want {
@@ -184,9 +184,9 @@ func (b *Base) Begin(ctx context.Context, images Images) error {
 	var err error
 	switch {
 	case images.Pixels() != b.pixels:
-		err = fmt.Errorf("images: got %d pixels each, want %d as in the model", images.Pixels(), b.pixels)
+		err = fmt.Errorf("samples: got %d pixels each, want %d as in the model", images.Pixels(), b.pixels)
 	case images.Len() == 0:
-		err = errors.New("there are no images to fit")
+		err = errors.New("there are no samples to fit")
 	default:
 		err = b.fits(images.Len())
 	}

@@ -19,10 +19,10 @@ import (
 // Source: C. Bishop, Pattern recognition and machine learning, section 9.3.3, Springer 2006.
 type BMM struct {
 	Components int     `toml:"components" want:"> 0" doc:"components of the mixture"`
-	Init       string  `toml:"init" oneof:"kmeans random" doc:"first means: of the clusters of k-means, or of the images nearest to images drawn at random"`
+	Init       string  `toml:"init" oneof:"kmeans random" doc:"first means: of the clusters of k-means, or of the samples nearest to samples drawn at random"`
 	Floor      float64 `toml:"floor" want:"in (0,0.5)" doc:"least distance of a mean from 0 and 1"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
-	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of an image by less than this, in nats"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of a sample by less than this, in nats"`
 	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, the best of which is the result"`
 }
 

@@ -26,7 +26,7 @@ type ConvexNMF struct {
 }
 
 func init() {
-	Registry.Register("convex_nmf", "factorisation whose atoms are weighted means of images", func() Method {
+	Registry.Register("convex_nmf", "factorisation whose atoms are weighted means of samples", func() Method {
 		return &ConvexNMF{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 1}
 	})
 }

@@ -21,7 +21,7 @@ type Dictionary struct {
 	Components   int     `toml:"components" want:"> 0" doc:"atoms"`
 	L1           float64 `toml:"l1" want:"> 0" doc:"weight of the L1 norm of a code"`
 	NonNegative  bool    `toml:"nonneg" doc:"codes and atoms are non-negative"`
-	Iterations   int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
+	Iterations   int     `toml:"iterations" want:"> 0" doc:"passes over the samples"`
 	Tolerance    float64 `toml:"tolerance" want:">= 0" doc:"stop when a pass changes the objective by less than this fraction of it"`
 	Batch        int     `toml:"batch" want:"> 0" doc:"mini-batch size"`
 	ForgetFactor float64 `toml:"forget_factor" want:"in (0,1]" doc:"factor of the weight of earlier passes, per pass"`

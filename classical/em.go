@@ -227,7 +227,7 @@ func (m *em) LogLikelihood(images []float32) ([]float64, error) {
 		return nil, errUnfitted
 	}
 	if len(images)%m.pixels != 0 {
-		return nil, fmt.Errorf("classical: got %d values, want whole images of shape %v", len(images), m.shape)
+		return nil, fmt.Errorf("classical: got %d values, want whole samples of shape %v", len(images), m.shape)
 	}
 	n := len(images) / m.pixels
 	densities := make([]float64, n)
@@ -241,7 +241,7 @@ func (m *em) Draw(ctx context.Context, n int, seed uint64) ([]float32, error) {
 	}
 	size, ok := volume.Within([]int{n, m.pixels}, math.MaxInt32)
 	if n < 0 || !ok {
-		return nil, fmt.Errorf("classical: got %d images to draw, want from 0 to %d", n, math.MaxInt32/m.pixels)
+		return nil, fmt.Errorf("classical: got %d samples to draw, want from 0 to %d", n, math.MaxInt32/m.pixels)
 	}
 	images, draw := make([]float32, size), m.hidden.sampler()
 	const grain = 64

@@ -34,7 +34,7 @@ type FactorAnalysis struct {
 	Equal      bool    `toml:"equal" doc:"one noise variance for all pixels: probabilistic PCA"`
 	Floor      float64 `toml:"floor" want:"in (0,1]" doc:"least noise variance, as a share of the mean variance of the pixels"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations"`
-	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of an image by less than this, in nats"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of a sample by less than this, in nats"`
 }
 
 func init() {

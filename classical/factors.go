@@ -649,7 +649,7 @@ func tooMany(components, most int, what string) error {
 // atMostImages returns an error if there are more components than images (0 if their number is unknown).
 func atMostImages(components, images int) error {
 	if images > 0 && components > images {
-		return tooMany(components, images, "the number of images")
+		return tooMany(components, images, "the number of samples")
 	}
 	return nil
 }
@@ -659,7 +659,7 @@ func atMostImages(components, images int) error {
 func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
 	most, what := pixels, "the number of pixels"
 	if images > 0 {
-		most, what = min(images, pixels), "the lesser of images and pixels"
+		most, what = min(images, pixels), "the lesser of samples and values"
 	}
 	if components > most {
 		return tooMany(components, most, what+when)

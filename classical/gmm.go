@@ -35,10 +35,10 @@ import (
 type GMM struct {
 	Components int     `toml:"components" want:"> 0" doc:"components of the mixture"`
 	Covariance string  `toml:"covariance" oneof:"full diagonal spherical tied" doc:"of a component: any, without correlations, one variance, or one full covariance for all components"`
-	Init       string  `toml:"init" oneof:"kmeans random" doc:"first components: the clusters of k-means, or the images nearest to images drawn at random"`
+	Init       string  `toml:"init" oneof:"kmeans random" doc:"first components: the clusters of k-means, or the samples nearest to samples drawn at random"`
 	Floor      float64 `toml:"floor" want:"in (0,1]" doc:"least variance in any direction, as a share of the mean variance of the pixels"`
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
-	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of an image by less than this, in nats"`
+	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration raises the log-likelihood of a sample by less than this, in nats"`
 	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, the best of which is the result"`
 }
 

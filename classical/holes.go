@@ -37,7 +37,7 @@ func holed(images Images) Images {
 
 func complete(images Images) error {
 	if _, ok := holed(images).(withNaN); ok {
-		return part.KeyError{Key: "dataset", Problem: "entries of the images are missing or hidden, but numbers of components are compared on complete images"}
+		return part.KeyError{Key: "dataset", Problem: "entries of the samples are missing or hidden, but numbers of components are compared on complete samples"}
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (m *factorisation) encodeHoled(images []float32) []float32 {
 func (s *NMF) complete() error {
 	switch {
 	case s.Batch > 0:
-		return part.KeyErrorf("batch", "got %d, but images with missing or hidden entries are fitted together: want 0", s.Batch)
+		return part.KeyErrorf("batch", "got %d, but samples with missing or hidden entries are fitted together: want 0", s.Batch)
 	case s.Loss != "euclidean" && s.Loss != "kl":
 		return part.KeyErrorf("loss", `got %q, but with missing or hidden entries want "euclidean" or "kl"`, s.Loss)
 	}

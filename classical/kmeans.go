@@ -32,12 +32,12 @@ type KMeans struct {
 	Iterations int     `toml:"iterations" want:"> 0" doc:"maximum number of iterations of each fit"`
 	Tolerance  float64 `toml:"tolerance" want:">= 0" doc:"stop when an iteration lowers the error by less than this fraction of it"`
 	Restarts   int     `toml:"restarts" want:"> 0" doc:"fits from different random starts, the best of which is the result"`
-	Batch      int     `toml:"batch" want:">= 0" optional:"true" doc:"mini-batch size; 0 means Lloyd's iterations over all images"`
-	Soft       float64 `toml:"soft" want:">= 0" optional:"true" doc:"temperature of soft assignments, in mean squared distances of images from their centres; 0 assigns an image to one centre"`
+	Batch      int     `toml:"batch" want:">= 0" optional:"true" doc:"mini-batch size; 0 means Lloyd's iterations over all samples"`
+	Soft       float64 `toml:"soft" want:">= 0" optional:"true" doc:"temperature of soft assignments, in mean squared distances of samples from their centres; 0 assigns a sample to one centre"`
 }
 
 func init() {
-	Registry.Register("kmeans", "k-means: every image is reconstructed as its nearest centre",
+	Registry.Register("kmeans", "k-means: every sample is reconstructed as its nearest centre",
 		func() Method { return &KMeans{Components: 100, Iterations: 200, Tolerance: 1e-4, Restarts: 3} })
 }
 

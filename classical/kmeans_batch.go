@@ -112,7 +112,7 @@ func (m *kmeansBatch) Keep(k *Kept) {
 	m.counts = make([]float64, m.units)
 	for c := range m.counts {
 		if m.counts[c] = float64(counts[2*c]) + countBase*float64(counts[2*c+1]); !(m.counts[c] >= 0) {
-			k.Fail(fmt.Errorf("tensor %q: centre %d has %v images", countsName, c, m.counts[c]))
+			k.Fail(fmt.Errorf("tensor %q: centre %d has %v samples", countsName, c, m.counts[c]))
 		}
 	}
 }

@@ -169,7 +169,7 @@ func (m *mixture) maximise(sums []float64, n int) {
 func (m *mixture) notes() (notes []string) {
 	for k, w := range m.weights {
 		if w < fewest {
-			notes = append(notes, fmt.Sprintf("component %d has no images left", k))
+			notes = append(notes, fmt.Sprintf("component %d has no samples left", k))
 		}
 	}
 	components, by := m.held()
@@ -181,7 +181,7 @@ func (m *mixture) notes() (notes []string) {
 		for _, k := range components {
 			share += m.weights[k]
 		}
-		notes = append(notes, fmt.Sprintf("components %v (%.3g %% of the images) are held %s", components, 100*share, by))
+		notes = append(notes, fmt.Sprintf("components %v (%.3g %% of the samples) are held %s", components, 100*share, by))
 	}
 	return notes
 }

@@ -101,7 +101,7 @@ const (
 func Fit(ctx context.Context, m Model, images Images, report func(Progress) error) (Progress, error) {
 	var last Progress
 	if m == nil || images == nil || ctx == nil {
-		return last, errors.New("classical: fit: no model, no images or no context")
+		return last, errors.New("classical: fit: no model, no samples or no context")
 	}
 	if err := m.Begin(ctx, images); err != nil {
 		return last, err
@@ -130,7 +130,7 @@ type Matrix struct {
 // NewMatrix returns images with the given values, one image after the other. The slice is not copied.
 func NewMatrix(values []float32, pixels int) (Matrix, error) {
 	if pixels < 1 || len(values)%pixels != 0 {
-		return Matrix{}, fmt.Errorf("classical: got %d values, want whole images of %d pixels", len(values), pixels)
+		return Matrix{}, fmt.Errorf("classical: got %d values, want whole samples of %d pixels", len(values), pixels)
 	}
 	return Matrix{values, pixels}, nil
 }
@@ -168,7 +168,7 @@ func span(indices []int, from, to int) []int {
 }
 
 // ErrOtherImages is the error of Begin if the images differ from those of the restored fit.
-var ErrOtherImages = errors.New("the images are not those that the saved fit began with")
+var ErrOtherImages = errors.New("the samples are not those that the saved fit began with")
 
 // acceptValues returns an error for the first value that is not finite, or that is negative unless signed is true. It accepts
 // NaN if holes is true.
@@ -219,7 +219,7 @@ type replaced struct {
 func replaceAtoms(c metrics.Coder, a *metrics.Atoms) (metrics.Coder, error) {
 	pixels := volume.Of(c.Shape())
 	if a == nil || a.Count != c.Units() || len(a.Values) != a.Count*pixels || a.Bias != nil && len(a.Bias) != pixels {
-		return nil, fmt.Errorf("classical: replaced atoms: want %d images of shape %v", c.Units(), c.Shape())
+		return nil, fmt.Errorf("classical: replaced atoms: want %d samples of shape %v", c.Units(), c.Shape())
 	}
 	return replaced{c, &metrics.Atoms{Shape: c.Shape(), Count: a.Count,
 		Values: slices.Clone(a.Values), Bias: slices.Clone(a.Bias)}}, nil

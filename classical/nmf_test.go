@@ -93,7 +93,7 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 		{&NNSAE{Components: 100_000_000}, "atoms take 12 GB", ""},
 		{&PCA{Components: 31}, "want at most 30, the number of pixels", ""},
 		{&KMeans{Components: 100_000_000, Iterations: 1}, "atoms take 12 GB", ""},
-		{&KMeans{Components: 101, Iterations: 1}, "", "want at most 100, the number of images"},
+		{&KMeans{Components: 101, Iterations: 1}, "", "want at most 100, the number of samples"},
 	} {
 		m, err := c.s.New(mixedShape, 1)
 		if !says(err, c.want) {

@@ -27,11 +27,11 @@ import (
 // non-negative sparse autoencoders, Neural Networks 33, 2012; for the plasticity, J. Triesch, ICANN 2005.
 type NNSAE struct {
 	Components     int     `toml:"components" want:"> 0" doc:"units, each with an atom"`
-	Iterations     int     `toml:"iterations" want:"> 0" doc:"passes over the images"`
+	Iterations     int     `toml:"iterations" want:"> 0" doc:"passes over the samples"`
 	LearningRate   float64 `toml:"learning_rate" want:"> 0" doc:"learning rate of the weights"`
 	Regularisation float64 `toml:"regularisation" want:"> 0" doc:"bounds the learning rate for small codes"`
-	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"fraction by which a positive weight shrinks per image"`
-	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"fraction by which a negative weight shrinks per image; 1 makes it 0"`
+	DecayPositive  float64 `toml:"decay_positive" want:"in [0,1]" doc:"fraction by which a positive weight shrinks per sample"`
+	DecayNegative  float64 `toml:"decay_negative" want:"in [0,1]" doc:"fraction by which a negative weight shrinks per sample; 1 makes it 0"`
 	PlasticityRate float64 `toml:"plasticity_rate" want:">= 0" doc:"learning rate of the units' slopes and offsets"`
 	Mean           float64 `toml:"mean" want:"in (0,1)" doc:"target mean activation of every unit"`
 }

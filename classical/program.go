@@ -33,7 +33,7 @@ func Program(m Model, batch int, given string, wanted ...string) (*ir.Module, er
 	case imagesName:
 		e, ok := m.(expressed)
 		if !ok {
-			return nil, errors.New("the encoder is not a closed expression: it fits the code of every image by iterations")
+			return nil, errors.New("the encoder is not a closed expression: it fits the code of every sample by iterations")
 		}
 		x := input(module, imagesName, append([]int{batch}, m.Shape()...))
 		code = e.expression(module, ir.Reshaped(x, []int{batch, pixels}))

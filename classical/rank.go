@@ -59,7 +59,7 @@ type Ranked struct {
 // held-out entries. report, which may be nil, is called after each of all steps.
 func Rank(ctx context.Context, method Method, images Images, components []int, folds int, seed uint64, report func(done, all int)) (*Ranking, error) {
 	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("classical: rank: no method, no images or no context")
+		return nil, errors.New("classical: rank: no method, no samples or no context")
 	}
 	if report == nil {
 		report = func(int, int) {}
@@ -187,7 +187,7 @@ func fitTo(ctx context.Context, method Method, k int, seed uint64, images Images
 
 func (v *validation) check() error {
 	if most := min(v.n, v.p); v.folds < 2 || v.folds > most {
-		return fmt.Errorf("folds: got %d, want 2 to %d, the lesser of images and pixels", v.folds, most)
+		return fmt.Errorf("folds: got %d, want 2 to %d, the lesser of samples and values", v.folds, most)
 	}
 	most := MostRanked(v.method, v.images, v.folds)
 	if len(v.components) == 0 {
@@ -195,7 +195,7 @@ func (v *validation) check() error {
 	}
 	for _, k := range v.components {
 		if k < 1 || k > most {
-			return fmt.Errorf("components: got %d, want 1 to %d, the lesser of the images and pixels that are fitted at a time", k, most)
+			return fmt.Errorf("components: got %d, want 1 to %d, the lesser of the samples and values that are fitted at a time", k, most)
 		}
 	}
 	return nil

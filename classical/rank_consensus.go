@@ -41,7 +41,7 @@ const (
 // eLife 8, 2019.
 func Consensus(ctx context.Context, method Method, images Images, components []int, seeds int, seed uint64, report func(done, all int)) (*Ranking, error) {
 	if ctx == nil || method == nil || images == nil {
-		return nil, errors.New("classical: consensus: no method, no images or no context")
+		return nil, errors.New("classical: consensus: no method, no samples or no context")
 	}
 	if err := complete(images); err != nil {
 		return nil, err
@@ -52,7 +52,7 @@ func Consensus(ctx context.Context, method Method, images Images, components []i
 		return nil, part.KeyError{Key: "kind", Problem: `a consensus is one of fits with non-negative codes: want kind = "nmf", "sparse_nmf", "semi_nmf", "orthogonal_nmf" or "local_nmf"`}
 	}
 	if seeds < 3 || len(components) == 0 || slices.Min(components) < 1 || slices.Max(components) > images.Len() {
-		return nil, fmt.Errorf("got %d seeds and the components %v, want at least 3 seeds, and numbers from 1 to %d, that of the images", seeds, components, images.Len())
+		return nil, fmt.Errorf("got %d seeds and the components %v, want at least 3 seeds, and numbers from 1 to %d, that of the samples", seeds, components, images.Len())
 	}
 	started := reflect.New(reflect.TypeOf(method).Elem()) // the method from random starts
 	started.Elem().Set(reflect.ValueOf(method).Elem())

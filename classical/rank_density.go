@@ -45,7 +45,7 @@ func (v *validation) densities(ctx context.Context) (*Ranking, error) {
 // and deviation are the sum, and the standard error of the mean, of the measures of held-out images.
 func (v *validation) byImages(ctx context.Context, sum func(m Model, rows []float32) (float64, error), each func(k int, m Model, all, total, deviation float64) error) error {
 	if v.folds < 2 || v.folds > v.n {
-		return fmt.Errorf("folds: got %d, want 2 to %d, the number of images", v.folds, v.n)
+		return fmt.Errorf("folds: got %d, want 2 to %d, the number of samples", v.folds, v.n)
 	}
 	if len(v.components) == 0 {
 		return errors.New("components: got none, want numbers > 0")

@@ -23,9 +23,9 @@ import (
 type Adversarial struct {
 	Attack attack.Attack `toml:"attack" doc:"how examples are computed: an attack that takes steps along gradients"`
 	attack.Ball
-	Share     float64          `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one image"`
-	On        string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels if no loss compares the output with the images"`
-	Objective attack.Objective `toml:"objective" doc:"what the attack on a head maximises: cross_entropy, margin, or kl, the divergence from the prediction for the clean image"`
+	Share     float64          `toml:"share" want:"in (0,1]" doc:"fraction of the mini-batch that is replaced by adversarial examples; at least one sample"`
+	On        string           `toml:"on" doc:"the head that is attacked; by default the output, or the head that is compared with labels if no loss compares the output with the samples"`
+	Objective attack.Objective `toml:"objective" doc:"what the attack on a head maximises: cross_entropy, margin, or kl, the divergence from the prediction for the clean sample"`
 	Warmup    int              `toml:"warmup" want:">= 0" doc:"number of epochs in which epsilon and the step size grow linearly from 0"`
 }
 
@@ -51,7 +51,7 @@ func (a *Adversarial) Check() error {
 	case a.Objective != "" && !slices.Contains(a.Objective.Choices(), string(a.Objective)):
 		return part.KeyErrorf("objective", "got %v, want one of %v", a.Objective, a.Objective.Choices())
 	case a.Objective == attack.KL && !steps.StartsAtRandom():
-		return part.KeyErrorf("attack", "random_start: the objective kl has no gradient at the clean image: give attack = { kind = \"pgd\", random_start = true }")
+		return part.KeyErrorf("attack", "random_start: the objective kl has no gradient at the clean sample: give attack = { kind = \"pgd\", random_start = true }")
 	}
 	return nil
 }

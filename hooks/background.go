@@ -37,12 +37,12 @@ import (
 // with the same weight in every image, and learned with the other parts.
 type Background struct {
 	Quantile float64 `toml:"quantile" want:"in [0,1)" doc:"a pixel of the background is this quantile of its values; 0 for the minimum"`
-	Sample   int     `toml:"sample" want:"> 0" doc:"number of training images, from the first"`
+	Sample   int     `toml:"sample" want:"> 0" doc:"number of training samples, from the first"`
 	Until    int     `toml:"until" want:">= 0" doc:"epoch after which no atom is changed; 0 for none"`
 }
 
 func init() {
-	Registry.Register("background", "keeps what is in every image in one unit", func() Hook { return &Background{Quantile: 0.01, Sample: 1000} })
+	Registry.Register("background", "keeps what is in every sample in one unit", func() Hook { return &Background{Quantile: 0.01, Sample: 1000} })
 }
 
 const (

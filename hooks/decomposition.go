@@ -22,11 +22,11 @@ import (
 // of the images: L levels take L bytes per pixel of every 8-bit image (2 L for amd), and four times as much for float images.
 // Without cache every step decomposes its images. Both give the same values.
 type Decomposition struct {
-	Cache bool `toml:"cache" doc:"decompose every image once and store the levels in memory"`
+	Cache bool `toml:"cache" doc:"decompose every sample once and store the levels in memory"`
 }
 
 func init() {
-	Registry.Register("decomposition", "decomposes every image once for a first layer such as amd",
+	Registry.Register("decomposition", "decomposes every sample once for a first layer such as amd",
 		func() Hook { return &Decomposition{Cache: true} })
 }
 
@@ -45,7 +45,7 @@ func (*Decomposition) Suits(m Declared) error {
 	return nil
 }
 
-var notDecomposing = part.KeyError{Key: "encoder", Problem: "its first layer does not decompose images"}
+var notDecomposing = part.KeyError{Key: "encoder", Problem: "its first layer does not decompose samples"}
 
 func (d *Decomposition) Attach(t Training) (*Active, error) {
 	of, ok := t.Preparation().(morph.Decomposition)

@@ -62,15 +62,15 @@ import (
 type Revive struct {
 	Every     int     `toml:"every" want:"> 0" doc:"epochs between two searches for dead units"`
 	Threshold float64 `toml:"threshold" want:"in (0,1)" doc:"a unit is dead if its largest activation is below this fraction of the largest of any unit"`
-	Sample    int     `toml:"sample" want:"> 0" doc:"number of training images that are encoded, from the first"`
-	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole images"`
+	Sample    int     `toml:"sample" want:"> 0" doc:"number of training samples that are encoded, from the first"`
+	Residuals bool    `toml:"residuals" doc:"draws units from what the reconstructions lack instead of from whole samples"`
 	Common    bool    `toml:"common" doc:"with residuals: when the residuals are small, dead units get common parts of atoms"`
 	Exchange  float64 `toml:"exchange" want:">= 0" doc:"with residuals: if no unit is dead, one is replaced if a new one would save more than this factor, >= 1, times the error that it saves; 0 for never"`
 	Until     int     `toml:"until" want:">= 0" doc:"epoch after which no unit is re-initialised; 0 for none"`
 }
 
 func init() {
-	Registry.Register("revive", "re-initialises dead units from images with large reconstruction errors",
+	Registry.Register("revive", "re-initialises dead units from samples with large reconstruction errors",
 		func() Hook { return &Revive{Every: 10, Threshold: 0.01, Sample: 10000} })
 }
 

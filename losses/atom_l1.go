@@ -11,7 +11,7 @@ import (
 type AtomL1 struct{ onAtoms }
 
 func init() {
-	Registry.Register("atom_l1", "mean over images of the l1 norm of the code, weighted by the norms of the atoms", func() Loss { return &AtomL1{} })
+	Registry.Register("atom_l1", "mean over samples of the l1 norm of the code, weighted by the norms of the atoms", func() Loss { return &AtomL1{} })
 }
 
 func (*AtomL1) Build(v Values) (*gorgonia.Node, error) {

@@ -29,7 +29,7 @@ type Contractive struct {
 }
 
 func init() {
-	Registry.Register("contractive", "squared Frobenius norm of the code's Jacobian, mean over images", func() Loss {
+	Registry.Register("contractive", "squared Frobenius norm of the code's Jacobian, mean over samples", func() Loss {
 		return &Contractive{Probes: 1}
 	})
 }

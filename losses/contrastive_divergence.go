@@ -18,7 +18,7 @@ import (
 type ContrastiveDivergence struct{}
 
 func init() {
-	Registry.Register("contrastive_divergence", "free energy of the images minus that of samples, of the layer rbm", func() Loss {
+	Registry.Register("contrastive_divergence", "free energy of the data minus that of drawn samples, of the layer rbm", func() Loss {
 		return &ContrastiveDivergence{}
 	})
 }

@@ -15,7 +15,7 @@ import (
 //
 // Source: Bardes, Ponce and LeCun, VICReg, 2022.
 type Covariance struct {
-	Views bool `toml:"views" doc:"read the two views, each by itself, in place of the images"`
+	Views bool `toml:"views" doc:"read the two views, each by itself, in place of the samples"`
 }
 
 func init() {

@@ -30,7 +30,7 @@ type CrossEntropy struct {
 }
 
 func init() {
-	Registry.Register("cross_entropy", "mean over images with a label of -log softmax(z) at their class", func() Loss { return &CrossEntropy{} })
+	Registry.Register("cross_entropy", "mean over samples with a label of -log softmax(z) at their class", func() Loss { return &CrossEntropy{} })
 }
 
 // Check reports the first invalid setting as a part.KeyError.

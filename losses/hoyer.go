@@ -21,7 +21,7 @@ type Hoyer struct {
 }
 
 func init() {
-	Registry.Register("hoyer", "mean over images of |s - sigma(h)|, sigma the Hoyer sparsity of the code", func() Loss {
+	Registry.Register("hoyer", "mean over samples of |s - sigma(h)|, sigma the Hoyer sparsity of the code", func() Loss {
 		return &Hoyer{Target: 0.6}
 	})
 }

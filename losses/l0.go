@@ -12,7 +12,7 @@ import (
 type L0 struct{}
 
 func init() {
-	Registry.Register("l0", "mean over images of the number of active units of the layer jump_relu", func() Loss { return &L0{} })
+	Registry.Register("l0", "mean over samples of the number of active units of the layer jump_relu", func() Loss { return &L0{} })
 }
 
 func (*L0) On() string   { return Code }

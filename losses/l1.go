@@ -9,7 +9,7 @@ import (
 type L1 struct{ onCode }
 
 func init() {
-	Registry.Register("l1", "mean over images of the l1 norm of the code", func() Loss { return &L1{} })
+	Registry.Register("l1", "mean over samples of the l1 norm of the code", func() Loss { return &L1{} })
 }
 
 func (*L1) Build(v Values) (*gorgonia.Node, error) {

@@ -11,7 +11,7 @@ import (
 type L2Activity struct{ onCode }
 
 func init() {
-	Registry.Register("l2_activity", "mean over images of the squared l2 norm of the code", func() Loss { return &L2Activity{} })
+	Registry.Register("l2_activity", "mean over samples of the squared l2 norm of the code", func() Loss { return &L2Activity{} })
 }
 
 func (*L2Activity) Build(v Values) (*gorgonia.Node, error) {

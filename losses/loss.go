@@ -256,7 +256,7 @@ func (d *declared) Teacher() (*gorgonia.Node, error) {
 
 func (d *declared) Clean() (*gorgonia.Node, error) {
 	if !d.reads.Clean {
-		return nil, undeclared("the clean images' value")
+		return nil, undeclared("the clean samples' value")
 	}
 	return d.values.Clean()
 }
@@ -284,7 +284,7 @@ func (d *declared) Counts() (Counts, error) {
 
 func (d *declared) Weights() ([]*gorgonia.Node, error) {
 	if d.reads.Per != Parameter {
-		return nil, undeclared("parameters, and no images")
+		return nil, undeclared("parameters, and no samples")
 	}
 	return d.values.Weights()
 }
@@ -305,7 +305,7 @@ func (d *declared) Dictionary() (*Dictionary, error) {
 
 func (d *declared) Encoding() (*Encoding, error) {
 	if !d.reads.Jacobian {
-		return nil, undeclared("derivatives with respect to the images")
+		return nil, undeclared("derivatives with respect to the samples")
 	}
 	return d.values.Encoding()
 }

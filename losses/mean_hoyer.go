@@ -16,7 +16,7 @@ type MeanHoyer struct {
 }
 
 func init() {
-	Registry.Register("mean_hoyer", "(s - mean over images of sigma(h))², sigma Hoyer's sparseness of the code", func() Loss {
+	Registry.Register("mean_hoyer", "(s - mean over samples of sigma(h))², sigma Hoyer's sparseness of the code", func() Loss {
 		return &MeanHoyer{Target: 0.6}
 	})
 }

@@ -21,7 +21,7 @@ type NTXent struct {
 }
 
 func init() {
-	Registry.Register("nt_xent", "cross entropy of identifying the other view of each image in the batch (SimCLR)", func() Loss {
+	Registry.Register("nt_xent", "cross entropy of identifying the other view of each sample in the batch (SimCLR)", func() Loss {
 		return &NTXent{Temperature: 0.5}
 	})
 }

@@ -16,7 +16,7 @@ import (
 type Overlap struct{ onAtoms }
 
 func init() {
-	Registry.Register("overlap", "products of pairs of weighted atoms: 0 if the atoms of an image are disjoint", func() Loss {
+	Registry.Register("overlap", "products of pairs of weighted atoms: 0 if the atoms of a sample are disjoint", func() Loss {
 		return &Overlap{}
 	})
 }

@@ -15,7 +15,7 @@ import (
 type Spread struct{ onCode }
 
 func init() {
-	Registry.Register("spread", "mean over images of |h|_1 / |h|_2: the square root of the effective number of active units", func() Loss { return &Spread{} })
+	Registry.Register("spread", "mean over samples of |h|_1 / |h|_2: the square root of the effective number of active units", func() Loss { return &Spread{} })
 }
 
 func (*Spread) Build(v Values) (*gorgonia.Node, error) {

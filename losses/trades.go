@@ -21,7 +21,7 @@ type Trades struct {
 }
 
 func init() {
-	Registry.Register("trades", "cross entropy of clean images, and the divergence of the predictions for attacked images from theirs", func() Loss { return &Trades{Beta: 6} })
+	Registry.Register("trades", "cross entropy of clean samples, and the divergence of the predictions for attacked samples from theirs", func() Loss { return &Trades{Beta: 6} })
 }
 
 // On implements [Loss]: a head named class.

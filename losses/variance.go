@@ -14,7 +14,7 @@ import (
 // With views it is the mean of the term over the two views. Source: Bardes, Ponce and LeCun, VICReg, 2022.
 type Variance struct {
 	Target float64 `toml:"target" want:"> 0" doc:"T, the standard deviation from which there is no penalty"`
-	Views  bool    `toml:"views" doc:"read the two views, each by itself, in place of the images"`
+	Views  bool    `toml:"views" doc:"read the two views, each by itself, in place of the samples"`
 }
 
 func init() {

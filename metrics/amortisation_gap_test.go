@@ -146,5 +146,5 @@ func TestTheAmortisationGapOfCodesThatOnlyALargePenaltyMakesSparse(t *testing.T)
 func TestTheAmortisationGapNeedsImages(t *testing.T) {
 	m, err := (&AmortisationGap{}).Start(&Subject{Atoms: &Atoms{Shape: []int{1, 2}, Count: 1, Values: []float32{1, 2}}, Shape: []int{1, 2}, Units: 1})
 	fatal.If(t, err)
-	expect.Error(t, expect.Err(m.Values(context.Background())), "no images")
+	expect.Error(t, expect.Err(m.Values(context.Background())), "no samples")
 }

@@ -102,7 +102,7 @@ func TestFewShotNeedsMoreImagesThanShots(t *testing.T) {
 	fatal.If(t, m.Add(&b))
 	_, err := m.Values(context.Background())
 	var lacking *data.Error
-	if !errors.As(err, &lacking) || !strings.Contains(err.Error(), "class 0 has 16 images, want more than the 20 of a draw") {
+	if !errors.As(err, &lacking) || !strings.Contains(err.Error(), "class 0 has 16 samples, want more than the 20 of a draw") {
 		t.Errorf("got %v", err)
 	}
 }

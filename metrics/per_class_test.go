@@ -62,7 +62,7 @@ func TestPerClassSaysWhatIsNotThere(t *testing.T) {
 	text, err := json.Marshal(table)
 	fatal.If(t, err)
 	want := `{"rows":[{"class":"0","count":1,"precision":0.5,"recall":1},{"class":"1","count":1,"precision":null,"recall":0},` +
-		`{"class":"2","count":0,"precision":null,"recall":null}],"notes":["1 of 3 classes have no images here: they have no recall",` +
+		`{"class":"2","count":0,"precision":null,"recall":null}],"notes":["1 of 3 classes have no samples here: they have no recall",` +
 		`"2 of 3 classes are never predicted: they have no precision"]}`
 	if string(text) != want {
 		t.Errorf("got %s", text)

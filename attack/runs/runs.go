@@ -31,7 +31,7 @@ func Measure(ctx context.Context, r *tessera.Run, attacks []attack.Trial, limit 
 	}
 	images := s.Images
 	if images.Holed() {
-		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "entries of its images are missing or hidden, and attacks compare all of them"}
+		return nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "entries of its samples are missing or hidden, and attacks compare all of them"}
 	}
 	low, high := r.Range()
 	if r.Scaling() != nil {
@@ -185,7 +185,7 @@ func labelled(ctx context.Context, r *tessera.Run, head string, limit int) (*eva
 		}
 	}
 	if len(known) == 0 {
-		return nil, nil, nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "the class of no image is known: there is no prediction to attack"}
+		return nil, nil, nil, &data.Error{Dataset: r.Model.Dataset.Name, Problem: "the class of no sample is known: there is no prediction to attack"}
 	}
 	shift, _ := r.Scaling().Split()
 	return sample, sample.Images.Scaled(shift).Subset(known), labels, nil

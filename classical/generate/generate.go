@@ -137,7 +137,7 @@ func (g *Generator) DrawInSteps(ctx context.Context, n int, seed uint64, steps i
 // drawDecoded decodes codes that are drawn from a distribution of codes, which fit returns.
 func (g *Generator) drawDecoded(ctx context.Context, n int, seed uint64, fit func() (metrics.Sampler, error)) ([]float32, error) {
 	if len(g.given) > 0 {
-		return nil, fmt.Errorf("run %s: %w: codes of fitted images are decoded", g.run.Path, metrics.ErrGiven)
+		return nil, fmt.Errorf("run %s: %w: codes of fitted samples are decoded", g.run.Path, metrics.ErrGiven)
 	}
 	if err := g.run.Decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", g.run.Path, metrics.ErrNoSampler, err)

@@ -38,10 +38,10 @@ func Measure(ctx context.Context, r *tessera.Run, drawn []float32, features *tes
 	}
 	pixels := sample.Images.Pixels()
 	if len(drawn) == 0 || len(drawn)%pixels != 0 {
-		return nil, fmt.Errorf("run %s: got %d values of drawn images, want at least one image of %d values", r.Path, len(drawn), pixels)
+		return nil, fmt.Errorf("run %s: got %d values of drawn samples, want at least one sample of %d values", r.Path, len(drawn), pixels)
 	}
 	if !slices.Equal(features.Shape(), r.Shape()) {
-		return nil, fmt.Errorf("run %s: its images have the shape %v, those of the features %s have %v", r.Path, r.Shape(), features.Path, features.Shape())
+		return nil, fmt.Errorf("run %s: its samples have the shape %v, those of the features %s have %v", r.Path, r.Shape(), features.Path, features.Shape())
 	}
 	real := evaluation.Spread(sample.Images, len(drawn)/pixels).Scaled(nil)
 	of := func(images []float32) (values []float32) {

@@ -315,7 +315,7 @@ func (e *Encoder) isWhole(i int) bool {
 // row returns a description of a row of values, for messages.
 func (e *Encoder) row() string {
 	if len(e.columns) == 1 && e.columns[0].Name == losses.Images {
-		return "an image"
+		return "a sample"
 	}
 	names := lists.Map(e.columns, func(c data.Column) string { return c.Name })
 	return "a row of the columns " + strings.Join(names, ", ")
@@ -330,7 +330,7 @@ const streamed = 256
 func (e *Encoder) Stream(ctx context.Context, images iter.Seq[[]float32]) iter.Seq2[[]float32, error] {
 	return func(yield func([]float32, error) bool) {
 		if err := e.check(nil); err != nil || images == nil {
-			yield(nil, cmp.Or(err, errors.New("tessera: no sequence of images to encode")))
+			yield(nil, cmp.Or(err, errors.New("tessera: no sequence of samples to encode")))
 			return
 		}
 		s := stream{encoder: e, ctx: ctx, yield: yield}

@@ -147,8 +147,8 @@ func (p *Labelled) Split(fraction float64, r *rand.Rand) (train, test []int, err
 	for class, quota := range shares(members, p.N, fraction) {
 		of := members[class]
 		if len(of) < 2 || len(of) == quota {
-			return nil, nil, &data.Error{Problem: fmt.Sprintf("svm: a class is too small: only %d of its images are left to be split", len(of)),
-				Hint: "measure without the SVM, or on ten images of every class or more"}
+			return nil, nil, &data.Error{Problem: fmt.Sprintf("svm: a class is too small: only %d of its samples are left to be split", len(of)),
+				Hint: "measure without the SVM, or on ten samples of every class or more"}
 		}
 		r.Shuffle(len(of), func(i, j int) { of[i], of[j] = of[j], of[i] })
 		test = append(test, of[:quota]...)

@@ -169,7 +169,7 @@ func (s *job) watchCodes(m Metrics) string {
 	case s.progress.Collapsed || !measured:
 		return ""
 	case spread < leastSpread:
-		what = fmt.Sprintf("the codes of all images are almost equal: code_spread %.2g, want at least %g", spread, leastSpread)
+		what = fmt.Sprintf("the codes of all samples are almost equal: code_spread %.2g, want at least %g", spread, leastSpread)
 	case ranked && rank < leastRank:
 		what = fmt.Sprintf("the codes differ along one direction only: effective_rank %.3g, want at least %g", rank, leastRank)
 	default:

@@ -158,10 +158,10 @@ func TestADiagnosisTellsAValueThatTheTermHad(t *testing.T) {
 	}
 }
 
-// If nothing spreads the codes and the weights decay, the codes of all images become equal.
+// If nothing spreads the codes and the weights decay, the codes of all samples become equal.
 func TestCollapsedCodesOfViewsAreReported(t *testing.T) {
 	for term, want := range map[string]string{
-		`{ kind = "invariance", on = "code" }, { kind = "l2" }, { kind = "weight_decay", on = "encoder.*.weight", weight = 1 }`:                                   "the codes have collapsed; the codes of all images are almost equal: code_spread ",
+		`{ kind = "invariance", on = "code" }, { kind = "l2" }, { kind = "weight_decay", on = "encoder.*.weight", weight = 1 }`:                                   "the codes have collapsed; the codes of all samples are almost equal: code_spread ",
 		`{ kind = "invariance", on = "code" }, { kind = "variance", on = "code", weight = 1e-9 }, { kind = "weight_decay", on = "encoder.*.weight", weight = 1 }`: "enlarge the batch, or give a larger weight to variance",
 		`{ kind = "nt_xent", on = "code" }`: "",
 	} {

@@ -53,7 +53,7 @@ type bad struct {
 func (s *job) diverged(step int, b bad) error {
 	d := &Diverged{Run: s.run, Epoch: s.progress.Epoch + 1, Step: step, Tensor: b.tensor, Value: b.value}
 	if b.tensor == inputTensor { // no setting of the optimizer helps
-		d.advice = "images without NaN and infinite values, and augmentations that give none,"
+		d.advice = "samples without NaN and infinite values, and augmentations that give none,"
 		return d
 	}
 	switch s.spec.Optimizer.Optimizer.(type) {

@@ -255,7 +255,7 @@ func (e Environment) Changed(dataset string, files []data.File) error {
 		i := slices.IndexFunc(e.Data, func(was data.File) bool { return was.Path == within(e.Folder, f.Path) })
 		if i >= 0 && e.Data[i].SHA256 != f.SHA256 {
 			return &data.Error{Dataset: dataset, Path: f.Path, Problem: changedText(f, e.Data[i].SHA256),
-				Hint: "restore it, train a new run, or measure the images of a file (eval with the option in)"}
+				Hint: "restore it, train a new run, or measure the samples of a file (eval with the option in)"}
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (f *fit) epoch(ctx context.Context, _ func(func() Metrics)) (Metrics, error
 func watchedFit(atoms *metrics.Atoms) metrics.Values {
 	var values metrics.Values
 	for _, one := range watched {
-		v := metrics.NotApplicable("the images of a baseline are not encoded during the fit")
+		v := metrics.NotApplicable("the samples of a baseline are not encoded during the fit")
 		if one.metric == "negative_weights" {
 			v = metrics.Number(float64(metrics.NegativeWeights(atoms.Values)))
 		}

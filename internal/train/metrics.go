@@ -174,7 +174,7 @@ func (o *objective) measure() error {
 	l := *o.loader
 	l.Start(0, 0, 0)
 	for range l.images.Len() / l.size {
-		err := guard("making a batch of validation images", func() error {
+		err := guard("making a batch of validation samples", func() error {
 			team.For(l.threads, 1, func(from, to int) {
 				for thread := from; thread < to; thread++ {
 					l.Fill(thread)
@@ -218,7 +218,7 @@ func (o *objective) values() metrics.Values {
 		all = append(all, v)
 	}
 	if all[0] = metrics.Number(sum); len(o.terms) < len(o.spec.Losses) {
-		all[0] = metrics.NotApplicable("a term cannot be measured on validation images")
+		all[0] = metrics.NotApplicable("a term cannot be measured on validation samples")
 	}
 	all[0].Name = ObjectiveKey
 	clear(o.sums)
@@ -252,7 +252,7 @@ func newWatcher(m *graph.Model, h hookList, backend ir.Backend, splits data.Spli
 		w.images, w.validation = splits.Fit.First(Watched), false
 	}
 	if w.images.Len() == 0 {
-		return nil, errors.New("there are no validation images")
+		return nil, errors.New("there are no validation samples")
 	}
 	w.labels = w.images.Labels()
 	for _, h := range m.Spec.ClassHeads() {

@@ -181,7 +181,7 @@ kind = "semi_nmf"`: `missing: semi_nmf fits all entries of images`,
 dataset = { name = "bars", hide = 0.1 }
 kind = "nmf"
 components = 5
-batch = 10`: `batch: got 10, but images with missing or hidden entries are fitted together: want 0`,
+batch = 10`: `batch: got 10, but samples with missing or hidden entries are fitted together: want 0`,
 		`[model.m]
 dataset = { name = "npy", images = "x.npy", missing = "none" }
 encoder = [{ kind = "dense", units = 4 }]`: `got "none", want "nan"`,

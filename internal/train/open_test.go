@@ -101,7 +101,7 @@ func TestStatesThatDoNotFitTheirDeclarationAreRefusedByName(t *testing.T) {
 	for _, c := range []struct{ old, new, want string }{
 		{"units = 8", "units = 9", "encoder.2.weight has shape [64 8], want [64 9]"},
 		{"bias = true", "bias = false", "encoder.2.bias"},
-		{"validation = 0.25", "validation = 0.5", "112 images"},
+		{"validation = 0.25", "validation = 0.5", "112 samples"},
 		{"[model.everything.train]", "[model.everything.hook.average]\n\n[model.everything.train]", " is missing"},
 		{"[[model.everything.loss]]\nkind = \"kl\"\ntarget = 0.1\non = \"code\"\nweight = 0.001\n", "", "sums of 3 loss terms, want 2"},
 	} {

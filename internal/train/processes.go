@@ -287,7 +287,7 @@ func (o Options) together(spec *config.Model) error {
 	for _, declared := range spec.AllHooks() {
 		of, ok := declared.Hook.(hooks.Replicated)
 		if !ok {
-			return refuse("hook", "%s reads the images of a batch, of which each process has a part; remove the hook, or train without the option distributed", declared.Name)
+			return refuse("hook", "%s reads the samples of a batch, of which each process has a part; remove the hook, or train without the option distributed", declared.Name)
 		}
 		if o.ShardOptimizer && of.Replicated() {
 			return refuse("hook", "%s changes the state of the optimizer, of which each process has a part; remove the hook, or train without the option shard_optimizer", declared.Name)
@@ -383,7 +383,7 @@ func (s *session) agree() error {
 	}
 	others, err := p.compared(text)
 	if err == nil && len(others) > 0 {
-		err = &data.Error{Dataset: s.spec.Dataset.Name, Problem: fmt.Sprintf("the images of rank %s differ from those of rank 0 (number or SHA-256 of the files)", listed(others)),
+		err = &data.Error{Dataset: s.spec.Dataset.Name, Problem: fmt.Sprintf("the samples of rank %s differ from those of rank 0 (number or SHA-256 of the files)", listed(others)),
 			Hint: "every process reads the data set itself: give all machines the same files"}
 	}
 	return err

@@ -198,7 +198,7 @@ func begun(spec *config.Model, set *data.Set) (data.Splits, error) {
 // usable returns an error if the model cannot be trained on the images.
 func usable(spec *config.Model, set *data.Set, splits data.Splits) error {
 	if splits.Fit.Len() == 0 {
-		return &data.Error{Dataset: set.Name, Problem: "there are no training images"}
+		return &data.Error{Dataset: set.Name, Problem: "there are no training samples"}
 	}
 	if err := labelled(spec, set.Name, splits.Fit); err != nil {
 		return err
@@ -266,7 +266,7 @@ func labelled(spec *config.Model, name string, images *data.Images) error {
 	kind, classes, labels := spec.Losses[i].Kind, layout.Size(spec.Losses[i].On), images.Labels()
 	if len(labels) == 0 || slices.Max(labels) < 0 {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("its samples have no labels, but loss[%d] (%s) needs them", i, kind),
-			Hint: "name them with the key labels, or put the images of each class into a folder"}
+			Hint: "name them with the key labels, or put the samples of each class into a folder"}
 	}
 	if most := slices.Max(labels); most >= classes {
 		return &data.Error{Dataset: name, Problem: fmt.Sprintf("has the label %d, but %q, which loss[%d] (%s) compares with labels, has %d values: want at least %d",

@@ -125,11 +125,11 @@ func labelSum(spec *config.Model, images *data.Images) string {
 func (id identity) differs(s identity) string {
 	switch {
 	case s.Images != id.Images:
-		return fmt.Sprintf("it was trained on %d images, the data set now gives %d", s.Images, id.Images)
+		return fmt.Sprintf("it was trained on %d samples, the data set now gives %d", s.Images, id.Images)
 	case !slices.Equal(s.Data, id.Data):
 		return "the files of the data set have changed"
 	case s.Labels != id.Labels:
-		return "the labels of the fitted images have changed"
+		return "the labels of the fitted samples have changed"
 	}
 	return ""
 }
@@ -306,7 +306,7 @@ func (s *session) fits(from *stored) error {
 	}
 	p := from.progress
 	if p.Epoch < 0 || p.Step < 0 || p.Position < 0 || p.Position >= s.epochImages() || from.Batch > 0 && p.Position%from.Images%from.Batch != 0 {
-		return checkpoint.Errorf(from.path, "damaged: impossible position: step %d, epoch %d, image %d", p.Step, p.Epoch, p.Position)
+		return checkpoint.Errorf(from.path, "damaged: impossible position: step %d, epoch %d, sample %d", p.Step, p.Epoch, p.Position)
 	}
 	return nil
 }

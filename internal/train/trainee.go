@@ -396,7 +396,7 @@ func (v valueProgram) ready(images ...int) error {
 			return err
 		}
 		if len(columns) > 0 {
-			return fmt.Errorf("%s is also computed from %s, but the hook has images alone: remove the hook, or what reads this (a layer, a mask, weights of the samples, missing or hidden entries)",
+			return fmt.Errorf("%s is also computed from %s, but the hook has samples alone: remove the hook, or what reads this (a layer, a mask, weights of the samples, missing or hidden entries)",
 				v.want, table.Quoted(columns))
 		}
 	}

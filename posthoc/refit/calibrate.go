@@ -146,7 +146,7 @@ type collector struct {
 }
 
 func (*collector) Describe() metrics.Description {
-	return metrics.Description{Measures: []metrics.Measure{{Name: "collected", Doc: "number of images"}}, Reads: metrics.ReadsLogits | metrics.ReadsLabels}
+	return metrics.Description{Measures: []metrics.Measure{{Name: "collected", Doc: "number of samples"}}, Reads: metrics.ReadsLogits | metrics.ReadsLabels}
 }
 
 func (c *collector) Start(s *metrics.Subject) (metrics.Meter, error) {

@@ -52,7 +52,7 @@ func Take(set *data.Set, m *config.Model, shape []int, split data.Split) (*Sampl
 // most 2^21 entries, including missing ones, in evenly spaced rows; of samples on disk, at most 10,000 and 2^23 values.
 func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sample, chosen metrics.Selection) (r *metrics.Result, err error) {
 	if m == nil || s == nil || s.Images == nil {
-		return nil, errors.New("evaluation: no model, or no images to measure it on")
+		return nil, errors.New("evaluation: no model, or no samples to measure it on")
 	}
 	rows, images := s.Rows, s.Images
 	if rows == nil {
