@@ -267,7 +267,7 @@ func TestEvaluateRefusesWhatCannotBeMeasured(t *testing.T) {
 		o      Selection
 		want   string
 	}{
-		"no samples":     {values: 0, want: "no images"},
+		"no samples":    {values: 0, want: "no samples"},
 		"half an image": {values: 24, want: "24 values"},
 		"coder fails":   {values: 32, edit: func(a *affine) { a.fail = boom }, want: "boom"},
 		"nan weights":   {values: 32, edit: func(a *affine) { a.atoms.Bias[3] = float32(math.NaN()) }, want: "mse is NaN"},
