@@ -187,8 +187,8 @@ func TestAResumeByAnotherNumberOfProcessesWarns(t *testing.T) {
 func TestWhatSeveralProcessesCannotTrainIsRefused(t *testing.T) {
 	for want, m := range map[string]*config.Model{
 		"hook: adversarial reads the samples": model(t, everything+"\n[model.everything.hook.adversarial]\nmethod = \"fgsm\"\n"),
-		"full-batch optimizer (lbfgs)":       model(t, strings.Replace(minimal, "OPTIMIZER", "lbfgs", 1)),
-		"a baseline (nmf)":                   model(t, "[model.parts]\nkind = \"nmf\"\ndataset = \"bars\"\ncomponents = 8\n"),
+		"full-batch optimizer (lbfgs)":        model(t, strings.Replace(minimal, "OPTIMIZER", "lbfgs", 1)),
+		"a baseline (nmf)":                    model(t, "[model.parts]\nkind = \"nmf\"\ndataset = \"bars\"\ncomponents = 8\n"),
 	} {
 		_, errs := inProcesses(t, 2, func(o Options) (*Result, error) { return Run(context.Background(), m, o) })
 		for rank, err := range errs {
