@@ -191,7 +191,7 @@ func TestTrialsOnClassifiersSayWhatIsWrong(t *testing.T) {
 			_, err := attack.Judge(t.Context(), nil, nil, x, labels, []attack.Trial{usual})
 			return err
 		},
-		"no attacks":            func() error { _, err := attack.Judge(t.Context(), p, nil, x, labels, nil); return err },
+		"no attacks":             func() error { _, err := attack.Judge(t.Context(), p, nil, x, labels, nil); return err },
 		"no samples whose class": func() error { _, err := attack.Judge(t.Context(), p, nil, nil, nil, []attack.Trial{usual}); return err },
 		"got 30 values of samples, want": func() error {
 			_, err := attack.Judge(t.Context(), p, nil, x, labels[:4], []attack.Trial{usual})

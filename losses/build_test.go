@@ -27,7 +27,7 @@ func TestATermReadsOnlyWhatItDeclares(t *testing.T) {
 	asks := map[string]func(v losses.Values) (any, error){
 		"the value that `on` names":  func(v losses.Values) (any, error) { return v.On() },
 		`the value "head"`:           func(v losses.Values) (any, error) { return v.Value("head") },
-		"the clean samples' value":    func(v losses.Values) (any, error) { return v.Clean() },
+		"the clean samples' value":   func(v losses.Values) (any, error) { return v.Clean() },
 		"the teacher":                func(v losses.Values) (any, error) { return v.Teacher() },
 		"what `against` names":       func(v losses.Values) (any, error) { return v.Against() },
 		"`mask` and `sample_weight`": func(v losses.Values) (any, error) { return v.Counts() },
