@@ -265,6 +265,10 @@ func (f *File) nearest(name string, found []table.Diagnostic) []table.Diagnostic
 			}
 			keys = slices.Sorted(maps.Keys(keysOfModel(m)))
 		}
+		if strings.Contains(d.Problem, " is out of range") {
+			found[i].Suggestion = "a path changes an element that is there; declare further ones in a file"
+			continue
+		}
 		if near, ok := table.NearestPath(d.At.Source.Set, keys); ok && near != d.At.Source.Set { // equal if another change removes the key
 			found[i].Suggestion = fmt.Sprintf("did you mean %q?", near)
 		}

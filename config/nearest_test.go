@@ -17,16 +17,29 @@ loss = [{ kind = "mse" }]
 	fatal.If(t, err)
 	for path, want := range map[string]string{
 		"encoder.layers.0.units": `did you mean "encoder.1.layers.0.units"?`,
-		"encoder.5.units":        `did you mean "encoder.0.units"?`,
+		"encoder.5.units":        "declare further ones in a file",
 		"encoder.units":          `did you mean "encoder.0.units"?`,
 		"loss.weight":            `did you mean "loss.0.weight"?`,
 		"train.learning_rate":    `did you mean "optimizer.learning_rate"?`,
-		"encoder.5.size":         "index 5 is out of range: the elements are 0 to 1\n",
+		"encoder.5.size":         "declare further ones in a file",
 	} {
 		set, err := ParseSet(path + "=3")
 		fatal.If(t, err)
 		if _, err = file.Model("m", set); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", path, err, want)
+		}
+	}
+}
+
+func TestATableBesideElementsOfItsNameIsOneError(t *testing.T) {
+	const single, double = "[model.m.encoder]\nkind = \"dense\"\n", "[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"
+	for _, text := range []string{single + double, double + single} {
+		file, err := Load("models.toml", []byte("[model.m]\n"+text))
+		if err == nil {
+			err = file.Check()
+		}
+		if err == nil || strings.Count(err.Error(), "models.toml:") != 1 || !strings.Contains(err.Error(), "double ones an element of an array") {
+			t.Errorf("%s: got %v, want one error", text, err)
 		}
 	}
 }

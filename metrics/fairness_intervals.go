@@ -8,6 +8,7 @@ import (
 
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 )
 
 // span is a value with the ends of its interval, NaN without one.
@@ -63,7 +64,7 @@ func interval(drawn [][][]float64, of func(rates [][]float64) float64) (low, hig
 		return math.NaN(), math.NaN()
 	}
 	slices.Sort(known)
-	return quantile(known, 0.025), quantile(known, 0.975)
+	return vectors.Quantile(known, 0.025), vectors.Quantile(known, 0.975)
 }
 
 // gapOf returns the gap and the ratio of a rate with their intervals; p is that of the test of equal rates.

@@ -9,6 +9,7 @@ import (
 	"tessera/data"
 	"tessera/internal/fit"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 )
 
 func init() {
@@ -82,7 +83,7 @@ func (m FewShot) measure(ctx context.Context, p *fit.Labelled) ([]Value, error) 
 	for _, all := range [][]float64{centroid, linear} {
 		average := mean(all, len(all))
 		slices.Sort(all)
-		values = append(values, Number(average), Number(quantile(all, 0.025)), Number(quantile(all, 0.975)))
+		values = append(values, Number(average), Number(vectors.Quantile(all, 0.025)), Number(vectors.Quantile(all, 0.975)))
 	}
 	return values, nil
 }
@@ -100,12 +101,4 @@ func (m FewShot) draw(of [][]int, draw uint64) (shots, others []int) {
 		}
 	}
 	return shots, others
-}
-
-// quantile returns the quantile q of ascending numbers, interpolated linearly.
-func quantile(ascending []float64, q float64) float64 {
-	at := q * float64(len(ascending)-1)
-	low := int(at)
-	high := min(low+1, len(ascending)-1)
-	return ascending[low] + (at-float64(low))*(ascending[high]-ascending[low])
 }

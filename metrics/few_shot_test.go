@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/vectors"
 )
 
 // clusters returns codes of three classes around three points. The last fifth of the labels is unknown.
@@ -109,7 +110,7 @@ func TestFewShotNeedsMoreImagesThanShots(t *testing.T) {
 
 func TestQuantiles(t *testing.T) {
 	for q, want := range map[float64]float64{0: 1, 1: 5, 0.5: 2, 0.25: 1.5, 0.75: 3.5} {
-		expect.Equal(t, quantile([]float64{1, 2, 5}, q), want, q)
+		expect.Equal(t, vectors.Quantile([]float64{1, 2, 5}, q), want, q)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
+	"tessera/internal/vectors"
 	"tessera/internal/volume"
 )
 
@@ -66,5 +67,5 @@ func (m *intervalMeter) Values(ctx context.Context) ([]Value, error) {
 		return nil, err
 	}
 	slices.Sort(means)
-	return []Value{Number(quantile(means, 0.025)), Number(quantile(means, 0.975))}, nil
+	return []Value{Number(vectors.Quantile(means, 0.025)), Number(vectors.Quantile(means, 0.975))}, nil
 }

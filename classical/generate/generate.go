@@ -18,6 +18,7 @@ import (
 	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/train/evaluation"
+	"tessera/internal/vectors"
 	"tessera/losses"
 	"tessera/metrics"
 )
@@ -404,8 +405,7 @@ func (g *Generator) Traverse(ctx context.Context, t Traversal) (*Traversed, erro
 	for j := range units {
 		values := column(codes, units, j)
 		slices.Sort(values)
-		last := float64(len(values) - 1)
-		ranges[j] = [2]float32{values[int(0.01*last)], values[int(math.Ceil(0.99*last))]}
+		ranges[j] = [2]float32{float32(vectors.Quantile(values, 0.01)), float32(vectors.Quantile(values, 0.99))}
 		if t.Base == nil {
 			sum := 0.0
 			for _, v := range values {

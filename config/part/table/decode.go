@@ -51,6 +51,10 @@ func (d *Decoder) ReportKey(part string, n *Node, problem, suggestion string) {
 }
 
 func (d *Decoder) report(p spot, at Span, n *Node, problem, suggestion string) {
+	if n != nil && n.mixed && at == n.At { // reported as given twice
+		d.Origin.doubting(p.part).whole = true
+		return
+	}
 	d.Found = append(d.Found, Diagnostic{At: at, Subject: d.Subject, Part: p.part, Kind: p.kind, Problem: problem, Suggestion: suggestion, node: n})
 }
 
@@ -121,7 +125,7 @@ func (d *Decoder) table(n *Node, v reflect.Value, p spot) {
 func (d *Decoder) fill(n *Node, own []Field, selector string, around, part any, p spot) {
 	before, inner := len(d.Found), Fields(part)
 	all := joined(own, inner, selector)
-	d.unknown(n, all, p)
+	d.unknown(n, all, p, refusedOf(around)...)
 	d.values(n, inner, p)
 	setDefaults(around)
 	d.values(n, own, p)
@@ -199,8 +203,17 @@ func setDefaults(table any) {
 	}
 }
 
-// unknown reports the keys of n that are not in fields.
-func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
+// refusedOf lists the keys of a struct that do not apply to its part: those of its method Refused() []string.
+func refusedOf(around any) []string {
+	if t, ok := around.(interface{ Refused() []string }); ok {
+		return t.Refused()
+	}
+	return nil
+}
+
+// unknown reports the keys of n that are not in fields, and suggests those that are not refused.
+func (d *Decoder) unknown(n *Node, fields []Field, p spot, refused ...string) {
+	valid := slices.DeleteFunc(slices.Clone(fields), func(f Field) bool { return slices.Contains(refused, f.Key) })
 	for i, key := range n.Keys {
 		if _, ok := findField(fields, key); ok {
 			continue
@@ -209,7 +222,7 @@ func (d *Decoder) unknown(n *Node, fields []Field, p spot) {
 		if c.IsTable() || c.IsArray() && c.header {
 			what = "table"
 		}
-		hint := d.suggestKey(key, n, fields, p)
+		hint := d.suggestKey(key, n, valid, p)
 		if path, ok := d.below(key, c, p); ok {
 			hint = fmt.Sprintf("paths begin below the %s: did you mean %q?", d.Path[0], path)
 		}

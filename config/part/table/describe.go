@@ -52,10 +52,7 @@ func (l *Language) keysOf(v *Vocabulary, name string) []KeyDescription {
 		own, s := l.fieldsOf(table.Elem(), name)
 		s.value.Set(reflect.ValueOf(part))
 		setDefaults(table.Interface())
-		not := []string{s.selector.Key}
-		if t, ok := table.Interface().(interface{ Refused() []string }); ok {
-			not = append(not, t.Refused()...)
-		}
+		not := append(refusedOf(table.Interface()), s.selector.Key)
 		fields = append(fields, slices.DeleteFunc(own, func(f Field) bool { return slices.Contains(not, f.Key) })...)
 	}
 	keys := []KeyDescription{}

@@ -25,6 +25,7 @@ type Node struct {
 	path   bool // the table exists only as a name in a --set path
 	whole  bool // the table was made from a name; in a merge it replaces the other value, as the name would
 
+	mixed   bool // the name is that of a table and of the elements of an array
 	removes bool // the scalar false replaced a table in a merge
 
 	parent *Node  // table or array that contains the value

@@ -96,6 +96,8 @@ func typo(text string, at int) string {
 		return "this is JSON: in TOML a table begins with its header, [model.NAME], and keys have no quotes: key = value"
 	case strings.HasPrefix(name, "//") || strings.Contains(value, "//"):
 		return "a comment begins with #"
+	case at < len(text) && text[at] >= utf8.RuneSelf && strings.Count(text[strings.LastIndexByte(text[:at], '\n')+1:at], `"`)%2 == 0:
+		return `a name with other characters than A-Z, a-z, 0-9, - and _ is put in quotes, as in [model."größe"]`
 	case strings.HasPrefix(name, "[") && strings.ContainsAny(strings.Trim(name, "[]"), " \t"):
 		return `put a name with a space in quotes, as in [model."my model"], or write - in place of the space`
 	case !set && yaml.MatchString(line):

@@ -165,6 +165,9 @@ func (p *places) header(names []name, element bool) bool {
 		return true
 	}
 	p.duplicate(n, "table", last, c)
+	if c.mixed = c.header && element == c.IsTable(); c.mixed {
+		p.twice[len(p.twice)-1].Suggestion = "single brackets begin a table and double ones an element of an array: write one of them"
+	}
 	return false
 }
 
