@@ -11,7 +11,7 @@ import (
 func TestATableOfAnotherEncodingIsAnError(t *testing.T) {
 	for text, want := range map[string]string{
 		"a,class\n1,x\n2,gro\xdf\n": "a line after line 2: has another encoding than UTF-8: got the byte 0xdf",
-		"a,gro\xdf\n1,x\n":          "0xdf",
+		"a,gro\xdf\n1,x\n":          "the first line: has another encoding than UTF-8: got the byte 0xdf",
 	} {
 		path := filepath.Join(t.TempDir(), "a.csv")
 		writeFile(t, path, []byte(text))

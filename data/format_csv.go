@@ -195,7 +195,11 @@ func (r *textRows) Read() ([]string, error) {
 	case errors.As(err, &bad):
 		err = fmt.Errorf("line %d: %w", bad.Line, bad.Err)
 	case errors.Is(err, errLine), errors.Is(err, errEncoding):
-		err = fmt.Errorf("a line after line %d: %w", r.last, err)
+		where := "the first line"
+		if r.last > 0 {
+			where = fmt.Sprintf("a line after line %d", r.last)
+		}
+		err = fmt.Errorf("%s: %w", where, err)
 	case err == nil:
 		r.last, _ = r.FieldPos(0)
 		return r.named(cells)

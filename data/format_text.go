@@ -103,7 +103,7 @@ func sound(text string, line, column int) error {
 
 // notUTF8 describes the first byte of a text that is not UTF-8, and what to do.
 func notUTF8(text string) string {
-	return fmt.Sprintf("the byte %#x, which is not UTF-8: convert it, for example with iconv -f latin1 -t utf8", text[notUTF8At(text)])
+	return fmt.Sprintf("the byte %#x, which is not UTF-8: convert it, for example with iconv -f cp1252 -t utf8", text[notUTF8At(text)])
 }
 
 // notUTF8At returns the place of the first byte that is not UTF-8, -1 for none.

@@ -83,13 +83,16 @@ func withoutUnit(cell, unit string) string {
 		}
 		return strings.TrimSpace(rest)
 	}
-	return strings.TrimSpace(strings.TrimPrefix(cell, unit))
+	if bare := strings.TrimLeft(cell, "+-"); strings.HasPrefix(bare, unit) {
+		return cell[:len(cell)-len(bare)] + strings.TrimSpace(bare[len(unit):])
+	}
+	return strings.TrimSpace(cell)
 }
 
-// unitOf returns what follows the number in a cell, or the sign of a currency before it.
+// unitOf returns what follows the number in a cell, or the sign of a currency before it, as in -$5.
 func unitOf(cell string) string {
 	const number, longest = "+-0123456789.,'’ \u00a0\u202f", 12
-	if first, _ := utf8.DecodeRuneInString(cell); unicode.Is(unicode.Sc, first) {
+	if first, _ := utf8.DecodeRuneInString(strings.TrimLeft(cell, "+-")); unicode.Is(unicode.Sc, first) {
 		return string(first)
 	}
 	unit := strings.TrimLeft(cell, number)

@@ -60,6 +60,12 @@ func TestUnitsAndMissingTextsAreLeftOutOfCells(t *testing.T) {
 	expect.Equal(t, fmt.Sprint(set.Train.Raw()), "[2023.9973 1347 2024 NaN 2024.5 900 NaN 95.5]")
 	expect.Equal(t, fmt.Sprint(gathered(t, set.Train, "target")), "[5068.56 12.5 0 7]")
 
+	signs := &Files{Kind: "csv", File: writeText(t, "signs.csv", "a,b\n-$12.00,1\n$-3,2\n+$4.5,3\n$ 5,4\n")}
+	fatal.If(t, signs.Units.FromTOML(map[string]any{"a": "$"}))
+	set, err = signs.Load(t.Context(), nil, Both)
+	fatal.If(t, err)
+	expect.Equal(t, fmt.Sprint(set.Train.Raw()), "[-12 1 -3 2 4.5 3 5 4]")
+
 	f.Units["Gewicht"] = "g"
 	expect.Error(t, expect.Err(f.Load(t.Context(), nil, Both)), `line 2, column "Gewicht": got "1.347 kg", want a finite number; if "kg" is a unit, write units = { Gewicht = "kg" }`)
 	delete(f.Units, "Gewicht")
@@ -78,6 +84,9 @@ func TestASketchFindsUnitsMissingTextsAndTheDecimalSign(t *testing.T) {
 	}
 	expect.Equal(t, fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{`Nr false "" [] false`, `Datum true "" [] true`, `Gewicht true "kg" ["unbekannt"] true`,
 		`Preis true "€" [] true`, `Zustand false "" [] false`}))
+	s, err = SketchTable(t.Context(), writeText(t, "signs.csv", "a,b\n-$12.00,1\n$3,2\n"))
+	fatal.If(t, err)
+	expect.Equal(t, s.Columns[0].Unit, "$")
 	for text, want := range map[string]string{ // by the other columns, or by what separates the columns
 		"a;b\n12,345;1\n7,125;2\n":     ",",
 		"a,b\n\"12,345\",1\n\"7\",2\n": ".",

@@ -265,7 +265,7 @@ func (g *grid) blocks(bias string) []doc.Block {
 		words += "."
 	}
 	if g.Units != nil {
-		words += fmt.Sprintf(" Select one to enlarge it and to see which %ss use it and which others they use with it. Pale ones are not used by any %s.", g.Noun, g.Noun)
+		words += fmt.Sprintf(" Select one to enlarge it and to see which %ss use it and which others they use with it. Those that are crossed out are not used by any %s.", g.Noun, g.Noun)
 	}
 	if shown < g.total {
 		words += fmt.Sprintf(" The first %d of %s are shown.", shown, numeral.Count(g.total))
