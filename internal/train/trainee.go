@@ -474,7 +474,7 @@ func (n *trainee) follow(run string, s *config.Start) (*data.File, error) {
 	from, err := Open(run)
 	switch {
 	case errors.Is(err, folder.ErrNotRun):
-		return refuse("not the folder of a run; train it first")
+		return refuse("not the folder of a run; train it first, or fetch it by `tessera get`")
 	case err != nil:
 		return nil, err
 	case from.Model == nil:
