@@ -596,15 +596,12 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 		}
 		switch {
 		case i == labels:
-		case i == goal:
-			values = append(values, table.StringText(c.Name))
-			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
-		case names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index") || counts && i == 0):
+		case i != goal && names < 0 && !c.Repeats && (!c.Numeric && !c.Missing || is(i, "", "id", "index") || counts && i == 0):
 			names = i
 		case c.Numeric && c.Dates:
 			ignored, dates = append(ignored, c.Name), append(dates, table.StringText(c.Name))
 			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
-		case !c.Numeric || !c.Repeats && is(i, "id", "index") || counts:
+		case i != goal && (!c.Numeric || !c.Repeats && is(i, "id", "index") || counts):
 			ignored = append(ignored, c.Name)
 			if !c.Numeric && !c.Dates && c.Different > 1 && 2*c.Different <= s.Rows {
 				others = append(others, c.Name)

@@ -134,6 +134,11 @@ func TestInitTakesTargets(t *testing.T) {
 	b.contains("two numbers", b.must(exitUsage, "init", "flats.csv", "--target", "miete", "--target", "zimmer").stderr, "at most one column of numbers")
 	b.must(0, "init", "flats.csv", "--target", "miete", "--target", "bezirk")
 	b.contains("both", b.read("models.toml"), "[model.flats-numbers]", "[model.flats-classes]")
+	b = benchOf(t)
+	b.shipped()
+	b.write("rent.csv", strings.ReplaceAll(strings.ReplaceAll(rows, ",", ";"), ";A;", " €;A;"))
+	b.must(0, "init", "rent.csv", "--target", "zimmer")
+	b.contains("a target with a unit", b.read("models.toml"), `units = { zimmer = "€" }`)
 }
 
 // Of several columns with names of labels, the most certain name decides, and of columns with texts the first.
