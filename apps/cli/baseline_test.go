@@ -124,7 +124,7 @@ func TestWhatABaselineRefusesHasItsExitCode(t *testing.T) {
 		"train sparse --set components=2000000000":                                       "components: got 2000000000, whose atoms take 512 GB",
 		"train sparse --set components=4000000000":                                       "whole numbers are at most 2147483647",
 		"summary components --set components=100":                                        "components: got 100, want at most 64",
-		"train centres --set components=501":                                             "components: got 501, want at most 500, the number of images",
+		"train centres --set components=501":                                             "components: got 501, want at most 500, the number of samples",
 		"train factors --set components=6000 --set init=random --set dataset.count=3000": "products of codes take",
 	} {
 		code := exitConfig

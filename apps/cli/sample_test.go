@@ -186,11 +186,11 @@ decoder = [{ kind = "dense", from = ["code", "images"] }]
 	for text, want := range map[string]string{
 		"runs/indexed --count 3 --prior runs/vae -o y.npy":              "runs/vae: its samples have the shape [8 8], want [4], the indices of run",
 		"runs/vae --count 3 --prior runs/order -o y.npy":                "add a layer vq",
-		"runs/vae --count 3 --steps 3 -o y.npy":                         "its images are not drawn in steps",
+		"runs/vae --count 3 --steps 3 -o y.npy":                         "its samples are not drawn in steps",
 		"runs/vae --count 20 --features no -o y.npy":                    "no",
 		"runs/vae --count 20 --features runs/plain --value no -o y.npy": "--value: got \"no\", want a value of runs/plain",
 		"runs/vae --count 3 --features runs/plain -o z.npy":             "--count: got 3, want more than 3 images for --features",
-		"runs/few --count 9 --features runs/few -o z.npy":               "got 3 images, want more than 3",
+		"runs/few --count 9 --features runs/few -o z.npy":               "got 3 samples, want more than 3",
 		"runs/vae --count 3 -o new/z.npy":                               "create the folder new, or write to another place with --out",
 	} {
 		if r := b.run(append([]string{"sample"}, strings.Fields(text)...)...); r.code == 0 || !strings.Contains(r.stderr, want) {

@@ -269,7 +269,7 @@ func (c *compiler[T]) multiply(v *ir.Value, o ir.Product) multiply[T] {
 	w := multiply[T]{kernels: c.kernels, a: c.cells[skipReshapes(a)], b: c.cells[skipReshapes(b)], c: c.cells[v],
 		transA: o.TransA, transB: o.TransB, m: v.Shape[n-2], n: v.Shape[n-1], k: k, zeros: c.zerosIn(a, b)}
 	if n == 2 && w.zeros != kernel.NoZeros {
-		w.kept = map[kernel.Zeros]*cell[T]{kernel.ZerosInA: w.a, kernel.ZerosInB: w.b}[w.zeros].kept
+		w.kept = c.keptOf(map[kernel.Zeros]*ir.Value{kernel.ZerosInA: a, kernel.ZerosInB: b}[w.zeros])
 	}
 	return w
 }

@@ -34,7 +34,7 @@ func (c *compiler[T]) keeper(v *ir.Value, o ir.Blockwise, which *ir.Selection, b
 		k.by = append(k.by, c.cells[skipReshapes(a)])
 	}
 	if which.Like > 0 {
-		k.like = k.by[which.Like].kept
+		k.like = c.keptOf(by[which.Like])
 	}
 	for range c.plan.team.Threads() {
 		t := keeperThread[T]{by: make([][]T, len(by))}
@@ -47,6 +47,14 @@ func (c *compiler[T]) keeper(v *ir.Value, o ir.Blockwise, which *ir.Selection, b
 		k.threads = append(k.threads, t)
 	}
 	return k
+}
+
+// keptOf returns the known elements of v, nil if there are none, or if v has other rows than the matrix whose elements are known.
+func (c *compiler[T]) keptOf(v *ir.Value) *kernel.Kept {
+	if from := skipReshapes(v); c.cells[from] != nil && slices.Equal(from.Shape, v.Shape) {
+		return c.cells[from].kept
+	}
+	return nil
 }
 
 // places clears the elements of the last run in row i, and returns those of this run.
