@@ -275,7 +275,7 @@ func TestEvalWithTheSVMSaysWhichImagesDoNotDo(t *testing.T) {
 	fatal.If(t, data.WriteImages(b.path("x.npy"), []int{4, 4}, make([]float32, n*16)))
 	for says, few := range map[string]int{
 		"tessera: npy: svm: a class is too small: only 1 of its samples are left": 3,
-		"tessera: npy: svm: 1 classes, want at least 2":                          0,
+		"tessera: npy: svm: 1 classes, want at least 2":                           0,
 	} {
 		labels := make([]byte, n)
 		for i := range few {
