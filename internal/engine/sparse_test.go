@@ -40,6 +40,11 @@ dataset = "bars"
 encoder = [{ kind = "dense", units = 640, activation = "relu" }, { kind = "top_k", k = 8 }]
 decoder = [{ kind = "tied" }]
 
+[model.groups]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 640, activation = "relu" }, { kind = "group_max", groups = 8 }]
+decoder = [{ kind = "dense" }]
+
 [model.many]
 dataset = "bars"
 encoder = [{ kind = "dense", units = 600, activation = "relu" }, { kind = "top_k", k = 300 }]
