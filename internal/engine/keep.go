@@ -8,8 +8,8 @@ import (
 	"tessera/internal/volume"
 )
 
-// keeper knows the elements of a matrix that an op with a selection copies; all others are 0. The matrix has memory of its own: a
-// run clears the elements of the last run instead of whole rows. Products and chains that read it visit the elements alone.
+// keeper knows the elements of a matrix that an op with a selection copies; all others are 0. No other value shares its
+// memory, so a run clears the elements of the last run instead of whole rows. Products and chains that read it visit the elements alone.
 type keeper[T ir.Float] struct {
 	by      []*cell[T] // determine which elements are kept
 	like    *kernel.Kept
@@ -99,7 +99,7 @@ func (w *keep[T]) finish(int) {}
 // keepStep returns the step of a matrix of which an op keeps a few elements, nil for another op.
 func (c *compiler[T]) keepStep(v *ir.Value, o ir.Blockwise) *step {
 	selecting, ok := o.Kernel.(ir.Selecting)
-	if !ok || selecting.Selection() == nil || len(v.Shape) != 2 || selecting.Selection().Most*selectedShare > o.Block {
+	if !ok || selecting.Selection() == nil || len(v.Shape) != 2 || v.Shape[1] != o.Block || selecting.Selection().Most*selectedShare > o.Block {
 		return nil
 	}
 	which := selecting.Selection()

@@ -18,7 +18,7 @@ type cell[T ir.Float] struct {
 	// panels is true if the matrix is stored as one panel per thread, one after the other. A panel contains the columns
 	// of its thread.
 	panels bool
-	// kept lists the elements of a matrix that may differ from 0, nil if they are not known. The cell then has memory of its own.
+	// kept lists the elements of a matrix that may differ from 0, nil if they are not known. No other value then shares its memory.
 	kept *kernel.Kept
 }
 
