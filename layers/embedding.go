@@ -80,8 +80,9 @@ func (e *Embedding) Parameters([]int) []Parameter {
 
 func (e *Embedding) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	var c ops.Chain
-	if e.Unknown { // -1 becomes the vocabulary, the index of the last row
-		x = c.Add(x, c.Scale(c.Lt(x, 0), float64(e.rows())))
+	if e.Unknown { // -1 becomes the index of the last row; what is below, or no index without it, leaves the table
+		moved := c.Sub(c.Sub(c.Lt(x, 0), c.Lt(x, -1)), c.Lt(x, float64(e.Vocabulary)))
+		x = c.Add(x, c.Shift(c.Scale(moved, float64(e.rows())), float64(e.rows())))
 	}
 	if e.Mask == "" {
 		return c.Gather(s.Parameter("weight"), x), c.Err()
