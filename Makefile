@@ -57,7 +57,7 @@ vulnerabilities: ## govulncheck, if the Go vulnerability database can be reached
 
 race: ## with checkptr, for the packages that share memory or use unsafe; needs a C compiler
 	$(GO) test -race -short -skip '$(FILES)' $(CONCURRENT)
-	$(GO) test -race -short -run 'TestARunInterruptedAtAnyStep|TestAllHooksTogether|TestAUserDefinedHookResumes|TestASearchInterruptedInAnyBatch' ./internal/train
+	$(GO) test -race -short -run 'ALearnerInterruptedAnywhere/every_step|AllHooksTogether|ASearchInterruptedInAnyBatch' ./internal/train
 
 # GUIDED= fuzzes without coverage guidance, from the packages that the tests have compiled.
 GUIDED ?= -fuzz .
@@ -129,8 +129,8 @@ python: ## the package in python/: tests, scikit-learn's check_estimator, the no
 	TESSERA="$$folder/tessera" PYTHONPATH=python $(PYTHON) -m nbconvert --to notebook --execute --output "$$folder/parts.ipynb" python/parts.ipynb
 
 encode-load: ## 64 goroutines encode ENCODES times each, compared bit for bit with serial codes; then the time of a single image
-	$(GO) test . -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1
-	$(GO) test . -run '^$$' -bench Encoder -count 6
+	$(GO) test ./internal/coder -run ManyGoroutinesGetTheCodes -encodes $(ENCODES) -timeout 2h -v -count 1
+	$(GO) test ./internal/coder -run '^$$' -bench Encoder -count 6
 
 slurm: ## an array of 8 trials on a one-node cluster of Slurm, with tasks that are stopped, requeued and killed; needs Debian's slurmctld, slurmd, slurm-client and munge
 	$(GO) build -o tessera ./apps/tessera

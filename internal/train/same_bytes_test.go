@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 
 	"tessera/config"
 	"tessera/internal/engine"
+	"tessera/internal/fatal"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/internal/faulty"
 )
@@ -50,6 +52,7 @@ var learners = map[string]struct {
 	"frozen":                   {declaring(normalised, append(projectedAll, `freeze=["encoder.*"]`, "train.epochs=2")...), []interruption{interruptedEverywhere}},
 	"sequences":                {func(t *testing.T) *config.Model { return sequences(t, 0, "optimizer.kind=adam") }, []interruption{interruptedEverywhere}},
 	"masked transformer":       {declaring(maskedModel), []interruption{interruptedEverywhere, killedEverywhere}},
+	"text on disk":             {textOnDisk, []interruption{interruptedEverywhere, killedEverywhere}},
 	"holes": {func(t *testing.T) *config.Model {
 		holed, _ := tableOf(t, 60)
 		return declared(t, "mse", fmt.Sprintf(`{ name = "csv", file = %q, missing = "nan", scale = "standardise", hide = 0.1, columns = { target = "y" } }`, holed), false)
@@ -71,6 +74,22 @@ var learners = map[string]struct {
 	"nmf with holes":        {fitting("nmf", holes...), []interruption{killedEverywhere}},
 	"sparse nmf with holes": {fitting("sparse_nmf", holes...), []interruption{killedEverywhere}},
 	"pca with holes":        {fitting("pca", append([]string{"iterations=4"}, holes...)...), []interruption{killedEverywhere}},
+}
+
+// textOnDisk returns a recurrent language model of a text whose tokens exceed the budget of memory.
+func textOnDisk(t *testing.T) *config.Model {
+	file := filepath.Join(t.TempDir(), "text.txt")
+	fatal.If(t, os.WriteFile(file, []byte(strings.Repeat("The raft is near a pier. Sailors steer it.\n", 450)), 0o600))
+	return model(t, fmt.Sprintf(`
+[model.letters]
+dataset = { file = %q, length = 24, tokens = "characters", memory = "64KiB", validation = 0 }
+encoder = [{ kind = "embedding", vocabulary = 24, units = 2 }, { kind = "recurrent", units = 3 }]
+decoder = []
+head.next = { from = "encoder.1", layers = [{ kind = "token_dense", units = 24 }] }
+loss = [{ kind = "next_token", length = "length" }]
+optimizer = { kind = "adam", learning_rate = 0.01 }
+train = { epochs = 3, batch = 200, checkpoint_seconds = 0.0 }
+`, filepath.ToSlash(file)))
 }
 
 // declaring returns a model of a text with changes.
