@@ -310,6 +310,14 @@ func OnRequest(name string) bool {
 	return err == nil && len(chosen) > 0 && chosen[0].Metric.Describe().OnRequest
 }
 
+// variants are the ends of the names of metrics that vary another metric.
+var variants = []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"}
+
+// IsVariant reports whether a metric varies another one, as mse_clipped varies mse: where nobody has chosen metrics, it stands behind the others.
+func IsVariant(name string) bool {
+	return slices.ContainsFunc(variants, func(end string) bool { return strings.HasSuffix(name, end) })
+}
+
 // choiceJSON is the JSON form of a [Choice]; it contains the name of the metric.
 type choiceJSON struct {
 	Metric   string         `json:"metric"`

@@ -17,7 +17,7 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 	b.contains("standard error", refused.stderr, "models.toml exists already and is not replaced", "tessera init DIR")
 	b.write("my houses.csv", "area,price\n"+strings.Repeat("1,2\n2,3\n3,5\n", 7))
 	refused = b.must(exitUsage, "init", "my houses.csv") // as it says
-	b.contains("standard error", refused.stderr, "not replaced; in a new folder: mkdir my-houses-models && cd my-houses-models && tessera init '../my houses.csv'")
+	b.contains("standard error", refused.stderr, "not replaced; remove it first, or work in a new folder: mkdir my-houses-models && cd my-houses-models && tessera init '../my houses.csv'")
 	expect.Equal(t, b.read("models.toml"), smallModels, "init changed a file")
 	b.contains("standard output", b.must(0, "init", "new/folder").stdout, "cd new/folder && tessera train my-bars")
 	b.write("file", "")

@@ -49,14 +49,14 @@ func (f *initCommand) Do(cmd *Call) error {
 		return usagef("init: --target: name the table: tessera init FILE --target NAME")
 	}
 	if f.Samples != "" || isData(f.Dir) {
-		text, said, err := modelsOf(cmd, f.Dir, f.Samples, f.Targets)
+		text, own, err := modelsOf(cmd, f.Dir, f.Samples, f.Targets)
 		if err != nil {
 			return err
 		}
-		if err := writeNew(tessera.ModelsFile, text, elsewhere(f.Dir, f.Samples)); err != nil {
+		if err := writeNew(tessera.ModelsFile, text, elsewhere(f.Targets, f.Dir, f.Samples)); err != nil {
 			return err
 		}
-		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, said, []string{"\nnext: tessera check && tessera train " + modelName(f.Dir)})...)
+		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, own.Said, []string{"\nnext: tessera check && tessera train " + own.First()})...)
 	}
 	if _, err := os.Stat(f.Dir); err != nil {
 		if near, ok := table.Nearest(f.Dir, namesIn(filepath.Dir(f.Dir))); ok && isData(near) {
@@ -71,19 +71,26 @@ func (f *initCommand) Do(cmd *Call) error {
 }
 
 // elsewhere says how models of data are written beside a models.toml: in a new folder, from which the paths lead to the data.
-func elsewhere(paths ...string) string {
+func elsewhere(targets []string, paths ...string) string {
 	line := "tessera init"
+	word := func(text string) {
+		if strings.ContainsAny(text, "*?[ ") {
+			text = "'" + text + "'"
+		}
+		line = strings.TrimSpace(line + " " + text)
+	}
 	for _, path := range paths {
 		if path != "" && !filepath.IsAbs(path) {
 			path = filepath.Join("..", path)
 		}
-		if strings.ContainsAny(path, "*?[ ") {
-			path = "'" + path + "'"
-		}
-		line = strings.TrimSpace(line + " " + path)
+		word(path)
+	}
+	for _, target := range targets {
+		word("--target")
+		word(target)
 	}
 	folder := modelName(paths[0]) + "-models"
-	return fmt.Sprintf("in a new folder: mkdir %s && cd %s && %s", folder, folder, line)
+	return fmt.Sprintf("remove it first, or work in a new folder: mkdir %s && cd %s && %s", folder, folder, line)
 }
 
 // isData reports whether a path is a file, or a folder that has pictures or mostly texts, itself or in the folders of its classes.

@@ -109,13 +109,25 @@ type foundData struct {
 	Dictionary *sae.Dictionary
 	Words      string // of texts the table of the data set of their words
 	WordUnits  int
+	Asked      bool // the user named the column that a model predicts
 	template   string
 	Said       []string // the guesses, for the user
 }
 
-// modelsOf returns a file of models for the data at a path that check accepts, and the guesses; for the samples of a sparse dictionary if the path is its
+// First returns the model that the user trains first: the one that predicts the column asked for, or that of the parts.
+func (o *foundData) First() string {
+	switch {
+	case o.Asked && o.Target != nil:
+		return o.Name + "-numbers"
+	case o.Asked && o.Classes:
+		return o.Name + "-classes"
+	}
+	return o.Name
+}
+
+// modelsOf returns a file of models for the data at a path that check accepts, and what was guessed; for the samples of a sparse dictionary if the path is its
 // folder.
-func modelsOf(cmd *Call, path, samples string, wanted []string) (text []byte, said []string, err error) {
+func modelsOf(cmd *Call, path, samples string, wanted []string) (text []byte, own *foundData, err error) {
 	var guesses []*foundData // the first that check accepts is written
 	info, err := os.Stat(path)
 	if wanted != nil && (samples != "" || !data.IsTable(path)) {
@@ -186,7 +198,7 @@ func modelsOf(cmd *Call, path, samples string, wanted []string) (text []byte, sa
 		}
 		err := sound(cmd, b.Bytes())
 		if err == nil {
-			return b.Bytes(), own.Said, nil
+			return b.Bytes(), own, nil
 		}
 		wrong = cmp.Or(wrong, err)
 	}
@@ -525,10 +537,10 @@ func someOf(names []string) string {
 }
 
 // labelNames are names of columns of labels, the most certain first.
-var labelNames = []string{"label", "class", "target", "species", "diagnosis", "outcome", "category", "type", "group"}
+var labelNames = []string{"label", "class", "target", "species", "diagnosis", "outcome", "category", "type", "group", "klasse", "kategorie", "classe"}
 
 // targetNames are names of columns of numbers that a regression predicts.
-var targetNames = []string{"target", "y", "price", "cost", "outcome", "response", "yield", "sales"}
+var targetNames = []string{"target", "y", "price", "cost", "rent", "outcome", "response", "yield", "sales", "preis", "miete", "ziel", "prix", "precio"}
 
 // labelsIn returns the column of labels: the first with the best name, or else the first that may be one without such a name; -1 if there is none.
 func labelsIn(s *data.TableSketch, may func(data.ColumnSketch) bool) (labels int) {
@@ -574,7 +586,7 @@ func targetsIn(path string, s *data.TableSketch, wanted []string) (labels, goal 
 // samplesOf guesses the keys of a table of samples: a column of texts that differ in every row has the names of samples, a column with the
 // name of a label (labelNames), or else the first other column of texts, the labels. All columns of numbers are values.
 func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, error) {
-	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, template: ownModels}
+	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, Asked: wanted != nil, template: ownModels}
 	names := -1
 	var values, ignored, targets, units, absent, dates []string
 	var texts []textColumn
@@ -640,8 +652,17 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 		own.say("other columns may be the labels: %s (labels)", someOf(others))
 	}
 	columns, settings := "", ""
-	if ignored != nil {
+	inputs := values
+	if goal >= 0 {
+		inputs = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == table.StringText(s.Columns[goal].Name) })
+		if own.Asked && len(inputs) > 0 { // a target is no part
+			values = inputs
+		}
+	}
+	if ignored != nil || own.Asked && goal >= 0 {
 		columns = ", columns = [" + strings.Join(values, ", ") + "]"
+	}
+	if ignored != nil {
 		own.say("not values, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
 	}
 	switch s.Decimal {
@@ -690,7 +711,6 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	if goal >= 0 {
 		c := s.Columns[goal]
 		name := table.StringText(c.Name)
-		inputs := slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == name })
 		own.say("%s predicts column %q%s (columns)", own.Name+"-numbers", c.Name, alsoFrom(texts))
 		if len(targets) > 1 {
 			own.say("other columns may be the target: %s (columns)", someOf(targets[1:]))
@@ -708,5 +728,8 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	text += labelled + columns + settings
 	own.Dataset, own.Units = text+" }", min(unitsFor(max(2, min(10, len(values)/4)), s.Rows), len(values))
 	own.say("values: %s of numbers", numeral.Of(len(values), "column"))
+	if certain := labels >= 0 && slices.Contains(labelNames, strings.ToLower(s.Columns[labels].Name)); !own.Asked && goal < 0 && !certain {
+		own.say("no column of numbers is predicted; name one: tessera init %s --target NAME", path)
+	}
 	return own, nil
 }

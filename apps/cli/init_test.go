@@ -114,15 +114,16 @@ func TestInitTakesTargets(t *testing.T) {
 	}
 	rows += ",2,A,500,1\n"
 	for target, want := range map[string][]string{
-		"miete":  {"[model.flats-numbers]", "[model.flats-complete]"},
+		"miete":  {"[model.flats-numbers]", "[model.flats-complete]", `columns = ["flaeche", "zimmer", "balkon"], missing`}, // a target is no part
 		"bezirk": {"[model.flats-classes]", `labels = "bezirk"`},
 		"balkon": {"[model.flats-classes]", `labels = "balkon"`},
 	} {
 		b := benchOf(t)
 		b.shipped()
 		b.write("flats.csv", rows)
-		b.must(0, "init", "flats.csv", "--target", target)
+		said := b.must(0, "init", "flats.csv", "--target", target).stdout
 		b.contains(target, b.read("models.toml"), want...)
+		b.contains(target, said, "tessera train "+strings.Trim(want[0], "[]")[len("model."):]) // what was asked for is trained first
 		if got := strings.Count(b.read("models.toml"), "[model.flats-numbers]") + strings.Count(b.read("models.toml"), "[model.flats-classes]"); got != 1 {
 			t.Errorf("%s: %d models predict", target, got)
 		}
@@ -132,6 +133,9 @@ func TestInitTakesTargets(t *testing.T) {
 	b.write("flats.csv", rows)
 	b.contains("a wrong name", b.must(exitUsage, "init", "flats.csv", "--target", "xxx").stderr, `has no column "xxx"`, `"flaeche", "zimmer", "bezirk", "miete", "balkon"`)
 	b.contains("two numbers", b.must(exitUsage, "init", "flats.csv", "--target", "miete", "--target", "zimmer").stderr, "at most one column of numbers")
+	b.contains("no target", b.must(0, "init", "flats.csv").stdout, "also from the texts bezirk", "tessera train flats\n") // guessed: miete
+	b.contains("again", b.must(exitUsage, "init", "flats.csv", "--target", "miete").stderr, "remove it first", "tessera init ../flats.csv --target miete")
+	b.remove("models.toml")
 	b.must(0, "init", "flats.csv", "--target", "miete", "--target", "bezirk")
 	b.contains("both", b.read("models.toml"), "[model.flats-numbers]", "[model.flats-classes]")
 	b = benchOf(t)

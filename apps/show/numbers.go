@@ -63,13 +63,6 @@ func Value(of interface {
 	return nil
 }
 
-// variants are the ends of the names of metrics that vary another metric.
-var variants = []string{"_clipped", "_bias_dilated", "_reconstructed", "_contribution"}
-
-func isVariant(name string) bool {
-	return slices.ContainsFunc(variants, func(end string) bool { return strings.HasSuffix(name, end) })
-}
-
 // Numbers returns the measured numbers of a report as a table: one column for the samples that were measured, one for fitted samples if
 // they were measured too. Variants of metrics follow in a second table. named says that the metrics were selected by name: those without
 // a value are shown too.
@@ -118,7 +111,7 @@ func numberTables(of string, named bool, heads []string, results []*metrics.Resu
 			row = append(row, valueIn(r, name))
 		}
 		row = append(row, string(m.Better), AboutOf(m))
-		if isVariant(name) {
+		if metrics.IsVariant(name) {
 			other.Row(row...)
 		} else {
 			main.Row(row...)

@@ -278,7 +278,7 @@ func (t *Table) settings() {
 	for i, m := range t.Models {
 		has[i] = map[string]Line{}
 		for _, line := range Declaration(m.declared) {
-			if line.Key != "" && line.Key != "train.seed" {
+			if line.Key != "" && line.Key != "train.seed" && line.Key != "about" {
 				has[i][line.Key] = line
 				keys = append(keys, line.Key)
 			}

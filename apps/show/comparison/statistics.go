@@ -126,7 +126,8 @@ func (t *Table) find(given string) (int, error) {
 	return 0, fmt.Errorf("%w: got %q, want one of %s", ErrUnknown, given, strings.Join(names, ", "))
 }
 
-// measured lists the metrics with the means of the models, those by which they are judged first.
+// measured lists the metrics with the means of the models, those by which they are judged first. Variants of metrics are left out unless
+// they were chosen.
 func (t *Table) measured(only []string) {
 	var names, first []string
 	for _, m := range t.Models {
@@ -142,6 +143,7 @@ func (t *Table) measured(only []string) {
 		names = slices.DeleteFunc(names, func(one string) bool { return slices.Contains(splits, one) })
 	}
 	if !t.asked {
+		names = slices.DeleteFunc(names, func(name string) bool { return only == nil && metrics.IsVariant(name) && !slices.Contains(first, name) })
 		rank := func(name string) int {
 			if i := slices.Index(first, name); i >= 0 {
 				return i
