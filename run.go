@@ -211,7 +211,7 @@ func (r *Run) EvaluateImages(ctx context.Context, name string, images *data.Imag
 	if !slices.Equal(images.Shape, r.Shape()) {
 		return nil, &data.Error{Path: name, Problem: fmt.Sprintf("its samples do not have the shape of the training samples (got %v, want %v)", images.Shape, r.Shape())}
 	}
-	images = images.Scaled(r.Scaling())
+	images = images.WithMeans(r.Seen().Means).Scaled(r.Scaling())
 	if drawn := r.Model.Dataset.Drawn; drawn != nil {
 		var err error
 		if images, err = images.WithDrawn(r.Model.Train.Seed, *drawn...); err != nil {
@@ -307,5 +307,5 @@ func (r *Run) load(ctx context.Context, split data.Split, columns ...string) (*d
 	if err := r.SameClasses(set); err != nil {
 		return nil, err
 	}
-	return set.Scaled(r.Scaling()), r.Origin.Changed(set.Name, set.Files)
+	return set.WithMeans(r.Seen().Means).Scaled(r.Scaling()), r.Origin.Changed(set.Name, set.Files)
 }

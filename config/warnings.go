@@ -170,8 +170,16 @@ func (m *Model) normalisesHoles() string {
 	if !m.Holed() {
 		return ""
 	}
+	return m.firstOf("batch_norm", "instance_norm", "layer_norm", "relative")
+}
+
+// Masks reports whether a layer that reads the images sets some of their values to 0 in training, as if they were missing.
+func (m *Model) Masks() bool { return m.firstOf("masking_noise", "dropout") != "" }
+
+// firstOf returns the first layer of one of these kinds that reads images, as "encoder[0] (batch_norm)"; "" if there is none.
+func (m *Model) firstOf(kinds ...string) string {
 	read := func(place string, list []Layer, from Names) string {
-		if len(list) > 0 && slices.Contains(from, losses.Images) && slices.Contains([]string{"batch_norm", "instance_norm", "layer_norm", "relative"}, list[0].Kind) {
+		if len(list) > 0 && slices.Contains(from, losses.Images) && slices.Contains(kinds, list[0].Kind) {
 			return fmt.Sprintf("%s[0] (%s)", place, list[0].Kind)
 		}
 		return ""

@@ -178,12 +178,7 @@ func (s *spans) notes(path string, names []string, remedy string) (notes []strin
 	if s == nil {
 		return nil
 	}
-	name := func(i int) string {
-		if i < len(names) {
-			return fmt.Sprintf("column %.60q", names[i])
-		}
-		return fmt.Sprintf("value %d", i)
-	}
+	name := func(i int) string { return valueName(names, i) }
 	if list := s.coarse(); len(list) > 0 && remedy != "" {
 		i, others := list[0], ""
 		if n := len(list) - 1; n > 0 {

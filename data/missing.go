@@ -315,11 +315,7 @@ func (m *Images) NoneObserved() error {
 	if k < 0 {
 		return nil
 	}
-	name := fmt.Sprintf("value %d", k)
-	if m.columns != nil {
-		name = fmt.Sprintf("column %.60q", m.columns[k])
-	}
-	return fmt.Errorf("%s is missing in all fitted samples: leave it out", name)
+	return fmt.Errorf("%s is missing in all fitted samples: leave it out", valueName(m.columns, k))
 }
 
 // NothingKnown returns the place of the first sample of which all values are missing, as text; "" if there is none. Hidden

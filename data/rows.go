@@ -191,7 +191,10 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	images.labels = t.labels
+	images.labels, images.columns = t.labels, t.columns
+	if t.lines.n > 0 {
+		images.lines = &t.lines
+	}
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, err
 	}

@@ -53,6 +53,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	like := data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...)
 	completed, err := data.Complete(cmd.Context(), f.In, f.Out, r.Shape(), like, func(rows *data.Rows) ([]float64, error) {
 		warn(cmd, rows.Notes...)
+		warnUnlike(cmd, r, f.In, rows)
 		if err := f.someKnown(rows); err != nil {
 			return nil, err
 		}

@@ -298,16 +298,15 @@ func readFrom(cmd *Call, r *tessera.Run, path string, source data.Source) (*data
 		return nil, err
 	}
 	warn(cmd, rows.Notes...)
-	low, high := r.Range()
-	var values []float32
-	if rows.Sparse() || rows.OnDisk() {
-		least, most := rows.Scaled(nil).Range()
-		values = []float32{least, most}
-	} else {
-		values = rows.Raw()
-	}
-	warnRange(cmd.ErrOrStderr(), path, values, low, high)
+	warnUnlike(cmd, r, path, rows)
 	return rows, nil
+}
+
+// warnUnlike warns about values of samples that are unlike those of the training.
+func warnUnlike(cmd *Call, r *tessera.Run, path string, rows *data.Rows) {
+	for _, text := range rows.Unlike(r.Seen()) {
+		warn(cmd, path+": "+text)
+	}
 }
 
 // like returns a data set whose keys determine how files of samples are read. Its columns have the order of the training,
@@ -344,11 +343,4 @@ func warnClipped(out io.Writer, file string, least, most float32) {
 	}
 	fmt.Fprintf(out, "tessera: warning: %s holds bytes, but the values of the training are from %g to %g: what is outside of [0,1] is clipped; "+
 		"a name that ends in .npy keeps the values\n", file, least, most)
-}
-
-// warnRange warns about values outside the range of the fitted samples.
-func warnRange(out io.Writer, file string, values []float32, least, most float32) {
-	if text := data.Outside(values, least, most); text != "" {
-		fmt.Fprintf(out, "tessera: warning: %s has %s\n", file, text)
-	}
 }

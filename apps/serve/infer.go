@@ -187,6 +187,7 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	}
 	if err == nil {
 		err = in.accepts(q.sent[0].values)
+		q.unlike(l, q.sent[0].values)
 	}
 	if err == nil && l.shift != nil {
 		l.shift.Centre(q.sent[0].values, vectors.Wide(q.sent[0].values))
@@ -221,6 +222,9 @@ func (s *Server) answer(ask func(*buffer, http.ResponseWriter, *http.Request, *l
 		defer b.giveBack()
 		b.lent = true // a panic leaves it set: workers may then still use the memory
 		q, err := ask(b, w, r, l)
+		if q != nil && len(q.warnings) > 0 {
+			l.log(q.warnings[0])
+		}
 		if err == nil {
 			err = b.compute(r.Context(), q, began)
 		} else {
@@ -400,6 +404,13 @@ func (b *buffer) encode(name string, l *loaded, q *request) (header int, err err
 			return 0, err
 		}
 		dst = append(append(dst, `,"id":`...), id...)
+	}
+	if len(q.warnings) > 0 {
+		warning, err := json.Marshal(strings.Join(q.warnings, "; "))
+		if err != nil {
+			return 0, err
+		}
+		dst = append(append(append(dst, `,"parameters":{"warning":`...), warning...), '}')
 	}
 	dst = append(dst, `,"outputs":[`...)
 	size := 0 // of the binary data

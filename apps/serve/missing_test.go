@@ -65,3 +65,47 @@ loss = [{ kind = "mse", on = "y", against = "target" }]
 		}
 	}
 }
+
+// A missing value that no sample of the training lacks counts as the mean of the training, and the response says so, as it does of values that are
+// clipped. A pca encodes what is there.
+func TestResponsesSayWhatCountsAsSomethingElse(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "p.csv")
+	table, sum := "a,b\n", 0
+	for i := range 40 {
+		table += fmt.Sprintf("%d,%s\n", 10+i%5, []string{"", fmt.Sprint(i % 7)}[min(i, 1)])
+		sum += 10 + i%5
+	}
+	fatal.If(t, os.WriteFile(file, []byte(table), 0o600))
+	for kind, model := range map[string]string{
+		"network": `encoder = [{ kind = "dense", units = 3, from = ["images", "observed"] }]`,
+		"pca":     "kind = \"pca\"\ncomponents = 1",
+	} {
+		folder := filepath.Join(dir, kind)
+		trainRun(t, folder, fmt.Sprintf("[model.m]\ndataset = { name = \"csv\", file = %q, validation = 0, missing = \"nan\", scale = \"minmax\" }\n%s\n", file, model))
+		run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+		fatal.If(t, err)
+		defer run.Close()
+		s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
+		fatal.If(t, err)
+		defer s.Close()
+		nan := float32(math.NaN())
+		code, says := `,"outputs":[{"name":"code"}]`, ""
+		columns := map[string][]float32{"images": {nan, 2, 11, nan}}
+		if kind == "network" {
+			columns = map[string][]float32{"images": {float32(sum) / 40, 2, 11, nan}, "observed": {1, 1, 1, 0}}
+			says = `"parameters":{"warning":"missing values count as the mean of the training, where no sample lacked them: column \"a\" counts as 12 in 1 sample (first: row 0)"}`
+		}
+		want, err := run.ValueOf("code", columns)
+		fatal.If(t, err)
+		got, text := asking(t, s, 200, `{"name":"input","shape":[2,2],"datatype":"FP32","data":[null,2,11,null]}`, code)
+		for i, v := range got["code"] {
+			if math.Abs(float64(v-want[i])) > 1e-5 {
+				t.Errorf("%s: got %s, want %v", kind, text, want)
+			}
+		}
+		expect.Contains(t, text, says)
+		_, text = asking(t, s, 200, `{"name":"input","shape":[2,2],"datatype":"FP32","data":[11,2,1,77]}`, code)
+		expect.Contains(t, text, `column \"a\" has 1 value outside of 10 to 14 (farthest: 1, row 1); column \"b\" has 1 value outside of 0 to 6 (farthest: 77, row 1)`)
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"math"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -230,7 +231,8 @@ type loaded struct {
 	places     map[string]int    // numbers of the columns of a sparse matrix whose other entries are 0; nil for other samples
 	shift      *data.Scaling     // subtracted from images in float64, see [data.Scaling.Split]; nil for none
 	vacant     []float32         // as which missing values of a sample are computed; nil if the training had none
-	warn       func([]float32)   // logs images outside of the range of the training
+	seen       data.Seen         // what the model knows of the samples of the training
+	log        func(string)      // logs the first warning about a request
 	missing    map[string]string // kinds of images that [Options.Generate] would add but the run cannot make, with the reasons
 	users      sync.WaitGroup
 }
@@ -257,7 +259,6 @@ type feature struct {
 	names        []string           // names of the values of a sample, such as the columns of a table; nil if they have none
 	classes      []string           // names of the classes; nil if the values are not classes or have no names
 	scaled       bool               // the values are scaled like images
-	warn         func([]float32)    // logs values outside of the range of the training, the first ones; nil for other columns
 }
 
 // feature returns the input for a column, which an encoder reads.
@@ -270,7 +271,7 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 		scaled: c.Name == losses.Images || c.AsImages}
 	switch {
 	case c.Name == losses.Images:
-		f.name, f.names, f.warn = inputName, l.names, l.warn
+		f.name, f.names = inputName, l.names
 		if l.text != nil {
 			f.datatypes = append(f.datatypes, typeBytes)
 		}
@@ -334,8 +335,8 @@ type output struct {
 
 // compile compiles the programs of a run for all of its values.
 func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
-	low, high := run.Range()
-	l := &loaded{version: version, shape: run.Shape(), pictures: low >= -overshoot && high <= 1+overshoot}
+	l := &loaded{version: version, shape: run.Shape(), seen: run.Seen()}
+	l.pictures = l.seen.Low >= -overshoot && l.seen.High <= 1+overshoot
 	l.pixels, l.language = volume.Of(l.shape), continues(run, o.Workers)
 	l.shift, _ = run.Scaling().Split()
 	if l.pixels == 0 {
@@ -361,15 +362,16 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	if of := run.Model.Dataset.Source; data.HasMissing(of) && data.SparseOf(of) == nil {
 		l.vacant = make([]float32, l.pixels)
 		run.Scaling().Undo(l.vacant)
+		if run.TakesHoles() {
+			l.vacant = slices.Repeat([]float32{float32(math.NaN())}, l.pixels)
+		}
 	}
 	if len(l.shape) == 1 {
 		l.names, _ = run.ValueNames(context.Background()) // the file of the training may be gone
 	}
 	var once sync.Once
-	l.warn = func(values []float32) {
-		if text := data.Outside(values, low, high); text != "" {
-			once.Do(func() { o.Log(fmt.Sprintf("model %s: a request has %s; said once", run.Path, text)) })
-		}
+	l.log = func(text string) {
+		once.Do(func() { o.Log(fmt.Sprintf("model %s: a request: %s; said once", run.Path, text)) })
 	}
 	for _, name := range run.Values() {
 		out, err := o.output(l, run, name, stats)

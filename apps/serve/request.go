@@ -15,6 +15,7 @@ import (
 	"tessera/data"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/lists"
+	"tessera/internal/numeral"
 	"tessera/internal/volume"
 	"tessera/losses"
 )
@@ -47,6 +48,13 @@ type request struct {
 	count  int    // number of samples
 	wanted []wanted
 	png    bool // the response is the only output as a PNG
+
+	warnings []string // about the values, for the response
+}
+
+// unlike warns about samples that are unlike those of the training.
+func (r *request) unlike(l *loaded, samples []float32) {
+	r.warnings = append(r.warnings, l.seen.Notes(samples, l.names, func(i int) string { return fmt.Sprintf("row %d", i) })...)
 }
 
 // sent is an input of a model with its values from a request, row-major.
@@ -114,11 +122,12 @@ func (b *buffer) raw(l *loaded, most int) (*request, error) {
 	if err == nil {
 		err = in.accepts(values)
 	}
+	if err == nil {
+		r.unlike(l, values)
+		err = r.addAll(l, true)
+	}
 	if err == nil && b.exact {
 		l.shift.Centre(values, b.wide)
-	}
-	if err == nil {
-		err = r.addAll(l, true)
 	}
 	return r, err
 }
@@ -290,11 +299,13 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 				return err
 			}
 		}
-		if f.column == losses.Images && d.model.vacant != nil {
-			holes = in.fill(d.model.vacant)
-		}
 		if err := in.values(f); err != nil {
 			return err
+		}
+		d.unknown(f, in)
+		if f.column == losses.Images {
+			d.unlike(d.model, b.images[in.data.from:in.data.to])
+			holes = in.fill(d.model)
 		}
 		d.sent = append(d.sent, sent{feature: f})
 	}
@@ -312,22 +323,49 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 		if b.exact && d.sent[i].feature.scaled {
 			d.model.shift.Centre(d.sent[i].values, b.wide[data.from:data.to])
 			for _, k := range holes {
-				d.sent[i].values[k] = 0
+				d.sent[i].values[k] -= d.sent[i].values[k] // 0, and NaN of models that encode what is there
 			}
 		}
 	}
 	return nil
 }
 
-// fill replaces the missing values of samples, null in the request, and returns their places.
-func (in *input) fill(vacant []float32) (holes []int) {
-	values := in.data.buffer.images[in.data.from:in.data.to]
+// fill replaces the missing values of samples, null in the request, and returns the places of those that the model has learned to do without.
+func (in *input) fill(l *loaded) (holes []int) {
+	b := in.data.buffer
+	values := b.images[in.data.from:in.data.to]
 	for k, v := range values {
-		if v != v {
-			values[k], holes = vacant[k%len(vacant)], append(holes, k)
+		if v == v {
+			continue
+		}
+		mean, ok := l.seen.Means[k%l.pixels]
+		switch {
+		case !ok:
+			values[k], holes = l.vacant[k%l.pixels], append(holes, k)
+		case b.exact:
+			b.wide[in.data.from+k] = mean
+			fallthrough
+		default:
+			values[k] = float32(mean)
 		}
 	}
 	return holes
+}
+
+// unknown warns about texts that no fitted sample has.
+func (d *draft) unknown(f *feature, in *input) {
+	count, first := 0, ""
+	for _, name := range in.data.classes {
+		if name == "" || slices.Contains(f.classes, name) {
+			continue
+		}
+		if count++; count == 1 {
+			first = name
+		}
+	}
+	if count > 0 {
+		d.warnings = append(d.warnings, fmt.Sprintf("input %q has %s that no sample of the training has, the first %q: they count as an unknown class", f.name, numeral.Of(count, "text"), cut(first)))
+	}
 }
 
 // observe adds the input that says which values are there, for a request without it: those that are not null.
@@ -418,7 +456,8 @@ func (in *input) values(f *feature) error {
 		return err
 	}
 	values := got.buffer.images[got.from:got.to]
-	if k := slices.IndexFunc(values, func(v float32) bool { return (got.holed || got.named) && v != v }); k >= 0 {
+	holed := f.column == losses.Images && got.holed
+	if k := slices.IndexFunc(values, func(v float32) bool { return (got.holed || got.named) && v != v }); k >= 0 && !holed {
 		return fmt.Errorf("input %q: data: value %d: got null, want a number", in.name, k)
 	}
 	if f.within != nil {
@@ -453,9 +492,6 @@ func (f *feature) accepts(values []float32) error {
 		if err := r.Accepts(f.column, values); errors.As(err, &bad) {
 			return fmt.Errorf("input %q: data: %s", f.name, bad.Problem)
 		}
-	}
-	if f.warn != nil {
-		f.warn(values)
 	}
 	return nil
 }

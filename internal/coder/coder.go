@@ -90,7 +90,7 @@ func (c *Coder) Centred() *Coder {
 		return c
 	}
 	trained, other := *c.trained, *c
-	trained.Scaling, trained.Range = rest, [2]float32{}
+	trained.Scaling, trained.Range, trained.Means = rest, [2]float32{}, trained.Means.Minus(shift)
 	other.trained, other.shift = &trained, shift
 	return &other
 }
@@ -153,7 +153,7 @@ func (c *Coder) DoWith(heads map[string]posthoc.Head, f func(metrics.Coder) erro
 
 // scaled returns a coder for samples before scaling.
 func (c *Coder) scaled(inner metrics.Coder) scaled {
-	return scaled{inner, c.trained.Scaling, c.trained.Spec.Holed()}
+	return scaled{inner, c.trained.Scaling, c.trained.Spec.Holed(), c.trained.Means}
 }
 
 // Unwrap returns the coder of the model, whose capabilities [metrics.As] finds. What it computes is neither locked nor scaled.
@@ -242,6 +242,12 @@ func Sampler[T any](c *Coder, f func(T) ([]float32, error)) (images []float32, e
 
 // Range returns the smallest and the largest value of the fitted samples before scaling: 0 and 1 for bytes.
 func (c *Coder) Range() (low, high float32) { return c.trained.Range[0], c.trained.Range[1] }
+
+// Seen returns what the model knows of the samples to which it was fitted.
+func (c *Coder) Seen() data.Seen {
+	low, high := c.Range()
+	return data.Seen{Shape: c.Shape(), Low: low, High: high, Means: c.trained.Means, Scaling: c.Scaling()}
+}
 
 // Scaling returns the scaling of the samples that the model reads; nil for none.
 func (c *Coder) Scaling() *data.Scaling { return c.trained.Scaling }

@@ -57,6 +57,7 @@ type Encoder struct {
 	columns  []data.Column
 	scaling  *data.Scaling   // scaling of the run; nil for none
 	missing  bool            // NaN in images means a missing entry
+	means    data.Means      // of values that no fitted sample lacks
 	holes    bool            // NaN is accepted
 	output   bool            // the value is the output, and the scaling is undone
 	required []config.Wanted // requirements on the values of the columns
@@ -84,7 +85,7 @@ func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
 		return nil, err
 	}
 	missing := c.trained.Spec.Holed() && !metrics.TakesHoles(c.inner)
-	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, missing: missing, holes: c.TakesHoles() || c.trained.Spec.Holed(),
+	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, means: c.trained.Means, missing: missing, holes: c.TakesHoles() || c.trained.Spec.Holed(),
 		output: o.Value == losses.Output, postHoc: c.Heads()[o.Value]}
 	for _, column := range e.columns {
 		e.in += column.Size()
@@ -239,15 +240,15 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 
 // scaled returns the rows with scaled images, as in the run.
 func (e *Encoder) scaled(rows []float32) []float32 {
-	if e.scaling == nil || len(e.columns) == 1 && e.columns[0].Name == losses.Images {
-		return zeroNaN(e.scaling.Applied(rows), e.missing)
+	if e.scaling == nil && len(e.means) == 0 || len(e.columns) == 1 && e.columns[0].Name == losses.Images {
+		return zeroNaN(e.scaling.Applied(e.means.Fill(rows, e.in)), e.missing)
 	}
 	rows = slices.Clone(rows)
 	for from := 0; from < len(rows); from += e.in {
 		at := from
 		for _, c := range e.columns {
 			if c.Name == losses.Images || c.AsImages {
-				copy(rows[at:], e.scaling.Applied(rows[at:at+c.Size()]))
+				copy(rows[at:], e.scaling.Applied(e.means.Fill(rows[at:at+c.Size()], c.Size())))
 			}
 			at += c.Size()
 		}

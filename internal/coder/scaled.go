@@ -10,6 +10,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/vectors"
+	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
 )
@@ -21,16 +22,19 @@ type scaled struct {
 	metrics.Coder
 	by      *data.Scaling // nil for none
 	missing bool          // samples have missing or hidden entries
+	means   data.Means    // of values that no fitted sample lacks
 }
 
 // Unwrap returns the coder of scaled samples.
 func (s scaled) Unwrap() metrics.Coder { return s.Coder }
 
 // in returns the model's inputs for images: scaled as in the training. If the data set has missing or hidden entries and the model does
-// not take NaN, 0 replaces NaN.
+// not take NaN, the means and otherwise 0 replace NaN.
 func (s scaled) in(images []float32) []float32 {
-	return zeroNaN(s.by.Applied(images), s.missing && !metrics.TakesHoles(s.Coder))
+	return zeroNaN(s.by.Applied(s.means.Fill(images, s.width())), s.missing && !metrics.TakesHoles(s.Coder))
 }
+
+func (s scaled) width() int { return volume.Of(s.Shape()) }
 
 func (s scaled) Encode(images []float32) ([]float32, error) { return s.Coder.Encode(s.in(images)) }
 
@@ -44,7 +48,7 @@ func (s scaled) Decode(codes []float32) ([]float32, error) {
 
 func (s scaled) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	made, err := s.Coder.WithAtoms(a)
-	return scaled{made, s.by, s.missing}, err
+	return scaled{made, s.by, s.missing, s.means}, err
 }
 
 func (s scaled) TakesHoles() bool {
@@ -62,7 +66,7 @@ func (s scaled) given(columns map[string][]float32, reads []data.Column) map[str
 	if images, ok := columns[losses.Images]; ok {
 		given[losses.Images] = s.in(images)
 		if given[data.ObservedColumn] == nil && s.missing {
-			given[data.ObservedColumn] = observed(images)
+			given[data.ObservedColumn] = observed(s.means.Fill(images, s.width()))
 		}
 	}
 	return given

@@ -67,7 +67,7 @@ func (c *Coder) SameClasses(set *data.Set) error {
 // Given returns the values of all columns of samples that were read from a file, labels included, as this coder reads them: of an exact
 // scaling take [Coder.Centred], because float32 rounds the samples themselves. Drawn columns are drawn as in an evaluation: the random stream of a sample depends on the seed of the run and the sample's position in the file.
 func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][]float32, error) {
-	all := samples.All()
+	all := samples.WithMeans(c.trained.Means).All() // with their masks
 	if all == nil {
 		all = map[string][]float32{}
 	}

@@ -34,6 +34,7 @@ type Trained struct {
 
 	Scaling *data.Scaling // scaling of the samples that the model reads; nil if there is none
 	Range   [2]float32    // smallest and largest value of the fitted samples, before scaling
+	Means   data.Means    // of the values that no fitted sample lacks; nil for a model that has learned what a missing value is
 	Classes []string      // names of the classes of a classifier; nil if unknown
 
 	Digest  string                  // SHA-256 of the file of the parameters
@@ -205,7 +206,7 @@ func open(spec *config.Model, path string, f *checkpoint.File) (*Trained, error)
 	if err != nil {
 		return nil, err
 	}
-	t.Scaling, t.Range, t.Classes, t.RowNames, t.ColumnNames, t.Tokens = kept.scaling, kept.span, kept.classes, kept.rowNames, kept.columnNames, kept.tokens
+	t.Scaling, t.Range, t.Means, t.Classes, t.RowNames, t.ColumnNames, t.Tokens = kept.scaling, kept.span, kept.means, kept.classes, kept.rowNames, kept.columnNames, kept.tokens
 	if t.Epoch, err = strconv.Atoi(f.Metadata[epochKey]); err != nil {
 		return nil, checkpoint.Errorf(path, "damaged: %s: %v", epochKey, err)
 	}

@@ -22,6 +22,7 @@ const (
 	samplesPrefix = "data/"
 	rangeKey      = "range"   // JSON; omitted for values in [0,1]
 	clipKey       = "clip"    // "true" if scaled values are clipped to [0,1]
+	meansKey      = "means"   // JSON: [data.Means]; omitted if there are none
 	stepsKey      = "scaling" // JSON: the steps of the scaling; omitted if there are none
 	classesKey    = "classes" // JSON: the names of the classes; omitted if there are none, and for models that do not read labels
 
@@ -34,6 +35,7 @@ const (
 type samples struct {
 	scaling *data.Scaling // scaling of the samples; nil for none
 	span    [2]float32    // smallest and largest value, before scaling
+	means   data.Means    // of the values that no fitted sample lacks
 	classes []string      // names of the classes, if the model reads labels and the names are known
 
 	rowNames, columnNames []string // names of the rows and columns of a sparse matrix; nil if the names are 0, 1, ...
@@ -51,6 +53,9 @@ func samplesOf(spec *config.Model, set *data.Set, splits data.Splits) samples {
 		low, high = min(low, least), max(high, most)
 	}
 	s := samples{scaling: splits.Scaling, span: [2]float32{low, high}, tokens: set.Tokens}
+	if spec.Baseline == nil && !spec.Masks() {
+		s.means = splits.Fit.Means()
+	}
 	if spec.ReadsLabels() {
 		s.classes = set.Classes
 	}
@@ -78,6 +83,10 @@ func (s samples) add(f *checkpoint.File) {
 		text, _ := json.Marshal(s.span) // two finite numbers cannot fail: other images are refused
 		f.Metadata[rangeKey] = string(text)
 	}
+	if len(s.means) > 0 {
+		text, _ := json.Marshal(s.means) // finite numbers
+		f.Metadata[meansKey] = string(text)
+	}
 	if s.tokens != nil {
 		text, _ := json.Marshal(s.tokens) // texts and numbers cannot fail
 		f.Metadata[tokensKey] = string(text)
@@ -96,6 +105,11 @@ func storedSamples(path string, f *checkpoint.File, values int) (s samples, err 
 	if text, ok := f.Metadata[rangeKey]; ok {
 		if err := json.Unmarshal([]byte(text), &s.span); err != nil {
 			return s, checkpoint.Errorf(path, "damaged: %s: %v", rangeKey, err)
+		}
+	}
+	if text, ok := f.Metadata[meansKey]; ok {
+		if err := json.Unmarshal([]byte(text), &s.means); err != nil {
+			return s, checkpoint.Errorf(path, "damaged: %s: %v", meansKey, err)
 		}
 	}
 	for key, names := range map[string]*[]string{classesKey: &s.classes, rowNamesKey: &s.rowNames, columnNamesKey: &s.columnNames} {
