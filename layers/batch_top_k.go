@@ -78,8 +78,8 @@ func (l *BatchTopK) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		}
 	}
 	t = c.Ramp(t, 1, 0) // before the first step nothing but negative values is set to 0
-	above := c.SubRow(c.Stop(x), c.Tile(t, x.Shape()[1]))
-	return c.Do("gate", func() (*gorgonia.Node, error) { return ops.Gate(x, above, ops.Window{Width: 1}) }), c.Err()
+	above := c.SubRow(x, c.Tile(t, x.Shape()[1]))
+	return c.Do("gate", func() (*gorgonia.Node, error) { return ops.Gate(x, above, ops.Window{}) }), c.Err()
 }
 
 // kept returns the number of values of an input that are kept in a step, of shape (1).

@@ -44,8 +44,8 @@ func (*Gated) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	x = c.Flatten(x)
 	gate := c.AddRow(x, s.Parameter("gate_bias"))
 	value := c.Ramp(c.AddRow(c.MulRow(x, c.Exp(s.Parameter("scale"))), s.Parameter("bias")), 1, 0)
-	y := c.Do("gate", func() (*gorgonia.Node, error) { return ops.Gate(value, c.Stop(gate), ops.Window{Width: 1}) })
-	published := c.Ramp(gate, 1, 0)
+	y := c.Do("gate", func() (*gorgonia.Node, error) { return ops.Gate(value, gate, ops.Window{}) })
+	published := c.Do("published", func() (*gorgonia.Node, error) { return ops.Gate(gate, gate, ops.Window{}) })
 	if c.Err() == nil {
 		s.Publish("gate", published)
 	}

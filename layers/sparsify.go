@@ -55,7 +55,7 @@ func (l *Sparsify) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 		sparse = c.Do("largest", func() (*gorgonia.Node, error) { return ops.TopK(x, n-l.removed(n)) })
 	} else {
 		sparse = c.Do("threshold", func() (*gorgonia.Node, error) {
-			return ops.Gate(x, c.Shift(c.Stop(x), -l.Threshold), ops.Window{Width: 1})
+			return ops.Gate(x, c.Shift(x, -l.Threshold), ops.Window{})
 		})
 	}
 	rows := c.Flatten(x)

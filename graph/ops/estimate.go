@@ -4,19 +4,28 @@ import (
 	"math"
 
 	"gorgonia.org/gorgonia"
+
+	"tessera/internal/engine/ir"
+	vector "tessera/internal/engine/kernel"
 )
 
-// Specs of the ops: StopOp of [Stop], StepOp of [Step], GateOp of [Gate]. windowOp is the spec of the estimated
-// derivative of Step. It maps z and g to the product of g and the window at z.
+// Specs of the ops: StopOp of [Stop], StepOp of [Step], GateOp of [Gate]. The others belong to derivatives: windowOp maps z and g to
+// the product of g and the window at z, leverOp maps x, z and g to this product times x - z, openOp maps z, maybe y, and g to g
+// where z > 0 or, if it is Wide, where z is also no window below, and to 0 elsewhere.
 type (
 	StopOp   struct{}
 	StepOp   struct{ Window }
 	GateOp   struct{ Window }
 	windowOp struct{ Window }
+	leverOp  struct{ Window }
+	openOp   struct {
+		Window
+		Wide bool
+	}
 )
 
 // Window is an estimate of the derivative of a step at 0, with the area 1 and the height 1/Width: 1/Width where |z| < Width/2
-// and 0 elsewhere or, if it is smooth, the derivative of (1 + tanh(2 z/Width))/2.
+// and 0 elsewhere or, if it is smooth, the derivative of (1 + tanh(2 z/Width))/2. With a width of 0 there is no estimate.
 type Window struct {
 	Width  float64
 	Smooth bool
@@ -49,22 +58,127 @@ func Step(z *gorgonia.Node, w Window) (*gorgonia.Node, error) {
 }
 
 // Gate returns x where z > 0 and 0 elsewhere. The derivative with respect to x is exact. The derivative with respect to
-// z is an estimate: (x - z) times the estimated derivative of [Step]. For z = x - t with a threshold t, the factor x -
-// z is t.
+// z is an estimate: (x - z) times the estimated derivative of [Step]; without a window there is none. For z = x - t with a
+// threshold t, the factor x - z is t.
 func Gate(x, z *gorgonia.Node, w Window) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    GateOp{w},
+		Rows:    len(x.Shape()) == 2,
 		Sparse:  true,
-		Float32: Map2(gated[float32]),
-		Float64: Map2(gated[float64]),
+		Float32: Map2(gated[float32](0)),
+		Float64: Map2(gated[float64](0)),
+		Fixed:   []bool{w.Width == 0, false},
+		Selects: &ir.Selection{Float32: above(0, vector.Float32), Float64: above(0, vector.Float64)},
+		Derivative: func(in gorgonia.Nodes, y, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			z, x := in[0], in[1]
+			if w.Width == 0 {
+				toX, err := open(w, false).Apply(z, y, grad)
+				return gorgonia.Nodes{nil, toX}, err
+			}
+			var c Chain
+			near := c.Do("near", func() (*gorgonia.Node, error) { return open(w, true).Apply(z, grad) })
+			toX := c.Do("open", func() (*gorgonia.Node, error) { return open(w, false).Apply(z, y, near) })
+			toZ := c.Do("lever", func() (*gorgonia.Node, error) { return lever(w).Apply(x, z, near) })
+			return gorgonia.Nodes{toZ, toX}, c.Err()
+		},
+	}.Apply(z, x)
+}
+
+// open returns the op of openOp. The one that is not wide has y, the result of the gate, as its second argument: it has kept the
+// same elements.
+func open(w Window, wide bool) Blockwise {
+	b := Blockwise{
+		Spec:    openOp{w, wide},
+		Rows:    true,
+		Sparse:  true,
+		Float32: passed(-reach[float32](w, wide)),
+		Float64: passed(-reach[float64](w, wide)),
+		Fixed:   []bool{true, true, false},
+		Selects: &ir.Selection{Float32: above(-reach[float32](w, wide), vector.Float32), Float64: above(-reach[float64](w, wide), vector.Float64), Like: 1},
+		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+			list := make(gorgonia.Nodes, len(in))
+			var err error
+			list[len(in)-1], err = open(w, wide).Apply(append(in[:len(in)-1:len(in)-1], grad)...)
+			return list, err
+		},
+	}
+	if wide {
+		b.Fixed, b.Selects.Like = b.Fixed[1:], 0
+	}
+	return b
+}
+
+// reach returns the distance below 0 from which on a window is 0.
+func reach[T Float](w Window, wide bool) T {
+	switch _, single := any(T(0)).(float32); {
+	case !wide:
+		return 0
+	case !w.Smooth:
+		return T(w.Width) / 2
+	case single:
+		return T(23 * w.Width) // cosh²(46) is infinite
+	default:
+		return T(178 * w.Width)
+	}
+}
+
+// passed copies the last input where the first one exceeds the bound, and writes 0 elsewhere.
+func passed[T Float](bound T) kernel[T] {
+	of := Map2(gated(bound))
+	return func(dst []T, in [][]T, block int) { of(dst, [][]T{in[0], in[len(in)-1]}, block) }
+}
+
+// above returns a constructor of functions that list the elements of a row that exceed the bound, in ascending order.
+func above[T Float](bound T, kernels func() *vector.Set[T]) func(block int) func(row [][]T) []int {
+	return func(block int) func(row [][]T) []int {
+		maximum, list := kernels().Maximum, make([]int, 0, block)
+		return func(row [][]T) []int {
+			list = list[:0]
+			for start := 0; start < block; start += piece {
+				part := row[0][start:min(start+piece, block)]
+				if maximum(part) <= bound { // false for a NaN
+					continue
+				}
+				for j, v := range part {
+					if v > bound {
+						list = append(list, start+j)
+					}
+				}
+			}
+			return list
+		}
+	}
+}
+
+// lever returns the op of leverOp.
+func lever(w Window) Blockwise {
+	return Blockwise{
+		Spec:       leverOp{w},
+		Float32:    levered[float32](w),
+		Float64:    levered[float64](w),
+		KeepsZeros: true,
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			var c Chain
-			x, z := in[0], in[1]
-			open := c.Do("step", func() (*gorgonia.Node, error) { return Step(c.Stop(z), w) })
-			window := c.Do("window", func() (*gorgonia.Node, error) { return windowed(w).Apply(z, grad) })
-			return gorgonia.Nodes{c.Mul(grad, open), c.Mul(c.Sub(x, z), window)}, c.Err()
+			x, z, g := in[0], in[1], in[2]
+			toX := c.Do("window", func() (*gorgonia.Node, error) { return windowed(w).Apply(z, c.Mul(g, grad)) })
+			toG := c.Do("lever", func() (*gorgonia.Node, error) { return lever(w).Apply(x, z, grad) })
+			return gorgonia.Nodes{toX, c.Neg(toX), toG}, c.Err()
 		},
-	}.Apply(x, z)
+	}
+}
+
+func levered[T Float](w Window) kernel[T] {
+	of := window2[T](w)
+	return func(dst []T, in [][]T, _ int) {
+		x, z, g := in[0], in[1], in[2]
+		for i := range dst {
+			if g[i] == 0 {
+				dst[i] = 0 // even if the other values are not finite
+				continue
+			}
+			dst[i] = (x[i] - z[i]) * of(z[i], g[i])
+		}
+	}
 }
 
 // windowed returns the op that multiplies its second input by the estimated derivative of a step at its first input.
@@ -87,11 +201,14 @@ func positive[T Float](z T) T {
 	return 0
 }
 
-func gated[T Float](x, z T) T {
-	if z > 0 {
-		return x
+// gated returns the function x where z > bound, 0 elsewhere.
+func gated[T Float](bound T) func(z, x T) T {
+	return func(z, x T) T {
+		if z > bound {
+			return x
+		}
+		return 0
 	}
-	return 0
 }
 
 func window2[T Float](w Window) func(z, g T) T {

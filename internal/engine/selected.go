@@ -21,6 +21,9 @@ func (p selectedProduct) String() string { return fmt.Sprintf("%v of %v", p.of, 
 // computing single elements is faster than computing tiles.
 const selectedShare = 16
 
+// selectedRows is the maximum number of elements that are computed together.
+const selectedRows = 128
+
 // selectElements joins a product with an op that copies a few of its elements, if nothing else reads the product.
 func selectElements(m *module) {
 	readers := m.readers()
@@ -43,7 +46,8 @@ func selectElements(m *module) {
 }
 
 // selected computes a [selectedProduct]. Its units are rows. The elements have the same bits as in the complete
-// product, provided that the order of a Gemm's additions depends only on the number of summands.
+// product, provided that the order of a Gemm's additions depends only on the number of summands. If they are too many in a run, it
+// computes the complete product.
 type selected[T ir.Float] struct {
 	kernels *kernels[T]
 	a, b    *cell[T]
@@ -59,16 +63,44 @@ type selectedThread[T ir.Float] struct {
 }
 
 func (w *selected[T]) run(thread, from, to int) {
-	t := &w.threads[thread]
+	n, listed := w.keeper.n, 0
 	for i := from; i < to; i++ {
-		places := w.keeper.places(thread, i)
-		for q, j := range places {
-			copy(t.rows[q*w.k:(q+1)*w.k], w.b.data[int(j)*w.k:][:w.k])
+		if places, ok := w.keeper.places(thread, i); ok {
+			listed += len(places)
+		} else {
+			listed += n
 		}
-		w.kernels.set.Gemm(false, true, 1, len(places), w.k, 1, w.a.data[i*w.k:(i+1)*w.k], w.k, t.rows, w.k, 0, t.results, len(t.results))
-		for q, j := range places {
-			w.keeper.to.data[i*w.keeper.n+int(j)] = t.results[q]
+	}
+	if listed*selectedShare > (to-from)*n {
+		rows := w.keeper.to.data[from*n : to*n]
+		w.kernels.set.Gemm(false, true, to-from, n, w.k, 1, w.a.data[from*w.k:], w.k, w.b.data, w.k, 0, rows, n)
+		w.keeper.whole(thread, from, to, rows)
+		return
+	}
+	for i := from; i < to; i++ {
+		places, ok := w.keeper.to.kept.Row(i)
+		if !ok {
+			row := w.keeper.to.data[i*n : (i+1)*n]
+			w.kernels.set.Gemm(false, true, 1, n, w.k, 1, w.a.data[i*w.k:], w.k, w.b.data, w.k, 0, row, n)
+			w.keeper.whole(thread, i, i+1, row)
 		}
+		for len(places) > 0 {
+			some := min(len(places), selectedRows)
+			w.some(thread, i, places[:some])
+			places = places[some:]
+		}
+	}
+}
+
+// some computes elements of row i.
+func (w *selected[T]) some(thread, i int, places []int32) {
+	t := &w.threads[thread]
+	for q, j := range places {
+		copy(t.rows[q*w.k:(q+1)*w.k], w.b.data[int(j)*w.k:][:w.k])
+	}
+	w.kernels.set.Gemm(false, true, 1, len(places), w.k, 1, w.a.data[i*w.k:(i+1)*w.k], w.k, t.rows, w.k, 0, t.results, len(t.results))
+	for q, j := range places {
+		w.keeper.to.data[i*w.keeper.n+int(j)] = t.results[q]
 	}
 }
 
@@ -82,10 +114,11 @@ func (c *compiler[T]) selectedStep(v *ir.Value, o selectedProduct) *step {
 		by = skipReshapes(by)
 		reads = append(reads, operand{by, rows})
 	}
+	most := min(w.keeper.to.kept.Most, selectedRows)
 	for range c.plan.team.Threads() {
-		w.threads = append(w.threads, selectedThread[T]{rows: isolated[T](o.which.Most * w.k), results: isolated[T](o.which.Most)})
+		w.threads = append(w.threads, selectedThread[T]{rows: isolated[T](most * w.k), results: isolated[T](most)})
 	}
-	flops := 2 * float64(v.Shape[0]*o.which.Most*w.k)
+	flops := 2 * float64(v.Shape[0]*min(w.keeper.to.kept.Most, v.Shape[1]/selectedShare)*w.k)
 	return &step{name: fmt.Sprintf("%v %d×%d×%d", o, v.Shape[0], w.k, v.Shape[1]), work: w, units: v.Shape[0], serial: flops < 16*serialBelow,
-		reads: reads, writes: []operand{{v, rows}}, flops: flops, divisible: true}
+		reads: reads, writes: []operand{{v, rows}}, flops: flops, divisible: o.which.Most > 0}
 }

@@ -12,7 +12,7 @@ import (
 )
 
 // sparseModels declares models whose codes are almost all zeros: with and without rectification, with and without
-// biases, and with two sparse codes in sequence.
+// biases, with two sparse codes in sequence, and with rows of varying numbers of values: few, many, or many in some rows only.
 const sparseModels = `
 [model.rectified]
 dataset = "bars"
@@ -44,6 +44,33 @@ decoder = [{ kind = "tied" }]
 dataset = "bars"
 encoder = [{ kind = "dense", units = 640, activation = "relu" }, { kind = "group_max", groups = 8 }]
 decoder = [{ kind = "dense" }]
+
+[model.batch]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 640 }, { kind = "batch_top_k", k = 8 }]
+decoder = [{ kind = "dense" }]
+
+[model.half]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 640 }, { kind = "batch_top_k", k = 150 }]
+decoder = [{ kind = "dense" }]
+
+[model.jump]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 640 }, { kind = "jump_relu", threshold = 0.35, width = 0.1 }]
+decoder = [{ kind = "dense" }]
+loss    = [{ kind = "mse" }, { kind = "l0", weight = 0.01 }]
+
+[model.tanh]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 640 }, { kind = "jump_relu", threshold = 0.4, width = 0.005, kernel = "tanh" }]
+decoder = [{ kind = "dense" }]
+
+[model.gated]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 640 }, { kind = "affine", offset = -0.35 }, { kind = "gated" }]
+decoder = [{ kind = "dense" }]
+loss    = [{ kind = "mse" }, { kind = "gated" }, { kind = "l1", on = "encoder.2.gate", weight = 0.02 }]
 
 [model.many]
 dataset = "bars"
@@ -79,7 +106,13 @@ func sameSparse[T ir.Float](t *testing.T, spec *config.Model, threads int, prepa
 		fatal.If(t, err)
 		for seed := range uint64(2) { // the second run finds the elements of the first
 			for j, in := range p.Inputs {
-				fatal.If(t, plan.Bind(j, ir.ParameterValues[T](sampled(m, in, seed+1))))
+				values := ir.ParameterValues[T](sampled(m, in, seed+1))
+				if len(values) == 300*64 { // a few samples exceed the others, and have more active units
+					for i := range values[:64] {
+						values[i], values[150*64+i] = 50*values[i], 70*values[150*64+i]
+					}
+				}
+				fatal.If(t, plan.Bind(j, values))
 			}
 			fatal.If(t, plan.Run())
 		}

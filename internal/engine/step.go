@@ -140,11 +140,16 @@ func (w *blocks[T]) run(thread, from, to int) {
 	for i, a := range w.args {
 		in[i] = a.data[from*b : to*b]
 	}
-	switch dst := any(w.to.data[from*b : to*b]).(type) {
+	runBlocks(w.op, w.to.data[from*b:to*b], in)
+}
+
+// runBlocks computes whole blocks of an op.
+func runBlocks[T ir.Float](op ir.Blockwise, dst []T, in [][]T) {
+	switch dst := any(dst).(type) {
 	case []float32:
-		w.op.Kernel.Float32(dst, any(in).([][]float32), b)
+		op.Kernel.Float32(dst, any(in).([][]float32), op.Block)
 	case []float64:
-		w.op.Kernel.Float64(dst, any(in).([][]float64), b)
+		op.Kernel.Float64(dst, any(in).([][]float64), op.Block)
 	}
 }
 

@@ -11,19 +11,20 @@ import (
 	"tessera/internal/fatal"
 )
 
-// topK is the sparse auto-encoder of bench/torch_sae.py: 512 inputs, 8,192 units of which 32 are active, a batch of 1,024.
-const topK = `
-[model.top-k]
-encoder    = [{ kind = "dense", units = 8192, activation = "relu" }, { kind = "top_k", k = 32 }]
+// sparseCode is the sparse auto-encoder of bench/torch_sae.py: 512 inputs, 8,192 units, a batch of 1,024, layers that
+// leave about 32 of the units active.
+const sparseCode = `
+[model.sparse]
+encoder    = [%s]
 decoder    = [{ kind = "dense" }]
-loss       = [{ kind = "mse" }]
+loss       = [{ kind = "mse" }%s]
 constraint = [{ kind = "unit_norm", on = "decoder.*.weight" }]
 optimizer  = { kind = "adam", learning_rate = 1e-4 }
 train      = { epochs = 1000, batch = 1024 }
 `
 
-// BenchmarkTopK times whole training steps of a sparse auto-encoder on random vectors, as bench/torch_sae.py does.
-func BenchmarkTopK(b *testing.B) {
+// BenchmarkSparseCode times whole training steps of sparse auto-encoders on random vectors, as bench/torch_sae.py does.
+func BenchmarkSparseCode(b *testing.B) {
 	const inputs, samples = 512, 8192
 	values := make([]float32, inputs*samples)
 	random := rand.New(rand.NewPCG(1, 2))
@@ -32,12 +33,20 @@ func BenchmarkTopK(b *testing.B) {
 	}
 	vectors, err := data.FromFloats(values, []int{inputs}, nil)
 	fatal.If(b, err)
-	for _, threads := range []int{1, 2} {
-		b.Run(fmt.Sprintf("threads=%d", threads), func(b *testing.B) {
-			spec := model(b, topK)
-			spec.Dataset.Source = vectors
-			benchmarkStep(b, spec, threads, nil, nil)
-		})
+	for _, code := range []struct{ name, encoder, loss string }{
+		{"top_k", `{ kind = "dense", units = 8192, activation = "relu" }, { kind = "top_k", k = 32 }`, ""},
+		{"batch_top_k", `{ kind = "dense", units = 8192 }, { kind = "batch_top_k", k = 32 }`, ""},
+		{"jump_relu", `{ kind = "dense", units = 8192 }, { kind = "jump_relu", threshold = 0.91 }`, `, { kind = "l0", weight = 1e-9 }`},
+		{"tanh", `{ kind = "dense", units = 8192 }, { kind = "jump_relu", threshold = 0.91, kernel = "tanh" }`, `, { kind = "l0", weight = 1e-9 }`},
+		{"gated", `{ kind = "dense", units = 8192, bias = false }, { kind = "affine", offset = -0.91 }, { kind = "gated" }`, `, { kind = "gated" }, { kind = "l1", on = "encoder.2.gate", weight = 1e-9 }`},
+	} {
+		for _, threads := range []int{1, 2} {
+			b.Run(fmt.Sprintf("%s/threads=%d", code.name, threads), func(b *testing.B) {
+				spec := model(b, fmt.Sprintf(sparseCode, code.encoder, code.loss))
+				spec.Dataset.Source = vectors
+				benchmarkStep(b, spec, threads, nil, nil)
+			})
+		}
 	}
 }
 

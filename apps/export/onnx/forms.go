@@ -65,8 +65,8 @@ func init() {
 		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, IntOf("to", float32Element))
 	})
 	define(func(w *writer, v *ir.Value, _ ops.GateOp) string { // computes x where z > 0, 0 elsewhere
-		open := w.node(v, "Greater", []string{w.full(v.Args[1]), w.number(0, 0)})
-		return w.node(v, "Where", []string{open, w.full(v.Args[0]), w.number(0, 0)})
+		open := w.node(v, "Greater", []string{w.full(v.Args[0]), w.number(0, 0)})
+		return w.node(v, "Where", []string{open, w.full(v.Args[1]), w.number(0, 0)})
 	})
 	define(func(w *writer, v *ir.Value, _ ops.GatherOp) string {
 		indices := w.node(v, "Cast", []string{w.full(v.Args[1])}, IntOf("to", int64Element))

@@ -394,7 +394,7 @@ type Selecting interface {
 // Selection describes a kernel that copies some elements of its last arg and sets the others to 0. The other args
 // determine which elements are copied; an only arg does so itself.
 type Selection struct {
-	// Most is the maximum number of copied elements per block.
+	// Most is the maximum number of copied elements per block, 0 if there is none: it may copy all.
 	Most int
 	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order. by has
 	// the block of each of these args. The list is valid until the next call. The function is not safe for concurrent use.

@@ -30,14 +30,22 @@ type SparseGemm[T Float] = func(zeros Zeros, kept Kept, transA, transB bool, m, 
 // looks for these values itself.
 type Kept struct {
 	Most    int     // maximum number of places of a row
-	Counts  []int32 // number of places of each row
+	Counts  []int32 // number of places of each row, [Unlisted] for a row with more
 	Columns []int32 // their columns in ascending order, Most for each row
 	// First is the column of a larger matrix in which the operand begins: Columns counts from that of the larger matrix.
 	First int
 }
 
-// Row returns the columns of row i.
-func (k *Kept) Row(i int) []int32 { return k.Columns[i*k.Most:][:k.Counts[i]] }
+// Unlisted is the count of a row with more than Most places.
+const Unlisted = -1
+
+// Row returns the columns of row i; ok is false if they are not listed.
+func (k *Kept) Row(i int) (columns []int32, ok bool) {
+	if k.Counts == nil || k.Counts[i] == Unlisted {
+		return nil, false
+	}
+	return k.Columns[i*k.Most:][:k.Counts[i]], true
+}
 
 // From returns the places of the part of the matrix that begins in a row and a column of it.
 func (k Kept) From(row, column int) Kept {
@@ -143,8 +151,8 @@ func (w *sparseSpace[T]) find(sumAbs Reduce[T], kept Kept, rows, columns int, x 
 	for i := range rows {
 		l.starts = append(l.starts, len(l.places))
 		row := x[i*ld : i*ld+columns]
-		if kept.Counts != nil {
-			for _, place := range kept.Row(i) {
+		if places, ok := kept.Row(i); ok {
+			for _, place := range places {
 				if j := int(place) - kept.First; 0 <= j && j < columns && row[j] != 0 {
 					l.places, l.values = append(l.places, int32(j)), append(l.values, row[j])
 				}

@@ -92,7 +92,7 @@ func (s settings) stepContests() []contest {
 				if err != nil {
 					return result{}, err
 				}
-				return s.benchmark(steps, fmt.Sprintf("^BenchmarkTopK$/^threads=%d$", s.threads), binary)
+				return s.benchmark(steps, fmt.Sprintf("^BenchmarkSparseCode$/^top_k$/^threads=%d$", s.threads), binary)
 			},
 		})
 	}
