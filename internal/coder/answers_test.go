@@ -239,15 +239,23 @@ train.epochs = 2`, "dictionary")
 	}
 }
 
-// A head that is not computed from the value alone has no recovered loss, which is no error.
+// A head that is not computed from the value alone has no recovered loss, which is no error; one that is has logits for any rows.
 func TestAHeadBesideTheValueIsNotDownstream(t *testing.T) {
 	t.Chdir(t.TempDir())
 	declared(t, strings.Replace(teacherText, "decoder = []\nhead.class.layers = [{ kind = \"dense\" }]", `decoder = []
-head.class = { from = "images", layers = [{ kind = "dense" }] }`, 1), "teacher")
-	for value, there := range map[string]bool{"code": false, "class": true} {
-		set, err := data.Load(t.Context(), sourceOf(t, `{ run = "teacher", value = "`+value+`" }`), nil, data.Both)
-		fatal.If(t, err)
-		expect.Equal(t, set.Test.Downstream != nil, there, value)
+head.class = { from = "images", layers = [{ kind = "dense" }] }`, 1), "beside")
+	declared(t, teacherText, "behind")
+	for run, behind := range map[string]bool{"beside": false, "behind": true} {
+		for value, there := range map[string]bool{"code": behind, "encoder.0": behind, "class": true} {
+			set, err := data.Load(t.Context(), sourceOf(t, `{ run = "`+run+`", value = "`+value+`" }`), nil, data.Both)
+			fatal.If(t, err)
+			expect.Equal(t, set.Test.Downstream != nil, there, run, value)
+			if there {
+				logits, err := set.Test.Downstream(set.Test.Float32())
+				fatal.If(t, err)
+				expect.Equal(t, len(logits), 2*set.Test.Len(), run, value, "logits")
+			}
+		}
 	}
 }
 

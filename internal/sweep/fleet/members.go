@@ -19,6 +19,7 @@ import (
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/sae"
+	"tessera/metrics"
 )
 
 // absentAfter is the time without a hello message after which a worker is no longer counted.
@@ -242,6 +243,9 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 		return c.store.put(ctx, "start-"+start.SHA256, files)
 	}
 	set := c.inMemory(n.Trial, n.What)
+	if err := travels(set, c.sweep.Standalone(t).Metrics); err != nil {
+		return nil, err
+	}
 	if m := c.sets[set]; m != nil { // without a lock, because requests are answered one after the other
 		return m, nil
 	}
@@ -254,6 +258,22 @@ func (c *Coordinator) send(ctx context.Context, n need) (*manifest, error) {
 		c.sets[set] = m
 	}
 	return m, err
+}
+
+// travels returns an error if a metric reads what does not travel with a data set: the classifier inside of which its samples are values.
+// Without it a worker would measure less than the first machine does.
+func travels(set *data.Set, chosen metrics.Selection) error {
+	inside := func(m *data.Images) bool { return m != nil && m.Downstream != nil }
+	if !inside(set.Train) && !inside(set.Test) {
+		return nil
+	}
+	for _, one := range chosen {
+		if d := one.Metric.Describe(); d.Reads.Has(metrics.ReadsDownstream) {
+			return fmt.Errorf("%s needs the run whose values are the samples: give it to the worker, in the same place and with the data that it reads, or choose other metrics (the option metrics)",
+				d.Measures[0].Name)
+		}
+	}
+	return nil
 }
 
 // startFile is the name under which a file of parameters travels.

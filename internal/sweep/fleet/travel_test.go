@@ -20,6 +20,7 @@ import (
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/sae"
 	"tessera/internal/volume"
+	"tessera/metrics"
 )
 
 // startedFrom declares a sweep on images from a file that starts from the parameters of another run and selects a
@@ -89,6 +90,21 @@ func TestFilesAndParametersTravelToAWorkerWithoutThem(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A worker never measures less than the first machine does: what reads the classifier behind the samples, which does not travel, is refused.
+func TestSamplesInsideOfAClassifierTravelForOtherMetrics(t *testing.T) {
+	plain, err := data.NewFloats([]int{2}, values(4), nil)
+	fatal.If(t, err)
+	inside := *plain
+	inside.Downstream = func([]float32) ([]float32, error) { return nil, nil }
+	other, err := metrics.Select("mse")
+	fatal.If(t, err)
+	const refused = "recovered_loss needs the run whose values are the samples"
+	expect.Error(t, travels(&data.Set{Train: &inside}, metrics.Default()), refused)
+	expect.Error(t, travels(&data.Set{Train: plain, Test: &inside}, metrics.Default()), refused)
+	expect.NoError(t, travels(&data.Set{Train: &inside, Test: &inside}, other))
+	expect.NoError(t, travels(&data.Set{Train: plain}, metrics.Default()))
 }
 
 // values returns n distinct values from 0 to 1.
