@@ -223,7 +223,7 @@ func changes(run *tessera.Run, r *evaluation.Report) (list []string) {
 		list = append(list, "a less sparse code")
 	}
 	switch atoms := run.Atoms(); {
-	case atoms == nil || len(atoms.Values) == 0 || slices.Min(atoms.Values) >= 0:
+	case atoms == nil || len(atoms.Values) == 0 || slices.Min(atoms.Values) >= -1e-5*slices.Max(atoms.Values): // means of positive samples are rounded
 	case method == "":
 		list = append(list, "non-negative weights (the constraint nonneg)")
 	default:

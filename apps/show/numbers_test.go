@@ -4,7 +4,11 @@ import (
 	"strings"
 	"testing"
 
+	"tessera"
+	"tessera/config"
 	"tessera/internal/expect"
+	"tessera/internal/fatal"
+	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
 
@@ -29,4 +33,31 @@ func TestWholePicturesAreAdvisedByTheSamplesOfAUnit(t *testing.T) {
 		}
 	}
 	expect.Equal(t, wholePictures(0.3, true), "", "atoms of parts")
+}
+
+// What makes atoms local is advised to a model that lacks it, in the words of its kind.
+func TestLocalAtomsAreAdvisedByWhatTheModelLacks(t *testing.T) {
+	const network = "encoder = [{ kind = \"dense\", units = 3 }]\ntrain.epochs = 1\n"
+	const weights, atoms, sparse = "non-negative weights (the constraint nonneg)", `non-negative atoms (kind = "nmf")`, "a less sparse code"
+	for text, c := range map[string]struct {
+		hoyer float64
+		want  []string
+	}{
+		network: {0.4, []string{weights}},
+		network + "loss = [{ kind = \"mse\" }, { kind = \"l1\" }]\n": {0.6, []string{sparse, weights}},
+		network + "constraint = [{ kind = \"nonneg\" }]\n":           {0.4, nil},
+		"kind = \"pca\"\ncomponents = 3\n":                           {0.4, []string{atoms}},
+		"kind = \"nmf\"\ncomponents = 3\n":                           {0.6, []string{sparse}},
+		"kind = \"kmeans\"\ncomponents = 3\n":                        {0.6, nil},
+	} {
+		f, err := config.Load("models.toml", []byte("[model.m]\ndataset = { name = \"bars\", count = 40 }\n"+text))
+		fatal.If(t, err)
+		m, err := f.Model("m")
+		fatal.If(t, err)
+		run, err := tessera.Train(t.Context(), m, tessera.Options{Threads: 1, Out: t.TempDir() + "/run"})
+		fatal.If(t, err)
+		t.Cleanup(func() { _ = run.Close() })
+		r := &evaluation.Report{Result: &metrics.Result{Values: metrics.Values{{Name: "hoyer", Number: c.hoyer}}}}
+		expect.Slice(t, changes(run, r), c.want, text)
+	}
 }

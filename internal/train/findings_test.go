@@ -66,7 +66,11 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		"collapsed, by a schedule": {strings.NewReplacer(`{ kind = "bce" }`, `{ kind = "bce", weight = 64.0 }`, `"gaussian_kl" }`, `"gaussian_kl", weight = { kind = "linear", from = 0.0, to = 1.0, epochs = 10 } }`).Replace(vae),
 			map[string]float64{"elbo_divergence": 0.0147, "explained_variance": 0.5}, false, []string{"what helps: let the weight of the divergence rise more slowly"}},
 		"no learning rate": {auto + "optimizer.kind = \"lbfgs\"\n", map[string]float64{"useful_units": 2, "dead_units": 0, "explained_variance": 0.5}, false, []string{"what helps: raise train.epochs, or lower the units"}},
-		"informative":      {vae, map[string]float64{"elbo_divergence": 12, "explained_variance": 0.5}, false, nil},
+		"columns of large values": {strings.Replace(transcoder, `"target"`, `"images"`, 1), map[string]float64{"useful_units": 2, "dead_units": 0, "explained_variance": -0.1, "mse": 5000}, false,
+			[]string{`what helps: write scale = "standardise" in the dataset table: the values of the samples are large`}},
+		"scaled columns": {strings.NewReplacer(`"target" }`, `"images" }`, `{ name = "csv", `, `{ name = "csv", scale = "standardise", `).Replace(transcoder), map[string]float64{"useful_units": 2, "dead_units": 0, "explained_variance": -0.1, "mse": 5000}, false,
+			[]string{"what helps: raise train.epochs: the reconstructions are still worse than the mean"}},
+		"informative": {vae, map[string]float64{"elbo_divergence": 12, "explained_variance": 0.5}, false, nil},
 	} {
 		r := &evaluation.Report{Result: &metrics.Result{Images: 60}}
 		for key, v := range c.values {
@@ -75,7 +79,11 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		if c.equal {
 			r.Values = append(r.Values, metrics.Value{Name: "explained_variance", Missing: metrics.AllEqual})
 		}
-		texts := lists.Map(Findings(model(t, c.model), "no folder", []int{8, 8}, 6, r), func(f Finding) string { return f.String() })
+		shape := []int{8, 8}
+		if strings.Contains(c.model, "csv") {
+			shape = []int{2}
+		}
+		texts := lists.Map(Findings(model(t, c.model), "no folder", shape, 6, r), func(f Finding) string { return f.String() })
 		all := strings.Join(texts, "\n")
 		if (len(texts) == 0) != (len(c.want) == 0) || len(texts) > 1 {
 			t.Errorf("%s: got %q, want %q", name, texts, c.want)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/graph/tape"
@@ -243,6 +244,19 @@ func TestDivergenceNamesTheStepAndTheFirstBadTensor(t *testing.T) {
 			}
 			expect.NoError(t, expect.Err(Open(run)), "the run cannot be opened")
 		})
+	}
+}
+
+// A diverged training is advised what its optimizer has: a smaller step, and clipping, or stricter clipping.
+func TestTheAdviceOfADivergedTrainingFitsItsOptimizer(t *testing.T) {
+	for want, m := range map[string]*config.Model{
+		"a smaller learning_rate or a clip_norm may help":                     model(t, everything, "optimizer.clip_norm=0"),
+		"a smaller learning_rate or a smaller clip_norm may help":             model(t, everything, "optimizer.clip_norm=0.5"),
+		"other initial weights, or other weights of the loss terms, may help": model(t, searched),
+	} {
+		s := &job{run: "runs/m", spec: m}
+		expect.Error(t, s.diverged(7, bad{"code", math.Inf(1)}), "is kept; "+want)
+		expect.Error(t, s.diverged(7, bad{inputTensor, math.NaN()}), "samples without NaN and infinite values", want)
 	}
 }
 
