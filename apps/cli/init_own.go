@@ -371,7 +371,7 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	if err != nil {
 		return nil, err
 	}
-	own := &foundData{Path: path, Name: modelName(path), Units: unitsFor(20, s.Count), Rate: 0.001, Pictures: true, template: ownModels} // where many values are above 0, larger steps leave dead units
+	own := &foundData{Path: path, Name: modelName(path), Units: unitsFor(40, s.Count), Pictures: true, template: ownModels}
 	const scaled, most = 32, 64
 	size := s.Size
 	if size == (data.Size{}) || max(size.Height, size.Width) > most {
