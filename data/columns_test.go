@@ -146,10 +146,10 @@ func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 func TestSomeNamesOfTheTrainingAreAnError(t *testing.T) {
 	train := writeText(t, "train.csv", "mass,wing,label\n5,6,0\n7,9,1\n")
 	for header, want := range map[string]string{
-		"wing,weight,label": `it lacks "mass"; the training has no "weight"`,
-		"mass,Wing,label":   `it lacks "wing"; the training has no "Wing"; did you mean "wing" by "Wing"?`,
-		"wing,wing,label":   `it lacks "mass"`,
-		"mass,label,0":      `it lacks "wing"; the training has no "0"`,
+		"wing,weight,label": `missing: "mass"; unknown to the training: "weight"`,
+		"mass,Wing,label":   `missing: "wing"; unknown to the training: "Wing"; did you mean "wing" by "Wing"?`,
+		"wing,wing,label":   `missing: "mass"`,
+		"mass,label,0":      `missing: "wing"; unknown to the training: "0"`,
 	} {
 		path := writeText(t, "x.csv", header+"\n1,2,1\n")
 		like := InOrder(&Files{Kind: "csv"}, []string{"mass", "wing"})

@@ -60,7 +60,7 @@ func TestARenamedColumnIsNamed(t *testing.T) {
 	write(t, dir, "renamed.csv", []byte("a,B,c\n1,2,3\n"))
 	s := &Files{Kind: "csv", File: filepath.Join(dir, "f.csv"), Columns: ColumnNames{ImagesColumn: {"a", "b", "c"}}}
 	_, err := ReadRows(t.Context(), filepath.Join(dir, "renamed.csv"), []int{3}, InOrder(s, []string{"a", "b", "c"}))
-	if want := `each row has 2 values, want 3: it lacks "b"; the training has no "B"`; err == nil || !strings.Contains(err.Error(), want) {
+	if want := `got 2 columns of values, want 3; missing: "b"; unknown to the training: "B"`; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 }

@@ -335,17 +335,17 @@ func (f *csvFile) renamed(r reading, c csvColumns) error {
 			others = append(others, name)
 		}
 	}
-	text := "it lacks " + nameList(lost)
+	text := "missing: " + nameList(lost)
 	if unknown := without(others, r.order); len(unknown) > 0 {
-		text += "; the training has no " + nameList(unknown)
+		text += "; unknown to the training: " + nameList(unknown)
 		if near, ok := declared.Nearest(lost[0], unknown); ok {
 			text += fmt.Sprintf("; did you mean %q by %q?", lost[0], near)
 		}
 	}
 	if fits {
-		return fmt.Errorf("some columns have names of the training, others not: %s; give all columns the names that they had", text)
+		return fmt.Errorf("some columns have names of the training, others have not; %s; give all columns the names that they had", text)
 	}
-	return fmt.Errorf("each row has %d values, want %d: %s", len(c.values), size, text)
+	return fmt.Errorf("got %s of values, want %d; %s", numeral.Of(len(c.values), "column"), size, text)
 }
 
 // without returns the names that are not among others.
@@ -627,13 +627,28 @@ func (r reading) columnHint(column, text string) string {
 	if _, _, ok := cellNumber(withoutUnit(text, unit), r.Decimal); ok && unit != "" {
 		return fmt.Sprintf("if %q is a unit, write units = { %s = %s } in the dataset table", unit, declared.KeyText(column), declared.StringText(unit))
 	}
-	if _, ok := parseNumber(text, ","); ok && r.Decimal != "," {
-		return `if the comma is the decimal sign, write decimal = "," in the dataset table`
+	if hint := r.decimalHint(text); hint != "" {
+		return hint
 	}
 	if r.loose {
 		return "remove the column, or name it label or name"
 	}
 	return "name columns of labels, of names and of categories (columns = { NAME = COLUMN }, for the layer embedding) with the keys labels, names and columns"
+}
+
+// decimalHint returns what to do with a cell that is a number with the other sign before its fraction, "" for another cell.
+func (r reading) decimalHint(text string) string {
+	was, is, other := "point", "comma", ","
+	if r.Decimal == "," {
+		was, is, other = is, was, "."
+	}
+	if _, ok := parseNumber(text, other); !ok {
+		return ""
+	}
+	if r.loose {
+		return fmt.Sprintf("numbers of this file have a %s before their fraction, those of the training a %s: write them as in the training", is, was)
+	}
+	return fmt.Sprintf("if the %s is the decimal sign, write decimal = %q in the dataset table", is, other)
 }
 
 // Names of numeric columns that often are not values.

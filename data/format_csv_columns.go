@@ -1,6 +1,7 @@
 package data
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -22,7 +23,7 @@ type csvValues struct {
 	bad     string   // first cell that is not a number
 	text    string   // the same, unless it is a truth value
 	allows  bool     // empty cells are missing entries instead of errors
-	decimal string
+	reading reading
 	holes   bool     // some entries are missing
 	in      []string // names of the columns of the file
 	spans   *spans
@@ -37,7 +38,7 @@ func (f *csvFile) collectors(c csvColumns, r reading) (list []*csvValues) {
 		}
 		if slices.Contains(r.need, one.name) {
 			allows := r.Missing != nil || i >= 0 && r.known[i].Names != nil // else an unknown class
-			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: allows, decimal: r.Decimal, in: f.names(one.at), spans: newSpans(len(one.at))})
+			list = append(list, &csvValues{csvColumn: one, whole: true, number: true, allows: allows, reading: r, in: f.names(one.at), spans: newSpans(len(one.at))})
 		}
 	}
 	return list
@@ -46,7 +47,7 @@ func (f *csvFile) collectors(c csvColumns, r reading) (list []*csvValues) {
 func (c *csvValues) add(header, cells []string, line int) error {
 	for k, i := range c.at {
 		cell := strings.TrimSpace(cells[i])
-		v, absent, ok := cellNumber(cell, c.decimal)
+		v, absent, ok := cellNumber(cell, c.reading.Decimal)
 		if absent && c.allows {
 			c.holes = true
 			c.floats = append(c.floats, float32(math.NaN()))
@@ -56,18 +57,15 @@ func (c *csvValues) add(header, cells []string, line int) error {
 			continue
 		}
 		if absent {
-			return fmt.Errorf("line %d, column %.60q: is empty or NA, but column %q reads it; %s, remove these rows, or fill the cells in", line, header[i], c.name, missingHint)
+			return fmt.Errorf("line %d, column %.60q: is empty or NA, but the model reads it; %s, remove these rows, or fill the cells in", line, header[i], missingHint)
 		}
 		classes := len(c.at) == 1 && isBool(cell) // two of them, as texts
 		if !ok || classes || math.IsInf(float64(float32(v)), 0) {
 			if c.number {
-				c.bad = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
+				c.bad = c.notNumber(header[i], cells[i], line)
 			}
 			if c.text == "" && !isBool(cell) {
-				c.text = fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, header[i], cells[i])
-				if _, comma := parseNumber(cell, ","); comma && c.decimal != "," {
-					c.text += `; if the comma is the decimal sign, write decimal = "," in the dataset table`
-				}
+				c.text = c.notNumber(header[i], cells[i], line)
 			}
 			c.number, v = false, 0
 		}
@@ -79,6 +77,22 @@ func (c *csvValues) add(header, cells []string, line int) error {
 		}
 	}
 	return nil
+}
+
+func (c *csvValues) notNumber(column, cell string, line int) string {
+	text := fmt.Sprintf("line %d, column %.60q: got %.40q, want a finite number", line, column, cell)
+	if hint := c.reading.decimalHint(strings.TrimSpace(cell)); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// title names the column as its file does.
+func (c *csvValues) title() string {
+	if len(c.in) == 1 {
+		return fmt.Sprintf("column %.60q", c.in[0])
+	}
+	return fmt.Sprintf("column %.60q", c.name)
 }
 
 // finish returns the column. Test samples get the type and the classes of the training samples, if known.
@@ -95,11 +109,11 @@ func (c *csvValues) finish(known []Column, lines *rowLines) (*Values, error) {
 	case want.Names != nil || !c.number && len(c.at) == 1 && want.Type == "":
 		return c.classes(want.Names, lines)
 	case !c.number:
-		return nil, fmt.Errorf("column %q: %s", c.name, c.bad)
+		return nil, errors.New(c.bad)
 	case want.Type == Whole && c.holes:
-		return nil, fmt.Errorf("column %q has empty cells, but those of the training samples are whole numbers without any", c.name)
+		return nil, fmt.Errorf("%s has empty cells, but those of the training samples are whole numbers without any", c.title())
 	case want.Type == Whole && !c.whole:
-		return nil, fmt.Errorf("column %q has values that are not whole numbers, but those of the training samples are", c.name)
+		return nil, fmt.Errorf("%s has values that are not whole numbers, but those of the training samples are", c.title())
 	case want.Type == Float32 || !c.whole || c.holes:
 		v := FloatColumn(c.name, shape, c.floats)
 		v.Missing, v.In, v.spans = c.allows, c.in, c.spans
@@ -128,7 +142,7 @@ func (c *csvValues) classes(names []string, lines *rowLines) (*Values, error) {
 		if at, ok := slices.BinarySearch(names, text); ok {
 			whole[i] = int32(at)
 		} else if unseen++; unseen == 1 {
-			c.unseen = fmt.Sprintf("column %q: %s has %.40q, which no training sample has (%.200s)", c.name, lines.place(i), text, strings.Join(names, ", "))
+			c.unseen = fmt.Sprintf("%s: %s has %.40q, which no training sample has (%.200s)", c.title(), lines.place(i), text, strings.Join(names, ", "))
 		}
 	}
 	if unseen > 0 {

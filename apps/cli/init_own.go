@@ -57,6 +57,26 @@ type textColumn struct {
 	Missing      bool // cells are empty
 }
 
+// reservedKeys are names that a column of texts cannot have in a declaration, or that stand for others there.
+var reservedKeys = []string{"", "code", "output", "atoms", "images", "input", "labels", "names", "views", "loss", "teacher", "previous", "observed", "held_out", "complete",
+	"target", "predicted", "class"}
+
+// columnKey returns the name of a column without signs that a key cannot contain.
+func columnKey(name string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' {
+			return r
+		}
+		return '-'
+	}, name), "-")
+}
+
+// Key returns the name, with an ending, as a key of TOML.
+func (t textColumn) Key(ending string) string { return table.KeyText(t.Name + ending) }
+
+// Text returns the name as a text of TOML.
+func (t textColumn) Text() string { return table.StringText(t.Name) }
+
 // Units returns a number of learned numbers of a text.
 func (t textColumn) Units() int { return min(8, (t.Different+1)/2) }
 
@@ -604,7 +624,11 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	for i, c := range s.Columns {
 		counts := c.Numeric && c.Whole && !c.Repeats && !c.Missing && c.High-c.Low == float64(s.Rows-1) && s.Rows > 2 && (i == 0 || c.Low <= 1)
 		if few := !c.Numeric && !c.Dates && c.Different > 1 && c.Different <= mostClasses && 2*c.Different <= s.Rows; few {
-			texts = append(texts, textColumn{fmt.Sprintf("%s-%d", modelName(c.Name+"."), i+1), c.Name, c.Different, c.Missing})
+			name := columnKey(c.Name)
+			if slices.ContainsFunc(texts, func(t textColumn) bool { return t.Name == name }) || slices.Contains(reservedKeys, strings.ToLower(name)) {
+				name = fmt.Sprintf("%s-%d", name, i+1)
+			}
+			texts = append(texts, textColumn{name, c.Name, c.Different, c.Missing})
 		}
 		switch {
 		case i == labels:
@@ -701,7 +725,7 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	predicting := func(keys string, values []string, texts []textColumn) supervised {
 		columns := "images = [" + strings.Join(slices.Concat(values, dates), ", ") + "]" // dates are no parts, but what is predicted may depend on them
 		for _, t := range texts {
-			columns += fmt.Sprintf(", %s = %s", t.Name, table.StringText(t.Column))
+			columns += fmt.Sprintf(", %s = %s", t.Key(""), table.StringText(t.Column))
 		}
 		if !missing && slices.ContainsFunc(texts, func(t textColumn) bool { return t.Missing }) {
 			keys += ", missing = \"nan\""

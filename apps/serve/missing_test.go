@@ -40,6 +40,11 @@ loss = [{ kind = "mse", on = "y", against = "target" }]
 		s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
 		fatal.If(t, err)
 		defer s.Close()
+		describes := send(s, "GET", "/v2/models/run", nil)
+		for _, says := range []string{`{"name":"input","datatype":"FP32","shape":[-1,2],"names":["a","b"],"missing":true}`, `"shape":[-1,2],"optional":true}`,
+			`{"name":"town","datatype":"BYTES","shape":[-1,1],"classes":["Bonn","Köln","Ulm"]}`} {
+			expect.Contains(t, string(describes.body), says)
+		}
 		want, err := run.ValueOf("y", map[string][]float32{"images": {float32(offset), float32(sum) / 39, float32(offset + 3), float32(offset + 2)}, "observed": {1, 0, 1, 1}, "town": {2, 1}})
 		fatal.If(t, err)
 		input := fmt.Sprintf(`{"name":"input","shape":[2,2],"datatype":"FP32","data":[%d,null,%d,%d]}`, offset, offset+3, offset+2)

@@ -285,7 +285,7 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 	case c.Type == data.Whole:
 		f.whole, f.datatypes = true, []string{typeINT32, typeINT64, typeFP32, typeFP64}
 		if f.classes != nil {
-			f.datatypes = append(f.datatypes, typeBytes)
+			f.datatypes = slices.Insert(f.datatypes, 0, typeBytes)
 			l.named = true
 		}
 	}
@@ -496,14 +496,16 @@ func (m *model) metadata(l *loaded) any {
 		Names    []string `json:"names,omitempty"`
 		Classes  []string `json:"classes,omitempty"`
 		Drawn    bool     `json:"drawn,omitempty"`
+		Missing  bool     `json:"missing,omitempty"`  // null is a missing value
+		Optional bool     `json:"optional,omitempty"` // what a request without it means is clear
 	}
 	batched := func(shape []int) []int { return append([]int{-1}, shape...) }
 	var inputs, outputs []tensor
 	for _, f := range l.inputs {
-		inputs = append(inputs, tensor{f.name, f.datatypes[0], batched(f.shape), f.names, f.classes, f.drawn})
+		inputs = append(inputs, tensor{f.name, f.datatypes[0], batched(f.shape), f.names, f.classes, f.drawn, f.column == losses.Images && l.vacant != nil, f.column == data.ObservedColumn})
 	}
 	for _, o := range l.all() {
-		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.names, o.classes, false})
+		outputs = append(outputs, tensor{o.name, o.datatype, batched(o.shape), o.names, o.classes, false, false, false})
 	}
 	missing := map[string]string{} // by the name that the model would have
 	for kind, reason := range l.missing {
