@@ -122,7 +122,7 @@ type foundData struct {
 	Classes    bool       // samples have labels
 	Labelled   supervised // of the classifier; by default Dataset
 	Target     *target
-	Pictures   bool
+	Pictures   bool // samples are images with values >= 0
 	Units      int
 	Rate       float64
 	Samples    string // of a sparse dictionary
@@ -478,7 +478,11 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 			own.labelledBy(ctx)
 		}
 		own.say("%s of shape %s, values from %s to %s", numeral.Of(set.Train.Len(), "sample"), numeral.Shape(set.Shape), numeral.Float(float64(low)), numeral.Float(float64(high)))
-		own.Units = min(unitsFor(max(2, min(10, pixels/4)), set.Train.Len()), pixels)
+		most := 10
+		if own.Pictures = len(set.Shape) > 1 && low >= 0 && !sparse; own.Pictures {
+			most = 40
+		}
+		own.Units = min(unitsFor(max(2, min(most, pixels/4)), set.Train.Len()), pixels)
 		switch {
 		case sparse:
 			own.template, own.Kind = ownTriples, "\"nmf\"\nsolver     = \"mu\"\nloss       = \"kl\""
