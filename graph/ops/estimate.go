@@ -9,11 +9,11 @@ import (
 	vector "tessera/internal/engine/kernel"
 )
 
-// Specs of the ops: StopOp of [Stop], StepOp of [Step], GateOp of [Gate]. The others belong to derivatives: windowOp maps z and g to
+// Specs of the ops: stopOp of [Stop], StepOp of [Step], GateOp of [Gate]. The others belong to derivatives: windowOp maps z and g to
 // the product of g and the window at z, leverOp maps x, z and g to this product times x - z, openOp maps z, maybe y, and g to g
 // where z > 0 or, if it is Wide, where z is also no window below, and to 0 elsewhere.
 type (
-	StopOp   struct{}
+	stopOp   struct{}
 	StepOp   struct{ Window }
 	GateOp   struct{ Window }
 	windowOp struct{ Window }
@@ -33,12 +33,7 @@ type Window struct {
 
 // Stop returns x and blocks its gradient.
 func Stop(x *gorgonia.Node) (*gorgonia.Node, error) {
-	return Blockwise{
-		Spec:    StopOp{},
-		Float32: Map(func(x float32) float32 { return x }),
-		Float64: Map(func(x float64) float64 { return x }),
-		Fixed:   []bool{true},
-	}.Apply(x)
+	return same(stopOp{}, ir.Pointwise{F: ir.Copy}, x, x.Shape(), []bool{true}, nil)
 }
 
 // Stop calls the function [Stop] and collects its error.
@@ -49,8 +44,8 @@ func Step(z *gorgonia.Node, w Window) (*gorgonia.Node, error) {
 	return Blockwise{
 		Spec:    StepOp{w},
 		Sparse:  true,
-		Float32: Map(positive[float32]),
-		Float64: Map(positive[float64]),
+		Float32: func(dst []float32, in [][]float32, _ int) { vector.Float32().GtScalar(dst, in[0], 0) },
+		Float64: func(dst []float64, in [][]float64, _ int) { vector.Float64().GtScalar(dst, in[0], 0) },
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return gradientOf(windowed(w).Apply(in[0], grad))
 		},
@@ -170,13 +165,13 @@ func lever(w Window) Blockwise {
 func levered[T Float](w Window) kernel[T] {
 	of := window2[T](w)
 	return func(dst []T, in [][]T, _ int) {
-		x, z, g := in[0], in[1], in[2]
-		for i := range dst {
-			if g[i] == 0 {
+		x, z := in[0][:len(dst)], in[1][:len(dst)]
+		for i, g := range in[2][:len(dst)] {
+			if g == 0 {
 				dst[i] = 0 // even if the other values are not finite
-				continue
+			} else {
+				dst[i] = (x[i] - z[i]) * of(z[i], g)
 			}
-			dst[i] = (x[i] - z[i]) * of(z[i], g[i])
 		}
 	}
 }
@@ -185,20 +180,13 @@ func levered[T Float](w Window) kernel[T] {
 func windowed(w Window) Blockwise {
 	return Blockwise{
 		Spec:    windowOp{w},
-		Float32: Map2(window2[float32](w)),
-		Float64: Map2(window2[float64](w)),
+		Float32: windows[float32](w),
+		Float64: windows[float64](w),
 		Fixed:   []bool{true, false},
 		Derivative: func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
 			return second(windowed(w).Apply(in[0], grad))
 		},
 	}
-}
-
-func positive[T Float](z T) T {
-	if z > 0 {
-		return 1
-	}
-	return 0
 }
 
 // gated returns the function x where z > bound, 0 elsewhere.
@@ -208,6 +196,23 @@ func gated[T Float](bound T) func(z, x T) T {
 			return x
 		}
 		return 0
+	}
+}
+
+func windows[T Float](w Window) kernel[T] {
+	if w.Smooth {
+		return Map2(window2[T](w))
+	}
+	width := T(w.Width)
+	return func(dst []T, in [][]T, _ int) {
+		second := in[1][:len(dst)]
+		for i, z := range in[0][:len(dst)] {
+			if z < width/2 && z > -width/2 {
+				dst[i] = second[i] / width
+			} else {
+				dst[i] = 0
+			}
+		}
 	}
 }
 

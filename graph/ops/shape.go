@@ -22,12 +22,16 @@ func Reshape(x *gorgonia.Node, shape ...int) (*gorgonia.Node, error) {
 	if len(x.Shape()) == 0 || len(to) == 0 || volume.Of(x.Shape()) != volume.Of(to) {
 		return nil, fmt.Errorf("reshape: got shape %v, want as many values as %v", x.Shape(), to)
 	}
-	l := &layout{ir: ir.Reshape{}}
-	var err error
-	l.op, err = newOp(reshapeOp{to}, gorgonia.Nodes{x}, to, nil, func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
-		return gradientOf(Reshape(grad, l.in[0]...))
+	return same(reshapeOp{to}, ir.Reshape{}, x, to, nil, func(in gorgonia.Nodes, _, grad *gorgonia.Node) (gorgonia.Nodes, error) {
+		return gradientOf(Reshape(grad, x.Shape()...))
 	})
-	if err != nil {
+}
+
+// same returns the values of x, perhaps under another shape.
+func same(spec any, of ir.Op, x *gorgonia.Node, to tensor.Shape, fixed []bool, derivative Derivative) (*gorgonia.Node, error) {
+	l := &layout{ir: of}
+	var err error
+	if l.op, err = newOp(spec, gorgonia.Nodes{x}, to, fixed, derivative); err != nil {
 		return nil, err
 	}
 	l.alike = len(l.in[0]) == len(to)

@@ -534,6 +534,21 @@ func divide(m *module, threads int) {
 	})
 }
 
+// dropCopies removes copies of computed values: the other passes have seen their readers as those of another value. Copies of views
+// and of parameters stay.
+func dropCopies(m *module) {
+	m.rebuild(func(v *ir.Value) *ir.Value {
+		if p, ok := v.Op.(ir.Pointwise); ok && p.F == ir.Copy {
+			switch a := v.Args[0]; skipReshapes(a).Op.(type) {
+			case ir.Leaf, ir.Constant, ir.Broadcast:
+			default:
+				return a
+			}
+		}
+		return v
+	})
+}
+
 // keeps reports whether v is the product of a batch and a trained matrix that is divided among the threads.
 func (m *module) keeps(v *ir.Value, threads int) bool {
 	o, ok := v.Op.(ir.Product)

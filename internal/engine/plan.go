@@ -120,6 +120,7 @@ func compile[T ir.Float](program *ir.Module, members *team.Team, group collectiv
 	optimise[T](m)
 	selectElements(m)
 	divide(m, members.Threads())
+	dropCopies(m)
 	plan := &Plan[T]{program: program, module: m, team: members, group: group}
 	c := &compiler[T]{plan: plan, kernels: newKernels(kernelSet[T]()), cells: map[*ir.Value]*cell[T]{}, boxes: map[*ir.Value]*any{},
 		overwrites: map[*ir.Value]*ir.Value{}, scratch: newScratch[T](members.Threads()),

@@ -216,3 +216,24 @@ func TestAProductThatIsAlsoReadElsewhereIsWhole(t *testing.T) {
 		t.Errorf("a wanted product is not computed as a whole:\n%v", m)
 	}
 }
+
+func TestOnlyCopiesOfParametersAndViewsRemain(t *testing.T) {
+	for _, name := range []string{"batch", "jump", "gated"} {
+		m := newModule(sparseProgram(t, name))
+		optimise[float32](m)
+		stopped := copies(m)
+		if dropCopies(m); copies(m) >= stopped {
+			t.Errorf("%s: %d of %d copies remain, want fewer\n%v", name, copies(m), stopped, m)
+		}
+	}
+}
+
+// copies counts the copies of values.
+func copies(m *module) (n int) {
+	for _, v := range m.values {
+		if p, ok := v.Op.(ir.Pointwise); ok && p.F == ir.Copy {
+			n++
+		}
+	}
+	return n
+}

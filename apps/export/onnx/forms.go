@@ -60,7 +60,6 @@ func init() {
 		pads[len(pads)-1] = int64(v.Shape[last] - min(o.Count, v.Shape[last]))
 		return w.node(v, "Pad", []string{kept, w.ints(pads...)})
 	})
-	define(func(w *writer, v *ir.Value, _ ops.StopOp) string { return w.node(v, "Identity", w.first(v)) })
 	define(func(w *writer, v *ir.Value, _ ops.StepOp) string {
 		return w.node(v, "Cast", []string{w.node(v, "Greater", append(w.first(v), w.number(0, 0)))}, IntOf("to", float32Element))
 	})
