@@ -96,7 +96,7 @@ func beginVectors(ctx context.Context, c *contents) (*vectorRows, error) {
 	r := &vectorRows{from: bufio.NewReaderSize(s.text(), vectorLine), words: -1, names: []string{nameColumn}}
 	start, _ := r.from.Peek(vectorLine) // a short file is enough
 	if ofFastText(start) {
-		return nil, errors.New("is a model of fastText: its vectors are in the file .vec beside it")
+		return nil, errors.New("is a model of fastText: want its vectors, which fastText writes next to it as .vec")
 	}
 	width, first := 0, start
 	if sizes := vectorSizes.FindSubmatch(start); sizes != nil {

@@ -80,6 +80,11 @@ func (f *exportCommand) export(out string) (string, error) {
 	if err != nil {
 		return "", usagef("--part: %w", err)
 	}
+	for _, other := range export.Registry.All() {
+		if e := other.New().Extension; e != format.Extension && e != "" && e == filepath.Ext(out) {
+			return "", usagef("export: %s: the name is that of a file of --to %s; want a name that ends in %s", out, other.Name, format.Extension)
+		}
+	}
 	if out == "" {
 		if out = export.FileName(r, format, part); !missingFile(out) { // perhaps the data of the run
 			return "", usagef("export: %s exists already and is not replaced; name the file with -o", out)

@@ -25,6 +25,7 @@ func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
 		"the encoder is not a closed expression":                                                   "runs/few --to onnx",
 		`--part: part "head" is unknown for onnx of this run, want one of model, encoder, decoder`: "runs/small --to onnx --part head",
 		"--out: runs is a folder; give a file name":                                                "runs/small --to npz -o runs",
+		"export: a.npz: the name is that of a file of --to npz; want a name that ends in .csv":     "runs/small --to csv -o a.npz",
 		"export: small.npz exists already and is not replaced; name the file with -o":              "runs/small --to npz",
 	} {
 		b.contains(args, b.must(exitUsage, append([]string{"export"}, strings.Fields(args)...)...).stderr, want)

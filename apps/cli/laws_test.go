@@ -189,7 +189,7 @@ func TestRequiredAndRelatedFlags(t *testing.T) {
 	for args, want := range map[string]string{
 		"train":                               "train: missing model, want the name of a model",
 		"encode . --in x":                     "encode: missing --out, want output file or folder",
-		"export .":                            "export: missing --to, want one of csv, npz",
+		"export .":                            "export: missing --to, want one of bin, csv, npz",
 		"figure":                              "figure: missing kind, want one of atoms, reconstructions",
 		"data get":                            "data get: missing name, want one of fashion-mnist, mnist",
 		"eval a b":                            `eval: got "a", "b", want one run`,

@@ -2,23 +2,24 @@ package export
 
 import (
 	"bufio"
+	"encoding/binary"
 	"fmt"
 	"io"
+	"math"
 	"strconv"
-	"strings"
-	"unicode"
-	"unicode/utf8"
 )
 
 func init() {
 	Registry.Register("vec", "vectors of words, in the text format of word2vec and fastText", func() Format {
-		return Format{Extension: ".vec", Parts: parts("words"), Write: writeVec}
+		return Format{Extension: ".vec", Parts: parts("words"), Write: func(w io.Writer, r *Run, _ string) error { return writeVectors(w, r, appendText) }}
+	})
+	Registry.Register("bin", "vectors of words, in the binary format of word2vec", func() Format {
+		return Format{Extension: ".bin", Parts: parts("words"), Write: func(w io.Writer, r *Run, _ string) error { return writeVectors(w, r, appendFloats) }}
 	})
 }
 
-// writeVec writes a line with the numbers of words and values, and one for each word, the most frequent first: the word and its values, separated by
-// spaces. A space in a token becomes "_"; what is not printed, such as a newline or a part of a character, is escaped as in Go (\n, \xe4).
-func writeVec(w io.Writer, r *Run, _ string) error {
+// writeVectors writes a line with the numbers of words and values, and one for each word, the most frequent first: the word and its values.
+func writeVectors(w io.Writer, r *Run, add func(line []byte, values []float32) []byte) error {
 	vectors, width, err := r.WordVectors()
 	if err != nil {
 		return err
@@ -27,20 +28,25 @@ func writeVec(w io.Writer, r *Run, _ string) error {
 	fmt.Fprintf(b, "%d %d\n", len(vectors)/width, width) // an error stays until Flush
 	var line []byte
 	for i := range len(vectors) / width {
-		line = append(line[:0], wordOf(r.Tokens.Name(int32(i)))...)
-		for _, v := range vectors[i*width : (i+1)*width] {
-			line = strconv.AppendFloat(append(line, ' '), float64(v), 'g', -1, 32)
-		}
+		line = add(append(line[:0], r.Tokens.Word(int32(i))...), vectors[i*width:(i+1)*width])
 		_, _ = b.Write(append(line, '\n'))
 	}
 	return b.Flush()
 }
 
-// wordOf returns a token as a word of a line.
-func wordOf(token string) string {
-	if !utf8.ValidString(token) || strings.ContainsFunc(token, func(r rune) bool { return !unicode.IsPrint(r) }) {
-		token = strconv.Quote(token)
-		token = token[1 : len(token)-1]
+// appendText appends the shortest texts of the values, each after a space.
+func appendText(line []byte, values []float32) []byte {
+	for _, v := range values {
+		line = strconv.AppendFloat(append(line, ' '), float64(v), 'g', -1, 32)
 	}
-	return strings.ReplaceAll(token, " ", "_")
+	return line
+}
+
+// appendFloats appends a space and the values as 32-bit floats, little-endian.
+func appendFloats(line []byte, values []float32) []byte {
+	line = append(line, ' ')
+	for _, v := range values {
+		line = binary.LittleEndian.AppendUint32(line, math.Float32bits(v))
+	}
+	return line
 }

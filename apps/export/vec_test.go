@@ -2,6 +2,8 @@ package export_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,5 +59,29 @@ func TestVecEscapesTokensThatAreNoWords(t *testing.T) {
 	}
 	if len(seen) != 255 || seen["_"] != 2 || seen[`\n`] != 1 || seen[`\xe4`] != 1 || seen["a"] != 1 {
 		t.Errorf("%d words: %v", len(seen), seen)
+	}
+}
+
+// Exported vectors, as text and as floats, are those with which a model of the same words begins. Of tokens of bytes, space and _ are one word.
+func TestExportedVectorsAreAStart(t *testing.T) {
+	for model, sets := range map[string][]string{
+		"skip-gram":   {"dataset.grammar=100", "encoder.0.units=3", "head.score.layers.0.units=3"},
+		"gpt-grammar": {"dataset.grammar=20", "dataset.tokens=bytes", "encoder.0.vocabulary=260", "head.next.layers.0.units=260"},
+	} {
+		sets = append(sets, "train.epochs=0")
+		r := trained(t, model, sets...)
+		want, width, err := r.WordVectors()
+		fatal.If(t, err)
+		for _, format := range []string{"vec", "bin"} {
+			file := filepath.Join(t.TempDir(), "words."+format)
+			fatal.If(t, os.WriteFile(file, written(t, r, format, ""), 0o600))
+			got, _, err := trained(t, model, append(sets, "train.seed=7", "start="+strconv.Quote(filepath.ToSlash(file)))...).WordVectors()
+			fatal.If(t, err)
+			for i := range len(want) / width {
+				if r.Tokens.Name(int32(i)) != "_" && !slices.Equal(got[i*width:(i+1)*width], want[i*width:(i+1)*width]) {
+					t.Errorf("%s, %s: another vector of %q", model, format, r.Tokens.Name(int32(i)))
+				}
+			}
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"unicode"
@@ -148,6 +149,17 @@ func (t *Tokenizer) Name(token int32) string {
 		return t.Names[token]
 	}
 	return string(t.bytes[token])
+}
+
+// Word returns a token as a word of a file of vectors: a space becomes "_"; what is not printed, such as a newline or a part of a character, is
+// escaped as in Go (\n, \xe4).
+func (t *Tokenizer) Word(token int32) string {
+	word := t.Name(token)
+	if !utf8.ValidString(word) || strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		word = strconv.Quote(word)
+		word = word[1 : len(word)-1]
+	}
+	return strings.ReplaceAll(word, " ", "_")
 }
 
 // Index returns the number of a word or character; ok is false if the vocabulary does not contain it.

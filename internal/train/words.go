@@ -128,7 +128,11 @@ func (n *trainee) spell(path string, s *config.Start) (*data.File, error) {
 	var missing []string
 	for token := range words.Texts() {
 		name := words.Name(int32(token))
-		if i, ok := at[name]; ok {
+		i, ok := at[name]
+		if !ok {
+			i, ok = at[words.Word(int32(token))]
+		}
+		if ok {
 			rows.Batch(rowsOf.Data[token*width:(token+1)*width], []int{i})
 		} else {
 			missing = append(missing, name)
