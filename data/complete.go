@@ -28,7 +28,7 @@ func AllowMissing(s Source) Source {
 
 // Complete reads the samples of a .csv, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and
 // empty cells), and writes the result in the same format. fill returns the values of all samples, row by row; only those of
-// missing entries are used. All other cells, entries and arrays keep their bytes. completed is the number of replaced entries.
+// missing entries are used, rounded in columns of whole numbers of a .csv file, which may lack columns of the training. All other cells, entries and arrays keep their bytes. completed is the number of replaced entries.
 // It returns an *Error for a file without missing entries, and if out has another format.
 func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (completed int, err error) {
 	of := formatNamed(in)
@@ -43,14 +43,14 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 	if l.r.is(EntryFiles) {
 		return 0, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
 	}
-	l.r.filters = true
+	l.r.filters, l.r.lacking = true, true
 	rows, err := ReadRows(ctx, in, shape, l)
 	if err != nil {
 		return 0, err
 	}
 	raw := rows.Raw()
-	for _, v := range raw {
-		if v != v {
+	for k, v := range raw {
+		if v != v && (rows.Lost == nil || !slices.Contains(rows.Lost, rows.columns[k%rows.pixels])) {
 			completed++
 		}
 	}
@@ -130,16 +130,22 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		}
 		at += end + 1
 	}
+	whole, err := f.whole(c.values, h.reading.Decimal)
+	if err != nil {
+		return nil, err
+	}
 	done, row := 0, 0
 	_, err = f.eachRow(func(rows RowReader, _ []string) error {
 		fill := map[int]float64{}
 		for k, i := range c.values {
 			if at := row*len(c.values) + k; h.raw[at] != h.raw[at] {
-				fill[i] = h.value(at)
+				if fill[i] = h.value(at); whole[k] {
+					fill[i] = math.Round(fill[i])
+				}
 			}
 		}
 		row++
-		for i := range f.header {
+		for i := range len(f.header) - len(f.lost) {
 			v, missing := fill[i]
 			if !missing {
 				continue
@@ -156,6 +162,24 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		return nil
 	})
 	return append(out, rest[done:]...), err
+}
+
+// whole reports for each of the columns of values whether all numbers that are there are whole.
+func (f *csvFile) whole(columns []int, decimal string) (all []bool, err error) {
+	all = slices.Repeat([]bool{true}, len(columns))
+	some := make([]bool, len(columns))
+	_, err = f.eachRow(func(_ RowReader, cells []string) error {
+		for k, i := range columns {
+			if v, absent, _ := cellNumber(cells[i], decimal); !absent {
+				all[k], some[k] = all[k] && v == math.Trunc(v), true
+			}
+		}
+		return nil
+	})
+	for k := range all {
+		all[k] = all[k] && some[k]
+	}
+	return all, err
 }
 
 func (f *csvFile) cell(number, decimal string) string {

@@ -63,7 +63,7 @@ func TestRowsThatDoNotMeetWhereAreNotCompleted(t *testing.T) {
 	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
 	fatal.If(t, err)
 	b, err := os.ReadFile(out)
-	want := "a,tissue,b\n1,heart,\n9, lung,2\n,?,oops\n3,lung,9.1875\n?,heart,4\n"
+	want := "a,tissue,b\n1,heart,\n9, lung,2\n,?,oops\n3,lung,9\n?,heart,4\n"
 	if err != nil || n != 2 || string(b) != want {
 		t.Errorf("%d entries: got %q, want %q", n, b, want)
 	}

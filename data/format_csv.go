@@ -32,6 +32,7 @@ type csvFile struct {
 	skip   int              // bytes before the line of names
 	rows   func() RowReader // begins to read the rows
 	texts  bool             // cells are texts
+	lost   []string         // names at the end of header that the file lacks: their cells are missing
 
 	units      []string    // of the columns; "" for none
 	absent     []string    // texts of cells that are missing
@@ -146,6 +147,9 @@ func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum st
 		}
 		keeps := true
 		if err == nil {
+			for range f.lost {
+				cells = append(cells, "")
+			}
 			f.bare(cells)
 		}
 		if err == nil && f.where != nil {
@@ -304,10 +308,21 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 			return c, f.missing(key)
 		}
 	}
+	if r.lacking {
+		f.lose(r, c)
+	}
 	if c.values, c.ignored = f.inOrder(f.values(r, c), r.order); len(c.values) == 0 {
 		return c, fmt.Errorf("has no columns of values, got %s", nameList(f.header))
 	}
 	return c, f.renamed(r, c)
+}
+
+// lose adds the columns of values of the training that the file lacks, as missing ones, unless others may be these under new names.
+func (f *csvFile) lose(r reading, c csvColumns) {
+	lost := without(r.order, f.header)
+	if len(lost) < len(r.order) && len(without(f.names(f.values(r, c)), r.order)) == 0 {
+		f.header, f.lost = slices.Concat(f.header, lost), lost
+	}
 }
 
 // missing returns the error for a name or a glob that matches no column of the file.
@@ -610,7 +625,7 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 	}
 	t.values.dims = []int{t.lines.n, len(c.values)}
 	t.columns = f.names(c.values)
-	t.ignored = c.ignored
+	t.ignored, t.lost = c.ignored, f.lost
 	if !slices.ContainsFunc(t.names, func(name string) bool { return name != "" }) {
 		t.names = nil // lines that end in a separator
 	}

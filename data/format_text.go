@@ -132,6 +132,26 @@ func separator(start []byte) (comma rune, skip int) {
 	}), 0
 }
 
+// TableStyle is how a text separates cells and fractions.
+type TableStyle struct {
+	Separator rune   // 0 for a file that is no table of texts
+	Decimal   string // "," or "."; "" for a point that was not declared
+}
+
+// StyleOf returns the style of a table that is read by the keys of a source.
+func StyleOf(ctx context.Context, path string, like Source) (s TableStyle) {
+	l, _ := likeOf(like)
+	if of := formatNamed(path); of == nil || of.fill == nil || of.Sort != CellFiles {
+		return s
+	}
+	o, err := openColumns(ctx, path, nil)
+	defer o.close()
+	if err != nil { // the reader of the samples says it
+		return s
+	}
+	return TableStyle{o.csv.comma, l.r.Decimal}
+}
+
 // namesIn returns the names in the first line of a text, without spaces around them.
 func namesIn(cells []string) ([]string, error) {
 	names := make([]string, len(cells))

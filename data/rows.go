@@ -19,6 +19,7 @@ type Rows struct {
 	Names   []string  // one per row, such as the relative path of an image; nil for none
 	Classes []string  // names of the classes; nil if unknown
 	Columns []string  // names of the values, which WriteRows writes to .csv files if ReadRows can read them back; nil for numbers
+	Lost    []string  // names of columns of values that the file of [Complete] lacks
 	Notes   []string  // warnings, such as skipped files
 	Deep    bool      // WriteRows writes pictures with 16 bits per channel, else with 8; see [Deep]
 	Wide    []float64 // the values that WriteRows writes to .csv files, if float32 does not represent them; nil for none
@@ -191,6 +192,9 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(t.lost) > 0 {
+		t.warnings = append(t.warnings, fmt.Sprintf("%s: lacks columns of the training, whose values count as missing: %s", inLine(r.File), nameList(t.lost)))
+	}
 	images.labels, images.columns = t.labels, t.columns
 	if t.lines.n > 0 {
 		images.lines = &t.lines
@@ -198,7 +202,7 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 	if images, err = images.WithColumns(t.further...); err != nil {
 		return nil, err
 	}
-	return &Rows{Images: images, Names: t.names, Classes: classes, Notes: append(t.warnings, t.otherColumns(r.File, r.order)...)}, nil
+	return &Rows{Images: images, Names: t.names, Classes: classes, Lost: t.lost, Notes: append(t.warnings, t.otherColumns(r.File, r.order)...)}, nil
 }
 
 // classNames returns the class names of the training if the labels are one of the columns to read. Otherwise known is false,

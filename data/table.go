@@ -24,6 +24,7 @@ type table struct {
 	classes  []string // names of the classes, if the file contains them
 	further  []*Values
 	ignored  []string // names of columns of values that are not in the required order of names
+	lost     []string // names of columns of values that the file lacks
 	warnings []string
 	kept     []string // which rows were kept, and where
 }
@@ -68,6 +69,7 @@ type reading struct {
 	filters  bool     // the key where applies to it nevertheless
 	optional bool     // columns to read that the file lacks are left out
 	apart    bool     // arrays with usual names belong to other samples in the file
+	lacking  bool     // columns of values of a table that the file lacks are missing
 	recorded bool     // the rows are those of a [Recording]
 	halved   bool     // test samples that this reading does not know have half of the budget
 	order    []string // names of the columns of values in the required order; nil for the order of the file

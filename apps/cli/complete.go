@@ -29,7 +29,7 @@ type completeCommand struct {
 func (f *completeCommand) Help() Help {
 	return Help{
 		Long: "Fill the missing entries of a .csv, .npy, .npz or .safetensors file, empty cells and NaN, with the model's reconstruction. All other cells and " +
-			"entries, and other columns and arrays, stay as they are, to the byte. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there (not with scale = whiten). Any other " +
+			"entries, and other columns and arrays, stay as they are, to the byte. Columns of whole numbers in a .csv file get whole numbers; columns of the training that it lacks count as missing. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there (not with scale = whiten). Any other " +
 			"model that was trained with missing or hidden entries (missing and hide of its data set) gets 0 in their place, as in its training. Others begin with the " +
 			"mean of the other samples and are asked again until their answer does not change.",
 		Examples: []string{"tessera complete runs/ratings --in ratings.csv --out filled.csv"},

@@ -93,6 +93,6 @@ train = { epochs = 150, batch = 16 }
 	b.write("empty.csv", "name,a,b,c,d\nx,,,,\ny,0.1,,0.2,0.3\n")
 	b.contains("an empty sample", b.must(4, "complete", "runs/holed", "--in", "empty.csv", "--out", "e.csv").stderr, "nothing is known of sample 0", "--empty-rows")
 	b.must(0, "complete", "runs/holed", "--in", "empty.csv", "--out", "e.csv", "--empty-rows")
-	b.write("fewer.csv", "name,a,b\nx,1,\n")
-	b.contains("other columns", b.must(4, "complete", "runs/holed", "--in", "fewer.csv", "--out", "e.csv").stderr, "each row has 2 values", "want 4")
+	b.write("fewer.csv", "name,a,B\nx,1,\n")
+	b.contains("other columns", b.must(4, "complete", "runs/holed", "--in", "fewer.csv", "--out", "e.csv").stderr, "got 2 columns of values, want 4", `unknown to the training: "B"`)
 }

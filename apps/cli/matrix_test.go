@@ -74,7 +74,9 @@ func TestAMatrixIsFactorisedAndPredicted(t *testing.T) {
 	if v, _ := strconv.ParseFloat(rmse[1], 64); !(v < 0.2) { // noise 0.1, and 3 parameters of about 18 entries
 		t.Errorf("RMSE %v, want about the noise of 0.1", v)
 	}
-	rows, err := csv.NewReader(strings.NewReader(b.read("out.csv"))).ReadAll()
+	reader := csv.NewReader(strings.NewReader(b.read("out.csv")))
+	reader.Comma = ';' // as in the input
+	rows, err := reader.ReadAll()
 	if err != nil || fmt.Sprint(len(rows)-1) != rmse[2] || strings.Join(rows[0], "|") != "row|column|prediction" || rows[1][0] != "u0" {
 		t.Errorf("got %q, %v", rows[:2], err)
 	}

@@ -54,7 +54,7 @@ train   = { epochs = 2 }
 `)
 			b.must(0, "train", "m")
 			mean := strconv.FormatFloat(float64(sum)/32, 'f', -1, 64)
-			table := fmt.Sprintf("a,b,y\n%d,,1\nA,2,2\n%d,3,0\nA,,4\n", c.offset+1, c.offset+2)
+			table := fmt.Sprintf("a,b,y\n%d.25,,1\nA,2,2\n%d,3,0\nA,,4\n", c.offset+1, c.offset+2)
 			b.write("holes.csv", strings.ReplaceAll(table, "A", ""))
 			b.write("means.csv", strings.ReplaceAll(table, "A", mean))
 			for _, args := range [][]string{{"predict", "runs/m"}, {"encode", "runs/m", "--out", "o.csv"}, {"encode", "runs/m", "--value", "output", "--out", "o.csv"}, {"eval", "runs/m", "--json", "--metrics", "r2"}} {

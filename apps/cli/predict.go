@@ -26,17 +26,18 @@ func init() {
 type predictCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
-	In    string `flag:"in" required:"true" is:"file" doc:"input file or folder"`
-	Out   string `flag:"out,o" is:"output" doc:"file to write, .csv" default:"standard output"`
-	Head  string `flag:"head" doc:"head that predicts, for models with several heads that are compared with classes or numbers"`
-	Given string `flag:"given" is:"file" doc:"file with entries of new rows, for a matrix_factorisation"`
-	All   bool   `flag:"probabilities" doc:"add a column with the probability of each class"`
+	In    string          `flag:"in" required:"true" is:"file" doc:"input file or folder"`
+	Out   string          `flag:"out,o" is:"output" doc:"file to write, .csv" default:"standard output"`
+	Head  string          `flag:"head" doc:"head that predicts, for models with several heads that are compared with classes or numbers"`
+	Given string          `flag:"given" is:"file" doc:"file with entries of new rows, for a matrix_factorisation"`
+	style data.TableStyle // of the input
+	All   bool            `flag:"probabilities" doc:"add a column with the probability of each class"`
 }
 
 func (f *predictCommand) Help() Help {
 	return Help{
 		Long: "Predict the class of each sample with a classifier: its name, the name of the most probable class, and the probability of that class, as " +
-			"CSV. The input is read as `tessera encode` reads it, with the columns that the head is computed from. Classes have the names that they had in the training: those of a column of labels, of " +
+			"CSV with the separator and the decimal sign of the input. The input is read as `tessera encode` reads it, with the columns that the head is computed from. Classes have the names that they had in the training: those of a column of labels, of " +
 			"folders, or of a published data set; labels without names are numbers. " +
 			"Of a head that a loss compares with a column of numbers, predict these numbers: their columns have the names of the targets in the file of the training.\n\n" +
 			"Of a matrix_factorisation, predict the entries of a matrix: the input is a .csv file with a line for each pair of a row and a column, whose columns are found " +
@@ -61,6 +62,7 @@ func (f *predictCommand) Do(cmd *Call) error {
 		return err
 	}
 	defer r.Close()
+	f.style = data.StyleOf(cmd.Context(), f.In, r.Model.Dataset.Source)
 	if r.PredictsEntries() {
 		return f.entries(cmd, r)
 	}
@@ -129,12 +131,12 @@ func (f *predictCommand) numbers(cmd *Call, r *tessera.Run, t metrics.Target, co
 		head = append(head, t.Name(i))
 	}
 	return f.write(cmd, func(out io.Writer) error {
-		w := csv.NewWriter(out)
+		w := f.writer(out)
 		_ = w.Write(head) // the error is kept
 		for i := range len(values) / t.Size {
 			line := []string{nameOf(names, i)}
 			for _, v := range values[i*t.Size : (i+1)*t.Size] {
-				line = append(line, probability(v))
+				line = append(line, f.number(v))
 			}
 			_ = w.Write(line)
 		}
@@ -182,10 +184,10 @@ func (f *predictCommand) entries(cmd *Call, r *tessera.Run) error {
 		cmd.say("%s: root mean squared error %s, of %s", f.In, numeral.Float(math.Sqrt(squares/float64(len(values)))), numeral.Of(len(values), "entry"))
 	}
 	return f.write(cmd, func(out io.Writer) error {
-		w := csv.NewWriter(out)
+		w := f.writer(out)
 		_ = w.Write([]string{"row", "column", "prediction"}) // the error is kept
 		for i, v := range values {
-			_ = w.Write([]string{pairs.Rows[i], pairs.Columns[i], strconv.FormatFloat(v, 'g', -1, 32)})
+			_ = w.Write([]string{pairs.Rows[i], pairs.Columns[i], f.number(float32(v))})
 		}
 		w.Flush()
 		return w.Error()
@@ -210,7 +212,7 @@ func (f *predictCommand) blanks(cmd *Call, r *tessera.Run) error {
 	}
 	const shown = 5 // words
 	return f.write(cmd, func(out io.Writer) error {
-		w := csv.NewWriter(out)
+		w := f.writer(out)
 		head := []string{"name", "place", "word", "probability", "next words"}
 		if f.All {
 			head = append(head, p.Classes...)
@@ -221,10 +223,10 @@ func (f *predictCommand) blanks(cmd *Call, r *tessera.Run) error {
 			order := lists.Range(0, len(row))
 			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(row[b], row[a]) })
 			next := lists.Map(order[1:min(shown, len(order))], func(k int) string { return fmt.Sprintf("%s %.2g", p.Classes[k], row[k]) })
-			line := []string{nameOf(rows.Names, blank.Sample), strconv.Itoa(blank.Place), p.Classes[order[0]], probability(row[order[0]]), strings.Join(next, ", ")}
+			line := []string{nameOf(rows.Names, blank.Sample), strconv.Itoa(blank.Place), p.Classes[order[0]], f.number(row[order[0]]), strings.Join(next, ", ")}
 			for _, v := range row {
 				if f.All {
-					line = append(line, probability(v))
+					line = append(line, f.number(v))
 				}
 			}
 			_ = w.Write(line)
@@ -249,17 +251,17 @@ func entriesGiven(cmd *Call, r *tessera.Run, path string) (*data.Images, error) 
 
 // table writes a line for each sample. Samples without names are numbered.
 func (f *predictCommand) table(out io.Writer, p *tessera.Prediction, names []string) error {
-	w := csv.NewWriter(out)
+	w := f.writer(out)
 	head := []string{"name", "class", "probability"}
 	if f.All {
 		head = append(head, p.Classes...)
 	}
 	_ = w.Write(head) // the error is kept
 	for i, class := range p.Labels {
-		line := []string{nameOf(names, i), p.Classes[class], probability(p.Probability(i))}
+		line := []string{nameOf(names, i), p.Classes[class], f.number(p.Probability(i))}
 		for j := range p.Classes {
 			if f.All {
-				line = append(line, probability(p.Probabilities[i*len(p.Classes)+j]))
+				line = append(line, f.number(p.Probabilities[i*len(p.Classes)+j]))
 			}
 		}
 		_ = w.Write(line)
@@ -268,5 +270,20 @@ func (f *predictCommand) table(out io.Writer, p *tessera.Prediction, names []str
 	return w.Error()
 }
 
-// probability formats a prediction with the fewest digits that identify the number.
-func probability(p float32) string { return strconv.FormatFloat(float64(p), 'g', -1, 32) }
+// writer returns a writer of lines with the separator of the input.
+func (f *predictCommand) writer(out io.Writer) *csv.Writer {
+	w := csv.NewWriter(out)
+	if f.style.Separator != 0 {
+		w.Comma = f.style.Separator
+	}
+	return w
+}
+
+// number formats a prediction with the fewest digits that identify the number, and the decimal sign of the input.
+func (f *predictCommand) number(v float32) string {
+	text := strconv.FormatFloat(float64(v), 'g', -1, 32)
+	if f.style.Decimal == "," {
+		text = strings.Replace(text, ".", ",", 1)
+	}
+	return text
+}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera"
@@ -107,7 +108,7 @@ func (f *zeroShotCommand) Do(cmd *Call) error {
 		for i := range rows.Len() {
 			row := similar[i*len(z.Classes):][:len(z.Classes)]
 			best := largest(row)
-			_ = w.Write([]string{nameOf(rows.Names, i), z.Classes[best], probability(row[best])})
+			_ = w.Write([]string{nameOf(rows.Names, i), z.Classes[best], strconv.FormatFloat(float64(row[best]), 'g', -1, 32)})
 		}
 		w.Flush()
 		return w.Error()
