@@ -34,11 +34,15 @@ train   = { epochs = 1000, batch = %d }
 %s
 `
 
-// words returns samples of six words, of which the first rows are frequent ones. The model reconstructs their numbers.
-func words(t testing.TB, samples, vocabulary int) data.Source {
+// sixWords returns samples of six words, of which the first rows are frequent ones.
+func sixWords(samples, vocabulary int) []float32 {
 	r := rand.New(rand.NewPCG(3, 5))
-	tokens := lists.Of(samples*6, func(int) float32 { return float32(int(float64(vocabulary) * math.Pow(r.Float64(), 3))) })
-	source, err := data.FromFloats(tokens, []int{6}, nil)
+	return lists.Of(samples*6, func(int) float32 { return float32(int(float64(vocabulary) * math.Pow(r.Float64(), 3))) })
+}
+
+// words returns a source of sixWords. The model reconstructs their numbers.
+func words(t testing.TB, samples, vocabulary int) data.Source {
+	source, err := data.FromFloats(sixWords(samples, vocabulary), []int{6}, nil)
 	fatal.If(t, err)
 	return source
 }
