@@ -640,7 +640,7 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 			names = i
 		case c.Numeric && c.Dates:
 			ignored, dates = append(ignored, c.Name), append(dates, table.StringText(c.Name))
-			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
+			missing = missing || c.Missing
 		case i != goal && (!c.Numeric || !c.Repeats && is(i, "id", "index") || counts):
 			ignored = append(ignored, c.Name)
 			if !c.Numeric && !c.Dates && c.Different > 1 && 2*c.Different <= s.Rows {
@@ -652,7 +652,9 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 				units = append(units, table.KeyText(c.Name)+" = "+table.StringText(c.Unit))
 			}
 			absent = append(absent, lists.Map(c.Absent, table.StringText)...)
-			low, high, missing = min(low, c.Low), max(high, c.High), missing || c.Missing
+			if missing = missing || c.Missing; i != goal || !own.Asked {
+				low, high = min(low, c.Low), max(high, c.High)
+			}
 		}
 	}
 	for i, c := range s.Columns {
@@ -718,9 +720,13 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 			own.Epochs = max(20, min(1000, 600_000/s.Rows))
 		}
 	}
-	if low < 0 || high > 2 { // parts that only add, and the rate of learning, suit values from 0 to 1
-		settings += ", scale = \"minmax\""
-		own.say("values from %s to %s are scaled to [0,1] (scale)", numeral.Float(low), numeral.Float(high))
+	standardised := settings + `, scale = "standardise"` // for predictions, few large values must not hide the differences of others
+	if low < 0 || high > 2 {                             // parts that only add, and the rate of learning, suit values from 0 to 1
+		settings += `, scale = "minmax"`
+		own.say("each column is scaled to [0,1] (scale)")
+	}
+	if goal >= 0 || own.Classes {
+		own.say("models that predict scale each column to mean 0 and deviation 1 (scale)")
 	}
 	if dates != nil && (goal >= 0 || own.Classes) {
 		own.say("models that predict read dates as years, such as 2023.5: %s (columns)", someOf(dates))
@@ -744,14 +750,17 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 			own.say("other columns may be the target: %s (columns)", someOf(targets[1:]))
 		}
 		reads := predicting("", inputs, slices.Clone(texts))
-		reads.Dataset += ", target = " + name + " }" + settings + " }"
+		reads.Dataset += ", target = " + name + " }" + standardised + " }"
 		own.Target = &target{reads, c.Name, fmt.Sprintf("%.3g", (c.Low+c.High)/2), fmt.Sprintf("%.3g", (c.High-c.Low)/2)}
 	}
 	texts = slices.DeleteFunc(texts, func(t textColumn) bool { return own.Classes && t.Column == s.Columns[labels].Name })
-	if own.Classes && len(texts)+len(dates) > 0 {
+	switch {
+	case own.Classes && len(texts)+len(dates) > 0:
 		own.say("%s-classes predicts column %q%s (columns)", own.Name, s.Columns[labels].Name, alsoFrom(texts))
 		own.Labelled = predicting(labelled, values, texts)
-		own.Labelled.Dataset += " }" + settings + " }"
+		own.Labelled.Dataset += " }" + standardised + " }"
+	case own.Classes:
+		own.Labelled = supervised{Dataset: text + labelled + columns + standardised + " }", Missing: own.Missing}
 	}
 	text += labelled + columns + settings
 	own.Dataset, own.Units = text+" }", min(unitsFor(max(2, min(10, len(values)/4)), s.Rows), len(values))

@@ -114,9 +114,9 @@ func TestInitTakesTargets(t *testing.T) {
 	}
 	rows += ",2,A,500,1\n"
 	for target, want := range map[string][]string{
-		"miete":  {"[model.flats-numbers]", "[model.flats-complete]", `columns = ["flaeche", "zimmer", "balkon"], missing`}, // a target is no part
+		"miete":  {"[model.flats-numbers]", "[model.flats-complete]", `columns = ["flaeche", "zimmer", "balkon"], missing`, `target = "miete" }, missing = "nan", scale = "standardise"`}, // a target is no part
 		"bezirk": {"[model.flats-classes]", `labels = "bezirk"`},
-		"balkon": {"[model.flats-classes]", `labels = "balkon"`},
+		"balkon": {"[model.flats-classes]", `labels = "balkon"`, `bezirk = "bezirk" }, missing = "nan", scale = "standardise"`},
 	} {
 		b := benchOf(t)
 		b.shipped()
@@ -340,7 +340,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 		file, text     string
 		says, declares []string
 	}{
-		{"semicolons.csv", columns("a,b,c", ";", "."), []string{"values: 3 columns", "values from 0 to 6.9 "}, []string{`{ name = "csv", file = "semicolons.csv", scale`}},
+		{"semicolons.csv", columns("a,b,c", ";", "."), []string{"values: 3 columns", "each column is scaled to [0,1] (scale)"}, []string{`{ name = "csv", file = "semicolons.csv", scale`}},
 		{"commas.csv", columns("a,b,c", ";", ","), []string{"comma before their fraction"}, []string{`decimal = ","`}},
 		{"german.csv", "m;w" + strings.Repeat("\r\n1.347,5;12 kg\r\n5,25;unbekannt\r\n7;-\r\n12,5;1.000 kg", 5), []string{`units are left out of the numbers: w = "kg"`, `empty cells and "unbekannt" are missing`},
 			[]string{`decimal = ","`, `units = { w = "kg" }`, `missing = ["unbekannt"]`}},
@@ -350,7 +350,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 		{"wide.csv", wide, []string{"values: 3 columns"}, nil},
 		{"declared.csv", "sep=;\n" + columns("a,b", ";", "."), []string{"values: 2 columns"}, nil},
 		{"one.csv", columns("a", ",", "."), []string{"values: 1 column of numbers"}, []string{"components = 1"}},
-		{"large.csv", strings.Replace(columns("a,b", ",", "."), "0.0", "5400004.726", 1), []string{"values from 0 to 5,400,005 are scaled"}, nil},
+		{"large.csv", strings.Replace(columns("a,b", ",", "."), "0.0", "5400004.726", 1), []string{"each column is scaled to [0,1] (scale)"}, nil},
 		{"late.csv", "a,b\n" + late + ",1\n", []string{"empty cells are missing"}, []string{`missing = "nan"`}},
 		{"texts.csv", "a,b,c\n" + strings.ReplaceAll(late, "\n", ",1\n") + "1,1,other\n", []string{"no numbers or count the rows: c"}, []string{`columns = ["a", "b"]`}},
 		{"id.csv", "who,a,b,id\n" + "ann,1,2,1\nbob,1,3,2\ncid,2,2,3\ndot,4,1,4\neve,1,1,5\nfay,0,1,6\n", []string{`names: column "who"`, "count the rows: id"}, nil},
