@@ -33,11 +33,12 @@ func cellNumber(cell, decimal string) (v float64, missing, ok bool) {
 	return v, false, ok
 }
 
-// dateNumber returns a date as years: 2 July 2023 is 2023.5. Dates of which the day and the month cannot be told apart, 01/02/2006, are no numbers.
+// dateNumber returns a date, in UTC, as years: 2 July 2023 is 2023.5. Dates of which the day and the month cannot be told apart, 01/02/2006, are no numbers.
 func dateNumber(cell string) (years float64, ok bool) {
 	for _, layout := range clearLayouts {
 		if t, err := time.Parse(layout, cell); err == nil {
-			begin := time.Date(t.Year(), 1, 1, 0, 0, 0, 0, t.Location())
+			t = t.UTC()
+			begin := time.Date(t.Year(), 1, 1, 0, 0, 0, 0, time.UTC)
 			return float64(t.Year()) + t.Sub(begin).Hours()/begin.AddDate(1, 0, 0).Sub(begin).Hours(), true
 		}
 	}

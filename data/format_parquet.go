@@ -8,6 +8,8 @@ import (
 	"io"
 	"math"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/parquet-go/parquet-go"
 	schema "github.com/parquet-go/parquet-go/format"
@@ -152,7 +154,22 @@ func (r *parquetRows) fill() error {
 // FieldPos implements [RowReader] with the number of the row, from 1, below a line of names.
 func (r *parquetRows) FieldPos(int) (line, column int) { return r.read + 1, 0 }
 
-// cellOf returns a value as a cell of a text.
+// momentLayout writes a date with its time as a .csv does, so that both have the same numbers: those of [dateNumber].
+const momentLayout = "2006-01-02 15:04:05.999999999"
+
+// momentText returns the moment n units after the beginning of 1970, in UTC.
+func momentText(n int64, unit schema.TimeUnit) string {
+	t := time.UnixMilli(n)
+	switch unit.Value.(type) {
+	case *schema.MicroSeconds:
+		t = time.UnixMicro(n)
+	case *schema.NanoSeconds:
+		t = time.Unix(0, n)
+	}
+	return t.UTC().Format(momentLayout)
+}
+
+// cellOf returns a value as a cell of a text. Dates are texts, which become numbers as those of a .csv; durations are numbers in the unit of the file.
 func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
 	var logical schema.LogicalTypeValue
 	if of := column.Type().LogicalType(); of != nil {
@@ -167,6 +184,13 @@ func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
 			n = int64(v.Int32())
 		}
 		switch of := logical.(type) {
+		case *schema.DateType:
+			return time.Unix(86400*n, 0).UTC().Format(time.DateOnly), nil
+		case *schema.TimestampType:
+			return momentText(n, of.Unit), nil
+		case *schema.TimeType: // of day, a text, as in a .csv
+			_, clock, _ := strings.Cut(momentText(n, of.Unit), " ")
+			return clock, nil
 		case *schema.DecimalType:
 			return strconv.FormatFloat(float64(n)/math.Pow10(int(of.Scale)), 'g', -1, 64), nil
 		case *schema.IntType:
@@ -177,6 +201,11 @@ func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
 			}
 		}
 		return strconv.FormatInt(n, 10), nil
+	case parquet.Int96: // of old writers, a timestamp: nanoseconds of the day, then the Julian day
+		const epoch = 2440588
+		words := v.Int96()
+		days := int64(words[2]) - epoch
+		return time.Unix(86400*days, int64(words[1])<<32|int64(words[0])).UTC().Format(momentLayout), nil
 	case parquet.Float:
 		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), nil
 	case parquet.Double:

@@ -7,6 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/deprecated"
 
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
@@ -62,6 +66,83 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 		var bad *Error
 		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"d", "f"}}}, Dirs{}, Both); err != nil && !errors.As(err, &bad) {
 			t.Errorf("byte %d: got %v, want an *Error", i, err)
+		}
+	}
+}
+
+// Dates of a Parquet file are the numbers of the same dates in a .csv, whatever the type in which they are stored.
+func TestDatesOfParquetAreThoseOfCSV(t *testing.T) {
+	moments := []time.Time{
+		time.Date(2024, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2023, 7, 2, 12, 0, 0, 0, time.UTC), time.Date(1969, 12, 31, 23, 59, 59, 250e6, time.UTC),
+		time.Date(2025, 11, 30, 6, 30, 15, 125e6, time.UTC), time.Date(1900, 3, 1, 1, 2, 3, 0, time.UTC),
+	}
+	const day = 86400
+	columns := []struct {
+		name   string
+		node   parquet.Node
+		layout string
+		value  func(time.Time) parquet.Value
+	}{
+		{"date", parquet.Date(), time.DateOnly, func(m time.Time) parquet.Value {
+			return parquet.Int32Value(int32((m.Unix() - ((m.Unix()%day)+day)%day) / day))
+		}},
+		{"micro", parquet.Timestamp(parquet.Microsecond), "2006-01-02 15:04:05.999999999", func(m time.Time) parquet.Value { return parquet.Int64Value(m.UnixMicro()) }},
+		{"milli", parquet.Optional(parquet.TimestampAdjusted(parquet.Millisecond, false)), "2006-01-02T15:04:05.999Z07:00", func(m time.Time) parquet.Value { return parquet.Int64Value(m.UnixMilli()) }},
+		{"nano", parquet.Timestamp(parquet.Nanosecond), "2006-01-02 15:04:05.999999999-07:00", func(m time.Time) parquet.Value { return parquet.Int64Value(m.UnixNano()) }},
+		{"old", parquet.Leaf(parquet.Int96Type), "2006-01-02 15:04:05.999999999-07", func(m time.Time) parquet.Value {
+			days := (m.Unix() - ((m.Unix()%day)+day)%day) / day
+			nanos := uint64(m.UnixNano() - days*day*1e9)
+			return parquet.ValueOf(deprecated.Int96{uint32(nanos), uint32(nanos >> 32), uint32(days + 2440588)})
+		}},
+		{"time", parquet.Time(parquet.Microsecond), "15:04:05.999999", func(m time.Time) parquet.Value {
+			return parquet.Int64Value(m.UnixMicro() - m.Truncate(24*time.Hour).UnixMicro())
+		}},
+	}
+	group, csv, ends := parquet.Group{}, "", []string{",", ",", ",", ",", ",", "\n"}
+	for i, c := range columns {
+		group[c.name] = c.node
+		csv += c.name + ends[i]
+	}
+	folder := t.TempDir()
+	file, err := os.Create(filepath.Join(folder, "x.parquet"))
+	fatal.If(t, err)
+	writer := parquet.NewWriter(file, parquet.NewSchema("x", group))
+	zone := time.FixedZone("", 2*3600) // of another clock in the .csv, but the same moments
+	for _, m := range moments {
+		row := parquet.Row{}
+		for i, c := range columns {
+			level := 0
+			if c.name == "milli" {
+				level = 1
+			}
+			row = append(row, c.value(m).Level(0, level, i))
+			in := m
+			if c.name == "nano" || c.name == "old" {
+				in = m.In(zone)
+			}
+			csv += in.Format(c.layout) + ends[i]
+		}
+		_, err := writer.WriteRows([]parquet.Row{row})
+		fatal.If(t, err)
+	}
+	fatal.If(t, errors.Join(writer.Close(), file.Close(), os.WriteFile(filepath.Join(folder, "x.csv"), []byte(csv), 0o600)))
+	values := func(name string) []float32 {
+		set, err := Load(t.Context(), &Files{Kind: "csv", File: filepath.Join(folder, name), Columns: ColumnNames{ImagesColumn: {"date", "micro", "milli", "nano", "old"}}}, Dirs{}, Both)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		return set.Train.Float32()
+	}
+	got := values("x.parquet")
+	expect.Slice(t, got, values("x.csv"), "values")
+	expect.Slice(t, got[5:10], []float32{2023 + 182/365.0, 2023.5, 2023.5, 2023.5, 2023.5}, "2 July 2023")
+	for _, name := range []string{"x.parquet", "x.csv"} {
+		s, err := SketchTable(t.Context(), filepath.Join(folder, name))
+		fatal.If(t, err)
+		for _, c := range s.Columns {
+			if !c.Dates || c.Numeric != (c.Name != "time") {
+				t.Errorf("%s: got %+v, want dates, which are numbers unless they are times of day", name, c)
+			}
 		}
 	}
 }

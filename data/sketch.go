@@ -52,7 +52,7 @@ type columnReader struct {
 var dateLayouts = append([]string{"1/2/2006", "2/1/2006", "15:04", time.TimeOnly}, clearLayouts...)
 
 // clearLayouts are dates of which the day cannot be taken for the month.
-var clearLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02", "2.1.2006", "2.1.2006 15:04", "2006-01",
+var clearLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02", "2.1.2006", "2.1.2006 15:04", "2006-01",
 	"Jan 2, 2006", "2 Jan 2006"}
 
 // isDate reports whether a text is a date or a time of day.
