@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"fmt"
+	"os"
 	"path"
 	"reflect"
 	"slices"
@@ -366,7 +367,9 @@ func unsupported(what, name string) string {
 		}
 	}
 	instead, known := lacks[plainName(name)]
-	switch {
+	switch is, err := os.Stat(name); {
+	case what == "dataset" && err == nil && is.IsDir():
+		return fmt.Sprintf("a folder is written with a slash at its end: %q", name+"/")
 	case !known:
 		return ""
 	case instead == "":

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -215,6 +216,26 @@ func TestShardsThatDiffer(t *testing.T) {
 		write()
 		_, err := (&Files{Kind: "npy", File: filepath.Join(dir, "a-*.npy")}).Load(context.Background(), Dirs{}, Need{Train: true})
 		expect.Error(t, err, want)
+	}
+	save("a-1.npy", "<f4", []int{3, 3}, 36)
+	for want, sizes := range map[string][]int{
+		"l-0.npy: got 3 entries, want 2, one for each sample of ": {3, 2}, // five in total, as there are samples
+		"l-*.npy: got 3 files, want 2, one for each of ":          {2, 2, 1},
+		"": {2, 3},
+	} {
+		for i, n := range sizes {
+			save(fmt.Sprintf("l-%d.npy", i), "|u1", []int{n}, n)
+		}
+		for _, f := range []*Files{{Labels: filepath.Join(dir, "l-*.npy")}, {Columns: ColumnNames{"w": {filepath.Join(dir, "l-*.npy")}}}} {
+			f.Kind, f.File = "npy", filepath.Join(dir, "a-*.npy")
+			_, err := f.Load(context.Background(), Dirs{}, Need{Train: true, Columns: slices.Collect(maps.Keys(f.Columns))})
+			if want == "" {
+				expect.NoError(t, err)
+			} else {
+				expect.Error(t, err, want)
+			}
+		}
+		_ = os.Remove(filepath.Join(dir, "l-2.npy"))
 	}
 	writeFile(t, filepath.Join(dir, "t-0.csv"), []byte("a,b,label\n1,2,x\n"))
 	writeFile(t, filepath.Join(dir, "t-1.csv"), []byte("a,b,label\n3,4,y\n5,6,x\n"))

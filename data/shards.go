@@ -108,6 +108,9 @@ func joinedPart(pattern string, first tablePart, shards []Opened) (tablePart, er
 		case len(p.dims) == 0 && len(shards) > 1:
 			return wrong("holds a single number")
 		}
+		if len(shards) > 1 {
+			joined.shards = append(joined.shards, length{shard.path, p.dims[0]})
+		}
 		if all[k] = p; k > 0 {
 			joined.dims[0] += p.dims[0]
 		}

@@ -9,6 +9,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"tessera/internal/numeral"
 )
 
 // table is the content of a file of samples, whatever its format: values, names and labels.
@@ -86,6 +88,30 @@ type tablePart struct {
 	open func() (*pieces, error) // reads it in pieces; nil for most formats
 
 	extents []extent // where the values are, in row order; nil if they must be read at once
+	shards  []length // its files, if there are several
+}
+
+// length is the number of samples of one of several files.
+type length struct {
+	path string
+	n    int
+}
+
+// beside returns an error for labels, or a column, in several files that are not those of the samples, file by file: their numbers may agree in
+// total although entries belong to other samples.
+func (p *tablePart) beside(samples *tablePart) error {
+	if p == nil || p.shards == nil || samples.shards == nil {
+		return nil
+	}
+	if got, want := len(p.shards), len(samples.shards); got != want {
+		return &Error{Path: p.path, Problem: fmt.Sprintf("got %d files, want %d, one for each of %s", got, want, samples.path)}
+	}
+	for k, of := range samples.shards {
+		if got := p.shards[k]; got.n != of.n {
+			return &Error{Path: got.path, Problem: fmt.Sprintf("got %s, want %d, one for each sample of %s", numeral.Of(got.n, "entry"), of.n, of.path), Hint: "files belong together in the order of their names"}
+		}
+	}
+	return nil
 }
 
 // Opened is a file of samples of which only the header was read: arrays, a table, images or a sparse matrix.
@@ -269,7 +295,7 @@ func (o Opened) table(ctx context.Context, r reading) (t table, err error) {
 	if err := t.readLabels(ctx, o, samples, r); err != nil {
 		return t, err
 	}
-	if err := t.readColumns(ctx, o, r); err != nil || r.apart {
+	if err := t.readColumns(ctx, o, samples, r); err != nil || r.apart {
 		return t, err
 	}
 	t.names, err = t.textsOf(ctx, o, samples, nameNames)
@@ -378,6 +404,9 @@ func (t *table) readLabels(ctx context.Context, o Opened, samples *tablePart, r 
 	if err != nil {
 		return err
 	}
+	if err := labels.beside(samples); err != nil {
+		return err
+	}
 	if labels != nil && labels != samples {
 		a, err := t.read(labels, false)
 		if err != nil {
@@ -401,7 +430,7 @@ func (t *table) readLabels(ctx context.Context, o Opened, samples *tablePart, r 
 }
 
 // readColumns reads the requested further columns.
-func (t *table) readColumns(ctx context.Context, o Opened, r reading) error {
+func (t *table) readColumns(ctx context.Context, o Opened, samples *tablePart, r reading) error {
 	for _, name := range r.need {
 		p, err := o.part(ctx, r.Columns.one(name), nil)
 		if err != nil && !r.optional {
@@ -409,6 +438,9 @@ func (t *table) readColumns(ctx context.Context, o Opened, r reading) error {
 		}
 		if p == nil { // the set has no such column
 			continue
+		}
+		if err := p.beside(samples); err != nil {
+			return err
 		}
 		a, err := t.read(p, false)
 		if err != nil {

@@ -72,6 +72,27 @@ func TestDecodedColumnsAreNamedOnlyByTheFileOfTheTraining(t *testing.T) {
 	b.contains("without a record", b.must(0, "decode", "run", "--in", "codes.csv", "--out", "decoded.csv").stderr, "is not in the run's env.json")
 }
 
+// The names of the columns of a sparse matrix are kept in the run.
+func TestDecodedColumnsOfAMatrixAreNamedByTheRun(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", `[model.m]
+kind = "nmf"
+solver = "mu"
+components = 2
+iterations = 3
+dataset = { file = "counts.mtx", column_names = "genes.txt", absent = "zero" }
+`)
+	b.write("counts.mtx", "%%MatrixMarket matrix coordinate integer general\n4 3 6\n1 1 2\n2 2 1\n3 3 4\n4 1 1\n1 3 1\n2 1 3\n")
+	b.write("genes.txt", "abl\nbax\ncdk\n")
+	b.must(0, "train", "m", "--quiet")
+	b.must(0, "encode", "runs/m", "--in", "counts.mtx", "-o", "codes.csv")
+	b.must(0, "decode", "runs/m", "--in", "codes.csv", "-o", "decoded.csv")
+	b.must(0, "encode", "runs/m", "--in", "counts.mtx", "--value", "output", "-o", "output.csv")
+	for _, name := range []string{"decoded.csv", "output.csv"} {
+		expect.Equal(t, b.firstLine(name), "abl,bax,cdk", name)
+	}
+}
+
 func TestDecodedSpectraAreEncodedAgain(t *testing.T) {
 	t.Parallel()
 	for _, columns := range [][]string{{"400", "410", "420"}, {"a", "label", "name"}} {

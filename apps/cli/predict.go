@@ -51,8 +51,8 @@ func (f *predictCommand) Help() Help {
 
 func (f *predictCommand) Do(cmd *Call) error {
 	run := f.Folder
-	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
-		return usagef("--out: %q: predictions are a table: give a name that ends in .csv, or none for the standard output", f.Out)
+	if err := tableOutput(&f.Out, "predictions"); err != nil {
+		return err
 	}
 	if err := outputFile(f, f.Out, f.In, f.Given); err != nil {
 		return err
@@ -109,13 +109,29 @@ func (f *predictCommand) Do(cmd *Call) error {
 }
 
 func (f *predictCommand) write(cmd *Call, write func(io.Writer) error) error {
-	if f.Out == "" {
+	return writeTable(cmd, f.Out, write)
+}
+
+// tableOutput checks the name of a table, and sets it to "" for the standard output, "-".
+func tableOutput(out *string, what string) error {
+	if *out == "-" {
+		*out = ""
+	}
+	if format, err := data.FormatOf(*out); *out != "" && (err != nil || format != "csv") {
+		return usagef("--out: %q: %s are a table: give a name that ends in .csv, or none for the standard output", *out, what)
+	}
+	return nil
+}
+
+// writeTable writes a table to a file, "" for the standard output.
+func writeTable(cmd *Call, out string, write func(io.Writer) error) error {
+	if out == "" {
 		return write(cmd.OutOrStdout())
 	}
-	if err := atomicfile.Write(f.Out, write); err != nil {
-		return writing(f.Out, err)
+	if err := atomicfile.Write(out, write); err != nil {
+		return writing(out, err)
 	}
-	return cmd.wrote(f.Out)
+	return cmd.wrote(out)
 }
 
 func (f *predictCommand) numbers(cmd *Call, r *tessera.Run, t metrics.Target, columns map[string][]float32, names []string) error {

@@ -54,6 +54,7 @@ func TestPredictNamesTheClasses(t *testing.T) {
 		}
 	}
 	b.must(0, "predict", "runs/flowers", "--in", "flowers.csv", "-o", "out.csv")
+	expect.Equal(t, b.must(0, "predict", "runs/flowers", "--in", "flowers.csv", "-o", "-").stdout, b.read("out.csv"), "standard output")
 	if lines := strings.Split(b.read("out.csv"), "\n"); len(lines) != 62 || !strings.HasPrefix(lines[2], `flower 1,"versi, color",`) {
 		t.Errorf("got %q", lines[:3])
 	}

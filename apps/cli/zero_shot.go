@@ -14,7 +14,6 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/attack"
 	"tessera/data"
-	"tessera/internal/atomicfile"
 	"tessera/internal/coder"
 	"tessera/internal/numeral"
 	"tessera/internal/train/evaluation"
@@ -46,8 +45,8 @@ func (f *zeroShotCommand) Help() Help {
 }
 
 func (f *zeroShotCommand) Do(cmd *Call) error {
-	if format, err := data.FormatOf(f.Out); f.Out != "" && (err != nil || format != "csv") {
-		return usagef("--out: %q: classes are a table: give a name that ends in .csv, or none for the standard output", f.Out)
+	if err := tableOutput(&f.Out, "classes"); err != nil {
+		return err
 	}
 	if f.Out != "" && f.In == "" {
 		return usagef("--out: is for the classes of the samples in --in")
@@ -113,13 +112,7 @@ func (f *zeroShotCommand) Do(cmd *Call) error {
 		w.Flush()
 		return w.Error()
 	}
-	if f.Out == "" {
-		return write(cmd.OutOrStdout())
-	}
-	if err := atomicfile.Write(f.Out, write); err != nil {
-		return writing(f.Out, err)
-	}
-	return cmd.wrote(f.Out)
+	return writeTable(cmd, f.Out, write)
 }
 
 func largest(row []float32) (best int) {

@@ -366,7 +366,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 			l.vacant = slices.Repeat([]float32{float32(math.NaN())}, l.pixels)
 		}
 	}
-	if len(l.shape) == 1 {
+	if len(l.shape) == 1 && l.places == nil { // requests to a sparse matrix have its names
 		l.names, _ = run.ValueNames(context.Background()) // the file of the training may be gone
 	}
 	var once sync.Once

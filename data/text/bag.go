@@ -141,7 +141,7 @@ func (b *Bag) samples(ctx context.Context, c *content, t *tokens.Tokenizer) (*da
 		return nil, err
 	}
 	if empty > 0 {
-		c.notes = append(c.notes, fmt.Sprintf("%s: %s of %d have no word of the vocabulary", c.path, numeral.Of(empty, "text"), c.n))
+		c.notes = append(c.notes, fmt.Sprintf("%s: %d of %s have no word of the vocabulary", c.name(), empty, numeral.Of(c.n, "text")))
 	}
 	return data.NewCounts(starts, columns, values, c.names, t.Names, labels)
 }

@@ -139,7 +139,7 @@ func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Token
 		return nil, &data.Error{Path: of.path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", words, c.Window)}
 	}
 	if alone > 0 {
-		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.path, alone, words))
+		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.name(), alone, words))
 	}
 	if !c.Entries {
 		return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)

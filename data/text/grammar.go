@@ -1,6 +1,7 @@
 package text
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -125,6 +126,9 @@ func sentenceOf(r *rand.Rand) (string, int) {
 	place(0.5)
 	return strings.Join(list, " ") + ".", meaning
 }
+
+// name returns the path of the texts, for messages.
+func (c *content) name() string { return cmp.Or(c.path, "grammar") }
 
 // grammar generates texts, each from another random stream: a larger set begins with the texts of a smaller one.
 func grammar(stream string, count int) *content {

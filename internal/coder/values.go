@@ -16,11 +16,14 @@ import (
 )
 
 // ValueNames returns the names of the values of a sample, in order, as in the file of the data set: for a data set csv, the names of
-// its columns. It returns nil if the values have no names. If the file is missing or has changed since the training, by its SHA-256, it
-// returns a [*data.Error].
+// its columns. Those of a sparse matrix or of texts are kept in the run. It returns nil if the values have no names. If the file is missing or has
+// changed since the training, by its SHA-256, it returns a [*data.Error].
 func (c *Coder) ValueNames(ctx context.Context) ([]string, error) {
 	if err := c.Ready(); err != nil {
 		return nil, err
+	}
+	if c.trained.ColumnNames != nil {
+		return c.ColumnNames(), nil
 	}
 	return c.Origin.ValueNames(ctx, c.trained.Spec.Dataset)
 }
