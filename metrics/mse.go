@@ -25,7 +25,7 @@ func (*MSE) Describe() Description {
 
 func (m *MSE) Start(s *Subject) (Meter, error) {
 	if s.Holed {
-		return maskedMSE(data.ObservedColumn, data.ImagesColumn), nil
+		return maskedMSE(data.ObservedColumn, data.ImagesColumn, nil), nil
 	}
 	if m.Single {
 		return singleMSE(volume.Of(s.Shape)), nil

@@ -1,6 +1,9 @@
 package metrics
 
 import (
+	"strconv"
+	"strings"
+
 	"tessera/data"
 )
 
@@ -18,7 +21,7 @@ func init() {
 		register(m.name, m.about, Description{
 			Measures: []Measure{{Name: m.name, Better: Lower, Doc: m.doc}},
 			Reads:    ReadsImages | ReadsOutputs, ScaleFree: true, Partial: true, OnRequest: true, Masked: true,
-		}, func(s *Subject) (Meter, error) { return maskedMSE(mask, m.of), nil })
+		}, func(s *Subject) (Meter, error) { return maskedMSE(mask, m.of, s.Shape), nil })
 	}
 }
 
@@ -46,8 +49,12 @@ func WithHoles(chosen Selection) Selection {
 
 // maskedMSE returns the meter for the mean of (x - y)^2 over the entries where a mask is 1. mask and of are the names of the
 // columns that contain the mask and x.
-func maskedMSE(mask, of string) Meter {
+func maskedMSE(mask, of string, shape []int) Meter {
 	sum, count := 0.0, 0.0
+	var each []errorsOf // one per value of a vector
+	if len(shape) == 1 && of == data.CompleteColumn {
+		each = make([]errorsOf, shape[0])
+	}
 	return meter{func(b *Batch) error {
 		m, x := b.Columns[mask], b.Columns[of]
 		if of == data.ImagesColumn {
@@ -58,6 +65,9 @@ func maskedMSE(mask, of string) Meter {
 		}
 		for i, counts := range m {
 			if counts != 0 {
+				if each != nil {
+					each[i%len(each)].add(float64(b.Outputs[i]), float64(x[i]))
+				}
 				d := float64(x[i]) - float64(b.Outputs[i])
 				sum += d * d
 				count++
@@ -68,6 +78,13 @@ func maskedMSE(mask, of string) Meter {
 		if count == 0 {
 			return []Value{NotApplicable("there are no such entries")}
 		}
-		return []Value{Number(sum / count)}
+		v := Number(sum / count)
+		const least = 20 // entries
+		for k, e := range each {
+			if e.n >= least && e.squared > e.deviation {
+				v.Worse = strings.TrimSpace(v.Worse + " " + strconv.Itoa(k))
+			}
+		}
+		return []Value{v}
 	}}
 }

@@ -123,7 +123,9 @@ func (m *regressionMeter) Add(b *Batch) error {
 
 func (m *regressionMeter) Values(context.Context) ([]Value, error) {
 	var sums, counts [3]float64
+	constant := 0.0
 	for _, e := range m.each {
+		constant += math.Sqrt(e.deviation/max(1, e.n)) / float64(len(m.each))
 		for i, v := range e.numbers() {
 			if !math.IsNaN(v) || i < 2 && e.n > 0 {
 				sums[i], counts[i] = sums[i]+v, counts[i]+1
@@ -136,6 +138,7 @@ func (m *regressionMeter) Values(context.Context) ([]Value, error) {
 			values[i] = NotApplicable("the target has no entries, or all are equal")
 		}
 	}
+	values[0].Constant = constant
 	return values, nil
 }
 

@@ -18,6 +18,9 @@ type Value struct {
 	Number  float64
 	Missing string // why the metric is not applicable; "" if Number is valid
 
+	Constant float64 // the same metric of a constant prediction, the mean of the target or the most frequent class; 0 for none
+	Worse    string  // places, with spaces between them, of values of a sample that are predicted worse than by their means
+
 	optional bool // omitted from the output if missing: the metric was not selected by name
 }
 

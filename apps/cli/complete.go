@@ -3,8 +3,11 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"math"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera"
@@ -62,6 +65,9 @@ func (f *completeCommand) Do(cmd *Call) error {
 			return nil, err
 		}
 		filled, err := r.Centred().Complete(all)
+		if err == nil {
+			err = f.doubt(cmd, r, rows, all)
+		}
 		if err == nil && r.Scaling().IsExact() {
 			return r.Scaling().Restore(filled), nil
 		}
@@ -94,4 +100,72 @@ func (f *completeCommand) someKnown(rows *data.Rows) error {
 		}
 	}
 	return nil
+}
+
+// doubt warns of columns that are filled worse than by their means: of those with missing values it hides every fifth known value, and completes again.
+func (f *completeCommand) doubt(cmd *Call, r *tessera.Run, rows *data.Rows, all map[string][]float32) error {
+	const every, least = 5, 20 // known values; hidden ones from which to judge
+	if len(r.Shape()) != 1 {
+		return nil
+	}
+	values, width := all[losses.Images], rows.Pixels()
+	hidden, tested := slices.Clone(values), maps.Clone(all)
+	mask := slices.Clone(all[data.ObservedColumn])
+	var judged [][]int // places of hidden values, by column
+	for k := range width {
+		var known, places []int
+		for i := k; i < len(values); i += width {
+			if values[i] == values[i] {
+				known = append(known, i)
+			}
+		}
+		for n := k % every; n < len(known) && len(known)*width < len(values); n += every {
+			places = append(places, known[n])
+		}
+		if len(places) < least {
+			continue
+		}
+		for _, i := range places {
+			if hidden[i] = float32(math.NaN()); mask != nil {
+				mask[i] = 0
+			}
+		}
+		judged = append(judged, places)
+	}
+	if judged == nil {
+		return nil
+	}
+	if tested[losses.Images] = hidden; mask != nil {
+		tested[data.ObservedColumn] = mask
+	}
+	filled, err := r.Centred().Complete(tested)
+	if err != nil {
+		return err
+	}
+	var worse []string
+	for _, places := range judged {
+		mean, wrong, spread := 0.0, 0.0, 0.0
+		for _, i := range places {
+			mean += float64(values[i]) / float64(len(places))
+		}
+		for _, i := range places {
+			wrong += math.Pow(float64(filled[i]-values[i]), 2)
+			spread += math.Pow(float64(values[i])-mean, 2)
+		}
+		if wrong > spread {
+			worse = append(worse, strconv.Quote(columnOf(rows, places[0]%width)))
+		}
+	}
+	if worse != nil {
+		warn(cmd, fmt.Sprintf("%s: by a test with known values that were hidden, the mean of a column fills it better than the model: %s", f.Out, someOf(worse)))
+	}
+	return nil
+}
+
+// columnOf returns the name of a value of the rows, its number if it has none.
+func columnOf(rows *data.Rows, k int) string {
+	if names := rows.ValueNames(); k < len(names) {
+		return names[k]
+	}
+	return strconv.Itoa(k)
 }

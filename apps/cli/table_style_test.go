@@ -67,3 +67,44 @@ train   = { epochs = 2 }
 	b.write("less.csv", "a;Zimmer;b;kind\n1,5;3;2,25;x\n;2;3,25;y\n")
 	b.contains("another name", b.must(4, "complete", "runs/m", "--in", "less.csv", "--out", "full.csv").stderr, `missing: "rooms"; unknown to the training: "Zimmer"`)
 }
+
+// complete and eval say which columns the model fills worse than by their means, and eval compares a regression and a classifier with constants.
+func TestNumbersAreComparedWithConstants(t *testing.T) {
+	b := newBench(t)
+	rows, holed := "a,b,noise,y,kind\n", "a,b,noise\n"
+	for i := range 300 {
+		a, noise := i%17, i*i*7919%1009
+		rows += fmt.Sprintf("%d,%d,%d,%d,%s\n", a, 2*a, noise, 10+a, []string{"x", "y", "x"}[i%3])
+		cells := []string{fmt.Sprint(a), fmt.Sprint(2 * a), fmt.Sprint(noise)}
+		cells[i%3] = ""
+		holed += strings.Join(cells, ",") + "\n"
+	}
+	b.write("t.csv", rows)
+	b.write("holed.csv", holed)
+	b.write("models.toml", `
+[model.fills]
+dataset = { name = "csv", file = "t.csv", columns = ["a", "b", "noise"], missing = "nan", scale = "standardise", hide = 0.2 }
+encoder = [{ kind = "dense", units = 16, activation = "relu" }]
+decoder = [{ kind = "dense" }]
+optimizer = { learning_rate = 0.01 }
+train   = { epochs = 150, batch = 32 }
+
+[model.predicts]
+dataset = { name = "csv", file = "t.csv", labels = "kind", columns = { images = ["a", "b", "noise"], target = "y" }, scale = "standardise" }
+encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
+decoder = []
+head.y  = { layers = [{ kind = "dense" }] }
+head.kind = { layers = [{ kind = "dense" }] }
+loss    = [{ kind = "mse", on = "y", against = "target" }, { kind = "cross_entropy", on = "kind" }]
+train   = { epochs = 1 }
+`)
+	b.must(0, "train", "predicts", "--quiet")
+	got := b.must(0, "eval", "runs/predicts", "--in", "t.csv")
+	b.contains("constants", got.stdout+got.stderr, "always predicting the mean has 4.879", "always predicting the most frequent class has 0.6667")
+	b.must(0, "train", "fills", "--quiet")
+	said := b.must(0, "complete", "runs/fills", "--in", "holed.csv", "--out", "full.csv").stderr
+	b.contains("complete", said, `full.csv: by a test with known values that were hidden, the mean of a column fills it better than the model: "noise"`)
+	if r := b.must(0, "eval", "runs/fills"); !strings.Contains(r.stdout+r.stderr, `hidden values are predicted worse than by the mean: "noise"`) {
+		t.Errorf("got %s%s", r.stdout, r.stderr)
+	}
+}

@@ -2,14 +2,18 @@ package show
 
 import (
 	"cmp"
+	"context"
+	"fmt"
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"tessera"
 	"tessera/apps/show/doc"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
@@ -179,6 +183,7 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 	for _, f := range append(train.Findings(run.Model, run.Path, run.Shape(), run.Units(), r), train.Unreached(run.Model, run.Epoch)...) {
 		list = append(list, doc.Warning("%s", f))
 	}
+	list = append(list, constants(run, r)...)
 	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())
 	sparse := data.SparseOf(run.Model.Dataset.Source) != nil // whose atoms are not parts, and of which some rows are measured
 	crowded := fitted > 0 && 5*units > fitted
@@ -194,6 +199,41 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 			if text := wholePictures(area/float64(shape[0]*shape[1]), crowded, changes(run, r)...); text != "" {
 				list = append(list, doc.Remark("%s", text))
 			}
+		}
+	}
+	return list
+}
+
+// constants compares numbers with those of constant predictions.
+func constants(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
+	for _, v := range r.Values {
+		if v.Constant > 0 && v.Missing == "" {
+			note, what, worse := doc.Remark, "the most frequent class", v.Number <= v.Constant
+			if m, _ := metrics.MeasureOf(v.Name); m.Better == metrics.Lower {
+				what, worse = "the mean", v.Number >= v.Constant
+			}
+			if worse {
+				note = doc.Warning
+			}
+			list = append(list, note("%s is %s; always predicting %s has %s", v.Name, numeral.Float(v.Number), what, numeral.Float(v.Constant)))
+		}
+		if v.Worse == "" && r.Fitted != nil { // whose hidden values are not fitted either
+			fitted, _ := r.Fitted.Values.Find(v.Name)
+			v.Worse = fitted.Worse
+		}
+		if places := strings.Fields(v.Worse); len(places) > 0 {
+			const most = 8
+			names := ValueNames(context.Background(), run)
+			texts := lists.Map(places[:min(most, len(places))], func(place string) string {
+				if k, err := strconv.Atoi(place); err == nil && names != nil {
+					return strconv.Quote(names[k])
+				}
+				return "value " + place
+			})
+			if more := len(places) - most; more > 0 {
+				texts = append(texts, fmt.Sprintf("and %d more", more))
+			}
+			list = append(list, doc.Warning("hidden values are predicted worse than by the mean: %s", strings.Join(texts, ", ")))
 		}
 	}
 	return list
