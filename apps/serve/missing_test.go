@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tessera"
@@ -57,6 +58,32 @@ loss = [{ kind = "mse", on = "y", against = "target" }]
 						t.Errorf("%s: got %s, want %v", inputs, text, want)
 					}
 				}
+			}
+		}
+		// The value of a cell that is not observed does not matter, and a missing one is not observed.
+		town := `{"name":"town","shape":[2],"datatype":"INT32","data":[2,1]},`
+		_, plain := asking(t, s, 200, town+input, y)
+		for cell, mask := range map[string]string{"null": "1,0,1,1", "999": "1,0,1,1", "0": "1,0,1,1", "null ": "1,1,1,1"} {
+			given := fmt.Sprintf(`{"name":"input","shape":[2,2],"datatype":"FP32","data":[%d,%s,%d,%d]},{"name":"observed","shape":[2,2],"datatype":"FP32","data":[%s]}`,
+				offset, cell, offset+3, offset+2, mask)
+			_, text := asking(t, s, 200, town+given, y)
+			expect.Equal(t, text[strings.Index(text, `"outputs"`):], plain[strings.Index(plain, `"outputs"`):], cell, mask)
+		}
+		encoder, err := run.Encoder(tessera.EncoderOptions{Value: "y", Workers: 1})
+		fatal.If(t, err)
+		defer encoder.Close()
+		row := map[string][]float32{"images": {float32(offset), 999}, "observed": {1, 0}, "town": {2}}
+		for _, town := range []float32{2, float32(math.NaN())} {
+			row["town"][0] = town
+			var values []float32
+			for _, c := range encoder.Columns() {
+				values = append(values, row[c.Name]...)
+			}
+			switch got, err := encoder.Encode(t.Context(), nil, values); {
+			case town != town:
+				expect.AnyError(t, err, "a text that is NaN")
+			case err != nil || math.Abs(float64(got[0]-want[0])) > 1e-4:
+				t.Errorf("encoder: got %v, %v, want %v", got, err, want[0])
 			}
 		}
 		for inputs, says := range map[string]string{

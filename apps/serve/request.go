@@ -312,7 +312,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 	if name := d.inputs[len(d.inputs)-1].name; len(binary) > 0 {
 		return fmt.Errorf("input %q: got %d bytes of binary data, want binary_data_size in its parameters", name, len(binary))
 	}
-	if f := d.model.input(data.ObservedColumn); f != nil && !slices.ContainsFunc(d.sent, func(s sent) bool { return s.feature == f }) {
+	if f := d.model.input(data.ObservedColumn); f != nil {
 		if err := d.observe(b, f, holes); err != nil {
 			return err
 		}
@@ -370,6 +370,12 @@ func (d *draft) unknown(f *feature, in *input) {
 
 // observe adds the input that says which values are there, for a request without it: those that are not null.
 func (d *draft) observe(b *buffer, f *feature, holes []int) (err error) {
+	if i := slices.IndexFunc(d.sent, func(s sent) bool { return s.feature == f }); i >= 0 {
+		for _, k := range holes {
+			b.images[d.inputs[i].data.from+k] = 0
+		}
+		return nil
+	}
 	from := len(b.images)
 	if b.images, err = room(b, b.images, from+d.count*f.size); err != nil {
 		return err

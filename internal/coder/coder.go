@@ -153,7 +153,12 @@ func (c *Coder) DoWith(heads map[string]posthoc.Head, f func(metrics.Coder) erro
 
 // scaled returns a coder for samples before scaling.
 func (c *Coder) scaled(inner metrics.Coder) scaled {
-	return scaled{inner, c.trained.Scaling, c.trained.Spec.Holed(), c.trained.Means}
+	return scaled{inner, c.reading(inner)}
+}
+
+// reading returns how a model reads samples.
+func (c *Coder) reading(inner metrics.Coder) reading {
+	return reading{c.trained.Scaling, c.trained.Spec.Holed() && !metrics.TakesHoles(inner), c.trained.Means, volume.Of(c.Shape())}
 }
 
 // Unwrap returns the coder of the model, whose capabilities [metrics.As] finds. What it computes is neither locked nor scaled.
@@ -161,7 +166,7 @@ func (c *Coder) Unwrap() metrics.Coder { return c.inner }
 
 // Encode returns the codes of images. A value that is not finite, unless it is NaN and the model takes missing entries, is a [*data.Error].
 func (c *Coder) Encode(images []float32) (codes []float32, err error) {
-	if err := finite(images, volume.Of(c.Shape()), c.TakesHoles() || c.trained.Spec.Holed()); err != nil {
+	if err := finite(images, volume.Of(c.Shape()), func(int) bool { return c.TakesHoles() || c.trained.Spec.Holed() }); err != nil {
 		return nil, err
 	}
 	err = c.Do(func(m metrics.Coder) error { codes, err = c.scaled(m).Encode(images); return err })
@@ -173,10 +178,10 @@ func (c *Coder) Decode(codes []float32) (images []float32, err error) {
 	return images, err
 }
 
-// finite returns a [*data.Error] for the first value of rows that is not finite; holes allows NaN.
-func finite(rows []float32, width int, holes bool) error {
+// finite returns a [*data.Error] for the first value of rows that is not finite. Value i of a row may be NaN where lack is true.
+func finite(rows []float32, width int, lack func(i int) bool) error {
 	for i, v := range rows {
-		if v-v != 0 && !(holes && v != v) {
+		if v-v != 0 && !(v != v && lack(i%width)) {
 			return &data.Error{Problem: fmt.Sprintf("row %d, value %d: got %v, want a finite number", i/width, i%width, v)}
 		}
 	}

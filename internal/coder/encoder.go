@@ -55,9 +55,7 @@ type Encoder struct {
 	single *whole        // coder of a baseline, which needs no compiled programs
 
 	columns  []data.Column
-	scaling  *data.Scaling   // scaling of the run; nil for none
-	missing  bool            // NaN in images means a missing entry
-	means    data.Means      // of values that no fitted sample lacks
+	reading  reading
 	holes    bool            // NaN is accepted
 	output   bool            // the value is the output, and the scaling is undone
 	required []config.Wanted // requirements on the values of the columns
@@ -84,8 +82,7 @@ func (c *Coder) Encoder(o EncoderOptions) (*Encoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	missing := c.trained.Spec.Holed() && !metrics.TakesHoles(c.inner)
-	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), scaling: c.trained.Scaling, means: c.trained.Means, missing: missing, holes: c.TakesHoles() || c.trained.Spec.Holed(),
+	e := &Encoder{name: c.path, out: out, columns: c.Columns(cmp.Or(o.Value, losses.Code)), reading: c.reading(c.inner), holes: c.TakesHoles() || c.trained.Spec.Holed(),
 		output: o.Value == losses.Output, postHoc: c.Heads()[o.Value]}
 	for _, column := range e.columns {
 		e.in += column.Size()
@@ -232,28 +229,32 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 		return dst, fmt.Errorf("run %s: encode: %w", e.name, err)
 	}
 	if e.output {
-		e.scaling.Undo(dst[before:])
+		e.reading.by.Undo(dst[before:])
 	}
 	e.postHoc.Calibration.Apply(dst[before:], e.out)
 	return dst, nil
 }
 
-// scaled returns the rows with scaled images, as in the run.
+// scaled returns the rows as the model reads them: with scaled images, and as [reading.given] what a mask does not observe.
 func (e *Encoder) scaled(rows []float32) []float32 {
-	if e.scaling == nil && len(e.means) == 0 || len(e.columns) == 1 && e.columns[0].Name == losses.Images {
-		return zeroNaN(e.scaling.Applied(e.means.Fill(rows, e.in)), e.missing)
+	if len(e.columns) == 1 && e.columns[0].Name == losses.Images {
+		return e.reading.in(rows)
+	}
+	if e.reading.by == nil && !e.reading.missing {
+		return rows
 	}
 	rows = slices.Clone(rows)
-	for from := 0; from < len(rows); from += e.in {
-		at := from
+	for row := range slices.Chunk(rows, e.in) {
+		columns := map[string][]float32{}
 		for _, c := range e.columns {
-			if c.Name == losses.Images || c.AsImages {
-				copy(rows[at:], e.scaling.Applied(e.means.Fill(rows[at:at+c.Size()], c.Size())))
-			}
-			at += c.Size()
+			columns[c.Name], row = row[:c.Size()], row[c.Size():]
+		}
+		given := e.reading.given(columns, e.columns)
+		for name, values := range columns {
+			copy(values, given[name])
 		}
 	}
-	return zeroNaN(rows, e.missing)
+	return rows
 }
 
 // check returns an error if the length of images is not a multiple of the length of a row.
@@ -264,10 +265,21 @@ func (e *Encoder) check(images []float32) error {
 	if len(images)%e.in != 0 {
 		return fmt.Errorf("run %s: encode: got %d values, want a multiple of the %d of %s", e.name, len(images), e.in, e.row())
 	}
-	if err := finite(images, e.in, e.holes); err != nil {
+	if err := finite(images, e.in, e.mayLack); err != nil {
 		return fmt.Errorf("run %s: encode: %w", e.name, err)
 	}
 	return nil
+}
+
+// mayLack reports whether value i of a row may be missing, NaN: a text or a mask may not.
+func (e *Encoder) mayLack(i int) bool {
+	for _, c := range e.columns {
+		if i < c.Size() {
+			return e.holes && (c.Name == losses.Images || c.AsImages)
+		}
+		i -= c.Size()
+	}
+	return false
 }
 
 // Accepts returns a [*data.Error] for the first of the values of a column that a layer cannot look up, or that the training never

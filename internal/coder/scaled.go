@@ -3,6 +3,7 @@ package coder
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/mat"
@@ -10,31 +11,33 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/vectors"
-	"tessera/internal/volume"
 	"tessera/losses"
 	"tessera/metrics"
 )
 
 var _ metrics.ValueCoder = (*plain)(nil)
 
+// reading is how a model reads samples.
+type reading struct {
+	by      *data.Scaling // nil for none
+	missing bool          // samples have missing or hidden entries, and the model does not take NaN
+	means   data.Means    // of values that no fitted sample lacks
+	width   int           // number of values of a sample
+}
+
+// in returns the model's inputs for images: scaled as in the training. If entries are missing, the means and otherwise 0 replace NaN.
+func (r reading) in(images []float32) []float32 {
+	return zeroNaN(r.by.Applied(r.means.Fill(images, r.width)), r.missing)
+}
+
 // scaled is a coder for samples in the units before scaling, of a coder for scaled samples.
 type scaled struct {
 	metrics.Coder
-	by      *data.Scaling // nil for none
-	missing bool          // samples have missing or hidden entries
-	means   data.Means    // of values that no fitted sample lacks
+	reading
 }
 
 // Unwrap returns the coder of scaled samples.
 func (s scaled) Unwrap() metrics.Coder { return s.Coder }
-
-// in returns the model's inputs for images: scaled as in the training. If the data set has missing or hidden entries and the model does
-// not take NaN, the means and otherwise 0 replace NaN.
-func (s scaled) in(images []float32) []float32 {
-	return zeroNaN(s.by.Applied(s.means.Fill(images, s.width())), s.missing && !metrics.TakesHoles(s.Coder))
-}
-
-func (s scaled) width() int { return volume.Of(s.Shape()) }
 
 func (s scaled) Encode(images []float32) ([]float32, error) { return s.Coder.Encode(s.in(images)) }
 
@@ -48,28 +51,54 @@ func (s scaled) Decode(codes []float32) ([]float32, error) {
 
 func (s scaled) WithAtoms(a *metrics.Atoms) (metrics.Coder, error) {
 	made, err := s.Coder.WithAtoms(a)
-	return scaled{made, s.by, s.missing, s.means}, err
+	return scaled{made, s.reading}, err
 }
 
 func (s scaled) TakesHoles() bool {
 	return metrics.TakesHoles(s.Coder) && (s.by == nil || s.by.Mix == nil)
 }
 
-// given returns columns as the model reads them; reads describes those from which the value is computed.
-func (s scaled) given(columns map[string][]float32, reads []data.Column) map[string][]float32 {
+// given returns columns as the model reads them; reads describes those from which the value is computed. What a mask does not observe is
+// missing, whatever its value; what is missing is not observed, whatever the mask says. Missing values that no fitted sample lacks are their means, which are observed.
+func (r reading) given(columns map[string][]float32, reads []data.Column) map[string][]float32 {
 	given := maps.Clone(columns)
-	for _, c := range reads {
-		if values, ok := columns[c.Name]; ok && c.AsImages {
-			given[c.Name] = s.in(values)
+	for name, values := range columns {
+		mask := columns[maskOf(name)]
+		values = unobserved(values, mask)
+		switch {
+		case name == losses.Images || slices.ContainsFunc(reads, func(c data.Column) bool { return c.Name == name && c.AsImages }):
+			given[name] = r.in(values)
+			values = r.means.Fill(values, r.width)
+		case mask != nil:
+			given[name] = zeroNaN(values, true)
 		}
-	}
-	if images, ok := columns[losses.Images]; ok {
-		given[losses.Images] = s.in(images)
-		if given[data.ObservedColumn] == nil && s.missing {
-			given[data.ObservedColumn] = observed(s.means.Fill(images, s.width()))
+		if mask != nil || name == losses.Images && r.missing {
+			given[maskOf(name)] = observed(values)
 		}
 	}
 	return given
+}
+
+// maskOf returns the name of the column that says which values of a column are there.
+func maskOf(column string) string {
+	if column == losses.Images {
+		return data.ObservedColumn
+	}
+	return column + data.ObservedSuffix
+}
+
+// unobserved returns values with NaN where the mask, nil for none, is 0. It may return the slice itself.
+func unobserved(values, mask []float32) []float32 {
+	if len(mask) != len(values) || !slices.Contains(mask, 0) {
+		return values
+	}
+	values = slices.Clone(values)
+	for i, there := range mask {
+		if there == 0 {
+			values[i] = float32(math.NaN())
+		}
+	}
+	return values
 }
 
 // valueOf returns a value from columns before scaling; reads describes the columns from which it is computed.
