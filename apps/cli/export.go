@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -80,11 +81,6 @@ func (f *exportCommand) export(out string) (string, error) {
 	if err != nil {
 		return "", usagef("--part: %w", err)
 	}
-	for _, other := range export.Registry.All() {
-		if e := other.New().Extension; e != format.Extension && e != "" && e == filepath.Ext(out) {
-			return "", usagef("export: %s: the name is that of a file of --to %s; want a name that ends in %s", out, other.Name, format.Extension)
-		}
-	}
 	if out == "" {
 		if out = export.FileName(r, format, part); !missingFile(out) { // perhaps the data of the run
 			return "", usagef("export: %s exists already and is not replaced; name the file with -o", out)
@@ -98,7 +94,7 @@ func (f *exportCommand) export(out string) (string, error) {
 	}
 	contents := map[string][]byte{}
 	for part, path := range files {
-		if err := outputFile(f, path); err != nil {
+		if err := cmp.Or(outputFile(f, path), ofFormat(out, format)); err != nil {
 			return "", err
 		}
 		var b bytes.Buffer
@@ -116,6 +112,16 @@ func (f *exportCommand) export(out string) (string, error) {
 		}
 	}
 	return out, nil
+}
+
+// ofFormat returns an error for a file with the extension of another format, as which it would be read.
+func ofFormat(out string, format export.Format) error {
+	for _, other := range export.Registry.All() {
+		if e := other.New().Extension; e != format.Extension && e != "" && e == filepath.Ext(out) {
+			return usagef("export: %s: the name is that of a file of --to %s; want a name that ends in %s", out, other.Name, format.Extension)
+		}
+	}
+	return nil
 }
 
 // notExported distinguishes a damaged run from a run that the format cannot represent.
