@@ -124,23 +124,24 @@ func passed[T Float](bound T) kernel[T] {
 }
 
 // above returns a constructor of functions that list the elements of a row that exceed the bound, in ascending order.
-func above[T Float](bound T, kernels func() *vector.Set[T]) func(block int) func(row [][]T) []int {
-	return func(block int) func(row [][]T) []int {
-		maximum, list := kernels().Maximum, make([]int, 0, block)
+func above[T Float](bound T, kernels func() *vector.Set[T]) func(block, most int) func(row [][]T) []int {
+	return func(block, most int) func(row [][]T) []int {
+		maximum, list := kernels().Maximum, make([]int, most+piece)
 		return func(row [][]T) []int {
-			list = list[:0]
-			for start := 0; start < block; start += piece {
+			n := 0
+			for start := 0; start < block && n <= most; start += piece {
 				part := row[0][start:min(start+piece, block)]
 				if maximum(part) <= bound { // false for a NaN
 					continue
 				}
 				for j, v := range part {
-					if v > bound {
-						list = append(list, start+j)
+					list[n] = start + j
+					if v > bound { // computed without a branch
+						n++
 					}
 				}
 			}
-			return list
+			return list[:n]
 		}
 	}
 }

@@ -116,7 +116,7 @@ func topKSlope[T Float](k int, kernels func() *vector.Set[T]) kernel[T] {
 			copy(dst, in[2])
 			return
 		}
-		kept, row := keptByTopK(k, kernels)(block), make([][]T, 2)
+		kept, row := keptByTopK(k, kernels)(block, k), make([][]T, 2)
 		copyPlaces(dst, in[2], k, block, func(start int) []int {
 			row[0], row[1] = in[0][start:start+block], in[1][start:start+block]
 			return kept(row)
@@ -143,8 +143,8 @@ func copyPlaces[T Float](dst, from []T, k, block int, places func(start int) []i
 
 // largestOf returns a constructor for row length block > k. The constructed function returns the indices of the values of a row
 // that [TopK] keeps, in ascending order, from the row.
-func largestOf[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(row [][]T) []int {
-	return func(block int) func(row [][]T) []int {
+func largestOf[T Float](k int, kernels func() *vector.Set[T]) func(block, _ int) func(row [][]T) []int {
+	return func(block, _ int) func(row [][]T) []int {
 		l := newLargest(k, block, kernels)
 		return func(row [][]T) []int { return l.of(row[0]) }
 	}
@@ -152,8 +152,8 @@ func largestOf[T Float](k int, kernels func() *vector.Set[T]) func(block int) fu
 
 // keptByTopK returns a constructor for row length block > k. The constructed function returns the indices of the values of a row that
 // [TopK] keeps, in ascending order, from the row and its result.
-func keptByTopK[T Float](k int, kernels func() *vector.Set[T]) func(block int) func(row [][]T) []int {
-	return func(block int) func(row [][]T) []int {
+func keptByTopK[T Float](k int, kernels func() *vector.Set[T]) func(block, _ int) func(row [][]T) []int {
+	return func(block, _ int) func(row [][]T) []int {
 		l := newLargest(k, block, kernels)
 		return func(row [][]T) []int {
 			if list := l.nonZero(row[1]); len(list) == k {

@@ -51,9 +51,9 @@ func (c *compiler[T]) keeper(v *ir.Value, o ir.Blockwise, which *ir.Selection, b
 		t := keeperThread[T]{by: make([][]T, len(by)), in: make([][]T, len(by)+1)}
 		switch places := any(&t.places).(type) {
 		case *func(by [][]float32) []int:
-			*places = which.Float32(o.Block)
+			*places = which.Float32(o.Block, most)
 		case *func(by [][]float64) []int:
-			*places = which.Float64(o.Block)
+			*places = which.Float64(o.Block, most)
 		}
 		k.threads = append(k.threads, t)
 	}

@@ -397,10 +397,11 @@ type Selection struct {
 	// Most is the maximum number of copied elements per block, 0 if there is none: it may copy all.
 	Most int
 	// Float32 returns a function that lists the indices of the copied elements in one block, in ascending order. by has
-	// the block of each of these args. The list is valid until the next call. The function is not safe for concurrent use.
-	Float32 func(block int) func(by [][]float32) []int
+	// the block of each of these args. The list is valid until the next call, and may end when it is longer than most. The function is
+	// not safe for concurrent use.
+	Float32 func(block, most int) func(by [][]float32) []int
 	// Float64 is Float32 in double precision.
-	Float64 func(block int) func(by [][]float64) []int
+	Float64 func(block, most int) func(by [][]float64) []int
 	// Like is the index of an arg whose own selection has the same elements, 0 if there is none.
 	Like int
 }
