@@ -61,6 +61,9 @@ func (r reading) imagesTable(ctx context.Context, l listing) (t table, err error
 	}
 	t.values, t.files, err = p.cached(ctx, r.File, l.paths, r.shape)
 	t.warnings, t.labels, t.classes = p.notes(r.File, l), l.labels, l.classes
+	if err == nil && !r.loose { // of a training
+		t.warnings = append(t.warnings, p.changes(r.File, l.paths, r.File != r.Test)...)
+	}
 	for _, path := range l.paths {
 		name, err := filepath.Rel(r.File, path)
 		if err != nil {
@@ -106,6 +109,7 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 		if notes = append(notes, more...); err != nil {
 			return notes, FileError(name, path, err)
 		}
+		notes = append(notes, p.changes(path, l.paths, i == 0)...)
 	}
 	return notes, nil
 }
@@ -154,7 +158,7 @@ func (p pictures) inspect(ctx context.Context, folder string, paths []string, sh
 		paths = some
 	}
 	return notes, eachImage(ctx, paths, func(i int) error {
-		return p.decode(paths[i], shape, func(image.Image) error { return nil })
+		return p.open(paths[i], shape, func(image.Image) error { return nil })
 	})
 }
 
@@ -205,7 +209,7 @@ func (p pictures) read(ctx context.Context, folder string, paths []string, want 
 	if err == nil && !deep {
 		a.bytes = make([]byte, n)
 		err = eachImage(ctx, paths, func(i int) error {
-			return p.decode(paths[i], shape, func(m image.Image) error {
+			return p.open(paths[i], shape, func(m image.Image) error {
 				if isDeep(m.ColorModel()) {
 					return errDeep
 				}
@@ -218,7 +222,7 @@ func (p pictures) read(ctx context.Context, folder string, paths []string, want 
 	if deep && err == nil || errors.Is(err, errDeep) {
 		a.bytes, a.floats = nil, make([]float32, n)
 		err = eachImage(ctx, paths, func(i int) error {
-			return p.decode(paths[i], shape, func(m image.Image) error {
+			return p.open(paths[i], shape, func(m image.Image) error {
 				copyDeep(a.floats[i*size:(i+1)*size], m, colour)
 				return nil
 			})
@@ -294,15 +298,20 @@ func eachImage(ctx context.Context, paths []string, do func(i int) error) error 
 	return first
 }
 
-// decode passes one file, an image of the given shape without transparency, to do.
-func (p pictures) decode(path string, shape []int, do func(image.Image) error) error {
+// open passes one file, an image of the given shape without transparency, to do.
+func (p pictures) open(path string, shape []int, do func(image.Image) error) error {
+	return openImage(path, func(f *imageFile) error { return p.decode(f, shape, do) })
+}
+
+// decode is like open, for a file with its header.
+func (p pictures) decode(f *imageFile, shape []int, do func(image.Image) error) error {
 	to := image.Pt(shape[1], shape[0])
-	return useImage(path, func(m image.Image, orientation int) error {
+	return f.use(func(m image.Image) error {
 		m = flat(m, p.black)
-		if p.size != (Size{}) && turned(m.Bounds().Size(), orientation) != to {
-			m = resized(m, orientation, to, p.resize, len(shape) == 3)
+		if p.size != (Size{}) && turned(m.Bounds().Size(), f.orientation) != to {
+			m = resized(m, f.orientation, to, p.resize, len(shape) == 3)
 		} else {
-			m = upright(m, orientation)
+			m = upright(m, f.orientation)
 		}
 		if got := m.Bounds().Size(); got != to { // its header said another size
 			return fmt.Errorf("the image is %dx%d (height x width), its header says %dx%d", got.Y, got.X, to.Y, to.X)
@@ -538,6 +547,72 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s: the classes are %s: to use these folders as splits, name each with images and test_images", folder, strings.Join(l.classes, ", ")))
 	}
 	return notes
+}
+
+// mostForColour is the maximum number of pictures that are searched for colours.
+const mostForColour = 16
+
+// changes returns warnings about what readable pictures lose, or gain, when they are read: different depths, and if all is set also colours that become grey and
+// pictures that are enlarged.
+func (p pictures) changes(folder string, paths []string, all bool) (notes []string) {
+	files := make([]*imageFile, len(paths))
+	team.For(len(paths), 16, func(from, to int) {
+		for i := from; i < to; i++ {
+			_ = openImage(paths[i], func(f *imageFile) error { // its error is that of its decoder
+				files[i] = f
+				return nil
+			})
+		}
+	})
+	var maybe []string // pictures with colours
+	deep, enlarged := 0, 0
+	for i, f := range files {
+		if f == nil {
+			continue
+		}
+		if f.deep {
+			deep++
+		}
+		if f.coloured {
+			maybe = append(maybe, paths[i])
+		}
+		if lower, narrower := f.size.Height < p.size.Height, f.size.Width < p.size.Width; lower && narrower || p.resize != "pad" && (lower || narrower) {
+			enlarged++
+		}
+	}
+	if note := depthsNote(folder, deep, len(paths)); note != "" {
+		notes = append(notes, note)
+	}
+	var lost []string
+	if p.channels == 1 && all && coloured(maybe) {
+		lost = append(lost, "coloured pictures are read in grey: channels = 3 keeps their colours")
+	}
+	if enlarged > 0 && all {
+		lost = append(lost, fmt.Sprintf("%d of %d pictures are smaller than size and are enlarged", enlarged, len(paths)))
+	}
+	if lost != nil {
+		notes = append(notes, inLine(folder)+": "+strings.Join(lost, "; "))
+	}
+	return notes
+}
+
+// depthsNote returns a warning about a folder of which some of n pictures have 16 bits per channel and the others 8; "" if all have one depth.
+func depthsNote(folder string, deep, n int) string {
+	if deep == 0 || deep == n {
+		return ""
+	}
+	return fmt.Sprintf("%s: %d of %d pictures have 16 bits per channel, the others 8: each is divided by its own white, 65535 or 255; if they show the same brightness by the same number, save all with 16 bits", inLine(folder), deep, n)
+}
+
+// coloured reports whether one of a few of the pictures has a pixel that is not grey.
+func coloured(paths []string) (is bool) {
+	for i := 0; i < len(paths) && !is; i += max(1, len(paths)/mostForColour) {
+		_ = useImage(paths[i], func(m image.Image) error {
+			is, _ = sketched(m)
+			return nil
+		})
+	}
+	return is
 }
 
 // Deep reports whether a source has 16-bit pixels: those of the first image file, or of arrays with the scale `uint16`. It is false if the files

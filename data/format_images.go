@@ -3,6 +3,7 @@ package data
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -17,7 +18,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
+	"unicode"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
@@ -107,6 +110,7 @@ type imageFile struct {
 	size        Size // from the header, after rotation by the orientation
 	depth       int64
 	deep        bool // the channels have 16 bits
+	coloured    bool // the pixels may have colours
 }
 
 // readImageHeader reads the header of an image file of length bytes.
@@ -123,13 +127,14 @@ func readImageHeader(r io.ReaderAt, path string, length int64) (*imageFile, erro
 	}
 	config, err := f.format.header(f.reader())
 	if err != nil {
-		return nil, cut(err)
+		return nil, f.failed(err)
 	}
 	f.orientation, f.size = f.format.orientation(start), Size{config.Height, config.Width}
 	if f.orientation >= 5 {
 		f.size = Size{config.Width, config.Height}
 	}
 	f.depth, f.deep = depth(config.ColorModel), isDeep(config.ColorModel)
+	f.coloured = config.ColorModel != color.GrayModel && config.ColorModel != color.Gray16Model
 	return f, nil
 }
 
@@ -189,18 +194,34 @@ func imageHeader(path string) (size Size, deep bool, err error) {
 	return size, deep, err
 }
 
-// useImage reads a file and passes the image to do, as it is stored, and its EXIF orientation. It waits while the images that are being
-// decoded take too much memory.
-func useImage(path string, do func(m image.Image, orientation int) error) error {
-	return openImage(path, func(f *imageFile) error {
-		decoding.take(f.decoded())
-		defer decoding.give(f.decoded())
-		m, err := f.format.decode(f.reader())
-		if err != nil {
-			return cut(err)
-		}
-		return do(m, f.orientation)
-	})
+// use decodes the image and passes it to do, as it is stored. It waits while the images that are being decoded take too much memory.
+func (f *imageFile) use(do func(m image.Image) error) error {
+	decoding.take(f.decoded())
+	defer decoding.give(f.decoded())
+	m, err := f.format.decode(f.reader())
+	if err != nil {
+		return f.failed(err)
+	}
+	return do(m)
+}
+
+// useImage is like use, for a file.
+func useImage(path string, do func(m image.Image) error) error {
+	return openImage(path, func(f *imageFile) error { return f.use(do) })
+}
+
+// failed returns the error of a decoder for users. For pixels of a kind that no decoder reads, such as floats in TIFF, it names the way out.
+func (f *imageFile) failed(err error) error {
+	if err = cut(err); f.path == "" || !strings.Contains(err.Error(), "unsupported") {
+		return err
+	}
+	name := filepath.Base(filepath.Dir(f.path))
+	if name == "." || name == ".." || name == "/" {
+		name = "pictures"
+	}
+	return &Error{Path: f.path, Problem: "has pixels of a kind that is not read: " + err.Error(), Hint: fmt.Sprintf("save the pictures as an array, and name %[1]s.npy as the data set: "+
+		`python3 -c "import glob, numpy, PIL.Image; numpy.save('%[1]s.npy', [numpy.asarray(PIL.Image.open(p)) for p in sorted(glob.glob('%[2]s/*%[3]s'))])"`,
+		inLine(name), inLine(filepath.ToSlash(filepath.Dir(f.path))), inLine(filepath.Ext(f.path)))}
 }
 
 // decoding limits the bytes of the images that are decoded at the same time.
@@ -544,20 +565,50 @@ func encodePNG(w io.Writer, shape []int, values []float32, deep bool) error {
 	return png.Encode(w, img)
 }
 
-// writePNGs writes images as 00000.png, 00001.png, ... The folder is complete or does not exist. An existing folder that is not empty is an error, because old and new
+// mostOfName is the maximum number of characters of a name that becomes that of a file.
+const mostOfName = 60
+
+// pngNames returns a file name for each of n images: their numbers, or names without the extension of a picture, with signs that are not safe
+// in a file name replaced. A name that occurred before, in capitals or not, is followed by its number.
+func pngNames(n int, names []string) []string {
+	digits := max(5, len(strconv.Itoa(n-1)))
+	files, seen := make([]string, n), make(map[string]bool, n)
+	for i := range files {
+		number := fmt.Sprintf("%0*d", digits, i)
+		if names == nil {
+			files[i] = number + ".png"
+			continue
+		}
+		name := names[i]
+		if (pictures{}).reads(name) {
+			name = strings.TrimSuffix(name, filepath.Ext(name))
+		}
+		letters := []rune(strings.Trim(strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) || strings.ContainsRune("._- ", r) {
+				return r
+			}
+			return '-'
+		}, name), ".- "))
+		name = cmp.Or(string(letters[:min(mostOfName, len(letters))]), number)
+		for seen[strings.ToLower(name)] {
+			name += "-" + number
+		}
+		seen[strings.ToLower(name)], files[i] = true, name+".png"
+	}
+	return files
+}
+
+// writePNGs writes images into a folder, under [pngNames]. The folder is complete or does not exist. An existing folder that is not empty is an error, because old and new
 // images would be mixed.
-func writePNGs(folder string, shape []int, values []float32, deep bool) error {
+func writePNGs(folder string, shape []int, values []float32, about Rows) error {
 	if entries, err := os.ReadDir(folder); err == nil && len(entries) > 0 {
 		return &os.PathError{Op: "write images to", Path: folder, Err: errors.New("the folder is not empty")}
 	}
 	size, _ := product(shape)
-	n := len(values) / size
-	digits := max(5, len(strconv.Itoa(n-1)))
 	return atomicfile.WriteFolder(folder, func(folder string) error {
-		for i := range n {
-			path := filepath.Join(folder, fmt.Sprintf("%0*d.png", digits, i))
-			one := func(w io.Writer) error { return encodePNG(w, shape, values[i*size:(i+1)*size], deep) }
-			if err := (atomicfile.OS{}).WriteFile(path, one); err != nil {
+		for i, name := range pngNames(len(values)/size, about.Names) {
+			one := func(w io.Writer) error { return encodePNG(w, shape, values[i*size:(i+1)*size], about.Deep) }
+			if err := (atomicfile.OS{}).WriteFile(filepath.Join(folder, name), one); err != nil {
 				return err
 			}
 		}
@@ -568,11 +619,11 @@ func writePNGs(folder string, shape []int, values []float32, deep bool) error {
 // ErrNoPicture is the error for a file that is not a PNG, JPEG, GIF, BMP, TIFF or WebP image.
 var ErrNoPicture = errors.New("picture: got no PNG, JPEG, GIF, BMP, TIFF or WebP image")
 
-// DecodePicture decodes an image file and returns its pixels in [0,1]. shape is (height, width) in grey, by 0.299 R + 0.587 G
-// + 0.114 B, or (height, width, 3) in red, green and blue. Transparency is blended over white; JPEG images are rotated by
-// their EXIF orientation, as in [Files]. For a picture of another size it returns an error before it decodes pixels, because
-// the header of a small file can declare any size. For other files it returns [ErrNoPicture].
-func DecodePicture(file []byte, shape []int) ([]float32, error) {
+// DecodePicture decodes an image file and returns its pixels in [0,1] as the data set like reads them: its size, transparency and depth apply,
+// those of [ReadRows] with other data sets. shape is (height, width) in grey, or (height, width, 3) in red, green and blue. Before it decodes pixels it passes
+// the memory that this takes at most to reserve, nil for no limit, because the header of a small file can declare any size, and returns its error. For other files it
+// returns [ErrNoPicture].
+func DecodePicture(file []byte, shape []int, like Source, reserve func(bytes int64) error) ([]float32, error) {
 	if !pictured(shape) {
 		return nil, fmt.Errorf("picture: images of shape %v are not pictures: want (height, width) or (height, width, 3)", shape)
 	}
@@ -584,24 +635,29 @@ func DecodePicture(file []byte, shape []int) ([]float32, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", ErrNoPicture, format.name, err)
 	}
-	want := Size{shape[0], shape[1]}
-	if f.size != want {
-		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width); resize it", f.size.Height, f.size.Width, shape[0], shape[1])
+	if err := f.bounded(); err != nil {
+		return nil, fmt.Errorf("picture: %w", err)
 	}
-	m, err := format.decode(f.reader())
-	if err != nil {
-		return nil, fmt.Errorf("picture: %s: %w", format.name, cut(err))
-	}
-	m = upright(m, f.orientation)
-	if got := m.Bounds().Size(); got != image.Pt(want.Width, want.Height) { // its header said another size
-		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width)", got.Y, got.X, shape[0], shape[1])
+	l, _ := likeOf(like)
+	p, want := l.r.pictures(), Size{shape[0], shape[1]}
+	if p.size == (Size{}) && f.size != want {
+		return nil, fmt.Errorf("picture: got %dx%d, want %dx%d (height x width), because the data set of the model has no key size; resize it", f.size.Height, f.size.Width, shape[0], shape[1])
 	}
 	size, err := product(shape)
+	if err == nil && reserve != nil {
+		err = reserve(2 * f.decoded()) // one copy is flat or upright
+	}
 	if err != nil {
 		return nil, err
 	}
 	dst := make([]float32, size)
-	copyDeep(dst, flat(m, false), len(shape) == 3)
+	err = p.decode(f, shape, func(m image.Image) error {
+		copyDeep(dst, m, len(shape) == 3)
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("picture: %s: %w", format.name, err)
+	}
 	return dst, nil
 }
 

@@ -25,8 +25,8 @@ func TestAWebPFrameOfAnotherSizeIsRefused(t *testing.T) {
 	config, err := webpHeader(bytes.NewReader(file))
 	fatal.If(t, err)
 	shape := []int{config.Height, config.Width, 3}
-	expect.NoError(t, expect.Err(DecodePicture(extended(config.Width, config.Height), shape)), "a canvas of the size of its frame")
-	expect.Error(t, expect.Err(DecodePicture(extended(28, 28), []int{28, 28, 3})), "its canvas is 28x28", "another canvas")
+	expect.NoError(t, expect.Err(DecodePicture(extended(config.Width, config.Height), shape, nil, nil)), "a canvas of the size of its frame")
+	expect.Error(t, expect.Err(DecodePicture(extended(28, 28), []int{28, 28, 3}, nil, nil)), "its canvas is 28x28", "another canvas")
 	path := filepath.Join(t.TempDir(), "a.webp")
 	fatal.If(t, os.WriteFile(path, extended(28, 28), 0o600))
 	expect.AnyError(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), "another canvas in a folder")

@@ -1,11 +1,14 @@
 package data
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
+	"image/png"
 	"os"
 	"path/filepath"
 	"slices"
@@ -79,7 +82,7 @@ func TestImagesAreResizedAsByPillow(t *testing.T) {
 func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 	dir := copied(t, map[string]string{"owl/a.JPG": "turned1.jpg", "owl/2024/may/b.png": "picture.png", "wren/c.gif": "picture.gif",
 		"wren/notes.txt": "birds.csv", "empty/readme.md": "birds.csv", ".hidden/x.png": "picture.png"})
-	source := &Files{Kind: "images", Images: dir, Channels: 1}
+	source := &Files{Kind: "images", Images: dir, Channels: 3}
 	set, err := source.Load(background, nil, Both)
 	fatal.If(t, err)
 	if !slices.Equal(set.Classes, []string{"owl", "wren"}) || !slices.Equal(set.Train.Labels(), []int{0, 0, 1}) {
@@ -120,12 +123,12 @@ func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
 		"unlabelled, both":      {flat, fewer, Both, two, []int{0, 1}},
 		"training not there":    {train + "-gone", fewer, Need{Test: true}, two, []int{0, 1}},
 	} {
-		set, err := (&Files{Kind: "images", Images: c.train, TestImages: c.test, Channels: 1}).Load(background, nil, c.need)
+		set, err := (&Files{Kind: "images", Images: c.train, TestImages: c.test, Channels: 3}).Load(background, nil, c.need)
 		if err != nil || !slices.Equal(set.Classes, c.classes) || !slices.Equal(set.Test.Labels(), c.labels) {
 			t.Errorf("%s: %+v, %v", name, set, err)
 		}
 	}
-	source := &Files{Kind: "images", Images: train, TestImages: other, Channels: 1}
+	source := &Files{Kind: "images", Images: train, TestImages: other, Channels: 3}
 	_, both := source.Load(background, nil, Both)
 	_, test := source.Load(background, nil, Need{Test: true})
 	_, inspected := source.Inspect(background)
@@ -136,18 +139,18 @@ func TestClassFoldersOfTestImagesAreThoseOfTheTrainingImages(t *testing.T) {
 
 func TestPNGFoldersSayWhatTheyLeaveOut(t *testing.T) {
 	dir := copied(t, map[string]string{"owl/a.png": "picture.png", "owl/b.jpg": "turned1.jpg", "owl/deep/c.png": "picture.png"})
-	set, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)
+	set, err := (&Files{Kind: "png", Images: dir, Channels: 3}).Load(background, nil, Both)
 	if err != nil || set.Train.Len() != 1 || len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `skipped 2 of 3`) || !strings.Contains(set.Notes[0], `name = "images"`) {
 		t.Errorf("%+v, %v", set, err)
 	}
 	jpegs := copied(t, map[string]string{"a.jpg": "turned1.jpg", "b.jpg": "turned2.jpg"})
-	_, err = (&Files{Kind: "png", Images: jpegs, Channels: 1}).Load(background, nil, Both)
+	_, err = (&Files{Kind: "png", Images: jpegs, Channels: 3}).Load(background, nil, Both)
 	var bad *Error
 	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `write name = "images" in the dataset table to read the 2 images`) {
 		t.Errorf("JPEG only: %v", err)
 	}
 	splits := copied(t, map[string]string{"train/a.png": "picture.png", "test/b.png": "picture.png"})
-	if notes, err := (&Files{Kind: "images", Images: splits, Channels: 1}).Inspect(background); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "name each with images and test_images") {
+	if notes, err := (&Files{Kind: "images", Images: splits, Channels: 3}).Inspect(background); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "name each with images and test_images") {
 		t.Errorf("folders of splits: %q, %v", notes, err)
 	}
 }
@@ -281,4 +284,90 @@ func TestFilesOfSeveralImagesAreSaid(t *testing.T) {
 	if got := pages(write(t, t.TempDir(), "round.tif", b)); got != mostPages {
 		t.Errorf("a circle of directories has %d images", got)
 	}
+}
+
+// folderOf writes pictures, given by their pixels (value, 8 or 16 bits), of 4x4.
+func folderOf(t *testing.T, of map[string]color.Color) (folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "photos")
+	for name, c := range of {
+		var m draw.Image = image.NewNRGBA(image.Rect(0, 0, 4, 4))
+		if _, deep := c.(color.Gray16); deep {
+			m = image.NewGray16(m.Bounds())
+		}
+		draw.Draw(m, m.Bounds(), image.NewUniform(c), image.Point{}, draw.Src)
+		var b bytes.Buffer
+		fatal.If(t, png.Encode(&b, m))
+		write(t, folder, name, b.Bytes())
+	}
+	return folder
+}
+
+func TestWhatReadingChangesOfPicturesIsSaidOnce(t *testing.T) {
+	red, grey, deep := color.NRGBA{255, 0, 0, 255}, color.NRGBA{9, 9, 9, 255}, color.Gray16{2000}
+	const colours, depths = "coloured pictures are read in grey: channels = 3 keeps their colours", "1 of 2 pictures have 16 bits per channel, the others 8"
+	for _, c := range []struct {
+		pictures map[string]color.Color
+		channels int
+		size     int
+		want     string // "" for no note
+	}{
+		{map[string]color.Color{"a.png": grey, "b.png": red}, 1, 0, colours},
+		{map[string]color.Color{"a.png": grey, "b.png": red}, 1, 8, colours + "; 2 of 2 pictures are smaller than size and are enlarged"},
+		{map[string]color.Color{"a.png": grey, "b.png": red}, 3, 4, ""},
+		{map[string]color.Color{"a.png": grey, "b.png": color.NRGBA{7, 7, 7, 255}}, 1, 2, ""},
+		{map[string]color.Color{"a.png": grey, "b.png": deep}, 1, 0, depths},
+		{map[string]color.Color{"a.png": color.Gray16{9}, "b.png": deep}, 1, 0, ""},
+	} {
+		source := &Files{Kind: "images", File: folderOf(t, c.pictures), Channels: c.channels, Size: Size{c.size, c.size}, Resize: "crop"}
+		set, err := Load(t.Context(), source, Dirs{}, Both)
+		fatal.If(t, err)
+		inspected, err := source.Inspect(t.Context())
+		fatal.If(t, err)
+		for _, notes := range [][]string{set.Notes, inspected} {
+			if n := len(notes); c.want == "" && n > 0 || c.want != "" && (n != 1 || !strings.HasPrefix(notes[0], source.File+": "+c.want)) {
+				t.Errorf("got the notes %q, want %q", notes, c.want)
+			}
+		}
+	}
+	s, err := SketchPictures(t.Context(), folderOf(t, map[string]color.Color{"a.png": color.NRGBA{255, 255, 255, 255}, "b.png": deep}))
+	if err != nil || s.High != 1 || s.HighDeep > 0.04 || !strings.Contains(s.Depths, depths) {
+		t.Errorf("got %+v, %v, want dark pictures of 16 bits beside white ones", s, err)
+	}
+}
+
+// Pictures that no decoder reads are named with the line that saves them as an array. The file is the head of a TIFF of floats of 32 bits.
+func TestPicturesOfUnknownKindsNameTheWayOut(t *testing.T) {
+	entries := [][3]uint32{{256, 4, 1}, {257, 4, 1}, {258, 3, 32}, {259, 3, 1}, {262, 3, 1}, {273, 4, 0}, {277, 3, 1}, {278, 4, 1}, {279, 4, 4}, {339, 3, 3}}
+	tiff := append([]byte("II*\x00\x08\x00\x00\x00"), byte(len(entries)), 0)
+	for _, e := range entries {
+		tiff = binary.LittleEndian.AppendUint16(binary.LittleEndian.AppendUint16(tiff, uint16(e[0])), uint16(e[1]))
+		tiff = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(tiff, 1), e[2])
+	}
+	folder := filepath.Join(t.TempDir(), "cells")
+	write(t, folder, "a.tif", append(tiff, make([]byte, 8)...))
+	for _, err := range []error{
+		expect.Err(Load(t.Context(), &Files{Kind: "images", File: folder, Channels: 1}, Dirs{}, Both)),
+		expect.Err(SketchPictures(t.Context(), folder)),
+		expect.Err(ReadRows(t.Context(), filepath.Join(folder, "a.tif"), nil, nil)),
+	} {
+		expect.Error(t, err, "numpy.save('cells.npy'", "a TIFF of floats")
+	}
+}
+
+func TestDecodedPicturesHaveTheNamesOfTheSamples(t *testing.T) {
+	names := []string{"owl/p000.jpg", "p000.jpg", "P000.png", "../../etc/passwd", "", "a:b?.v2", strings.Repeat("ä", 300), ".hidden"}
+	got := pngNames(len(names), names)
+	expect.Slice(t, got[:6], []string{"owl-p000.png", "p000.png", "P000-00002.png", "etc-passwd.png", "00004.png", "a-b-.v2.png"})
+	for _, name := range got {
+		if len(name) > 255 || filepath.Base(name) != name || strings.HasPrefix(name, ".") {
+			t.Errorf("%q is no name of a file", name)
+		}
+	}
+	folder := filepath.Join(t.TempDir(), "out")
+	fatal.If(t, WriteRows(folder, "images", []int{1, 1}, []float32{0, 1}, Rows{Names: []string{"x", "y"}}))
+	back, err := ReadRows(t.Context(), folder, nil, nil)
+	fatal.If(t, err)
+	expect.Slice(t, back.Names, []string{"x.png", "y.png"})
+	expect.Slice(t, pngNames(2, nil), []string{"00000.png", "00001.png"})
 }

@@ -268,10 +268,10 @@ func (r Rows) labelTexts() []string {
 //	x.csv                        columns name and label if known, then one per value, with its name or its number
 //	x.idx, x-ubyte, either .gz   IDX bytes (value*255, rounded and clipped to [0,255])
 //	x.png                        one image, as bytes
-//	any other name without an    a new folder 00000.png, 00001.png, ..., as bytes
+//	any other name without an    a new folder of PNG files with the names of the samples, or 00000.png, 00001.png, ..., as bytes
 //	extension
 //
-// Of about, only names, labels, classes, columns and Wide are used. Vectors are written as .npy, .npz or .csv. Files are written
+// Of about, only names, labels, classes, columns, Deep and Wide are used. Vectors are written as .npy, .npz or .csv. Files are written
 // atomically. An existing file is replaced; a folder that is not empty is an error.
 func WriteRows(path, name string, shape []int, values []float32, about Rows) error {
 	size, err := product(shape)
@@ -292,7 +292,7 @@ func WriteRows(path, name string, shape []int, values []float32, about Rows) err
 		if err != nil {
 			return err
 		}
-		return writePictures(path, kind, append([]int{len(values) / size}, shape...), values, about.Deep)
+		return writePictures(path, kind, append([]int{len(values) / size}, shape...), values, about)
 	}
 	return WritePieces(path, name, shape, len(values)/size, func(do func([]float32) error) error { return do(values) }, about)
 }
@@ -365,7 +365,7 @@ func WriteImages(path string, shape []int, values []float32) error {
 	return WriteRows(path, "images", shape, values, Rows{})
 }
 
-func writePictures(path, format string, dims []int, values []float32, deep bool) error {
+func writePictures(path, format string, dims []int, values []float32, about Rows) error {
 	n, shape := dims[0], dims[1:]
 	switch {
 	case len(shape) == 3 && shape[2] != 1 && shape[2] != 3:
@@ -373,9 +373,9 @@ func writePictures(path, format string, dims []int, values []float32, deep bool)
 	case format == "png" && n != 1:
 		return fmt.Errorf("%s: %d images do not fit into one PNG file: give the name of a folder", path, n)
 	case format == "png":
-		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, values, deep) })
+		return atomicfile.Write(path, func(w io.Writer) error { return encodePNG(w, shape, values, about.Deep) })
 	}
-	return writePNGs(path, shape, values, deep)
+	return writePNGs(path, shape, values, about)
 }
 
 // toBytes returns value*255, rounded and clipped to [0,255]; NaN gives 0.

@@ -172,6 +172,8 @@ type PictureSketch struct {
 	Size     Size    // of all pictures; the zero value if they differ
 	Coloured bool    // a pixel is not grey; of many pictures, about 100 are read
 	High     float64 // largest value of a pixel of these pictures, 1 for white
+	HighDeep float64 // that of the pictures of 16 bits per channel, 0 without any
+	Depths   string  // warning about pictures of which some have 16 bits per channel, "" if all have one depth
 }
 
 // SketchPictures reads the headers of all pictures in a folder and its class folders, which are those of the data set images.
@@ -180,15 +182,21 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	if err != nil {
 		return nil, FileError("images", folder, err)
 	}
-	sizes := make([]Size, len(l.paths))
+	sizes, deep := make([]Size, len(l.paths)), make([]bool, len(l.paths))
 	err = eachImage(ctx, l.paths, func(i int) (err error) {
-		sizes[i], _, err = imageHeader(l.paths[i])
+		sizes[i], deep[i], err = imageHeader(l.paths[i])
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	s := &PictureSketch{Count: len(sizes), Classes: len(l.classes), Size: sizes[0]}
+	deepest := 0
+	for _, is := range deep {
+		if is {
+			deepest++
+		}
+	}
+	s := &PictureSketch{Count: len(sizes), Classes: len(l.classes), Size: sizes[0], Depths: depthsNote(folder, deepest, len(deep))}
 	for _, size := range sizes {
 		if size != s.Size {
 			s.Size = Size{}
@@ -197,9 +205,12 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	}
 	step := max(1, len(l.paths)/100) // from all classes
 	for i := 0; i < len(l.paths) && !(s.Coloured && s.High == 1); i += step {
-		err := useImage(l.paths[i], func(m image.Image, _ int) error {
+		err := useImage(l.paths[i], func(m image.Image) error {
 			coloured, high := sketched(m)
 			s.Coloured, s.High = s.Coloured || coloured, max(s.High, high)
+			if deep[i] {
+				s.HighDeep = max(s.HighDeep, high)
+			}
 			return ctx.Err()
 		})
 		if err != nil {

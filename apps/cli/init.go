@@ -14,6 +14,7 @@ import (
 	"tessera"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/numeral"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/sae"
 )
@@ -62,6 +63,9 @@ func (f *initCommand) Do(cmd *Call) error {
 		if near, ok := table.Nearest(f.Dir, namesIn(filepath.Dir(f.Dir))); ok && isData(near) {
 			return usagef("init: %s: no such file or folder; did you mean %q? (make a folder of that name for a first model of bars)", f.Dir, near)
 		}
+	}
+	if err := noProject(f.Dir); err != nil {
+		return err
 	}
 	path := filepath.Join(f.Dir, tessera.ModelsFile)
 	if err := writeNew(path, firstModels, "`tessera check` reads what it declares; `tessera init DIR` writes one into a new folder"); err != nil {
@@ -118,6 +122,49 @@ func isData(path string) bool {
 		}
 	}
 	return 2*texts > files
+}
+
+// projectMarks are names that make a folder one to work in, whatever else it has.
+var projectMarks = []string{tessera.ModelsFile, ".git", "go.mod", "pyproject.toml", "setup.py", "package.json", "Makefile"}
+
+// noProject returns an error for a folder of files of which no models are declared. A first model is written into a new or empty folder, the current one, and one of
+// a project.
+func noProject(dir string) error {
+	for _, name := range projectMarks {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil || filepath.Clean(dir) == "." {
+			return nil
+		}
+	}
+	files := map[string][]string{} // by extension
+	most := ""
+	for _, below := range []string{"*", "*/*"} {
+		found, _ := filepath.Glob(filepath.Join(dir, below)) // the pattern is well formed
+		for _, name := range found {
+			if info, err := os.Stat(name); err != nil || info.IsDir() || strings.HasPrefix(filepath.Base(name), ".") {
+				continue
+			}
+			kind := filepath.Ext(name)
+			if files[kind] = append(files[kind], name); len(files[kind]) > len(files[most]) {
+				most = kind
+			}
+		}
+	}
+	found := files[most]
+	if found == nil {
+		return nil
+	}
+	way := "pictures and .txt files are declared by their folder, tables and arrays by their file"
+	switch kind := data.ReaderOf(found[0]); {
+	case kind == "text":
+		way = "name one of them"
+	case (kind == "npy" || kind == "safetensors") && len(found) > 1:
+		way = fmt.Sprintf("tessera init '%s'", filepath.Join(filepath.Dir(found[0]), "*"+most))
+	case kind != "":
+		way = "tessera init " + found[0]
+	case slices.Contains([]string{".md", ".rst", ".tex", ".html", ".htm", ".pdf", ".docx", ".odt", ".epub", ".rtf", ".json", ".jsonl", ".xml"}, strings.ToLower(most)):
+		way = "texts are read from .txt files, or from a column of a table: save them as these"
+	}
+	return usagef("init: %s holds %s: %s; the first model of bars needs a new or empty folder", dir, numeral.Of(len(found), strings.TrimSpace(most+" file")), way)
 }
 
 // isTexts reports whether a path is a text, or a folder of texts.

@@ -405,9 +405,12 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 		channels = ", channels = 3"
 		own.say("the pictures are coloured: red, green and blue (channels)")
 	}
-	if s.High < 0.5 {
+	if dark := s.HighDeep > 0 && s.HighDeep < 0.5; dark || s.High < 0.5 {
 		channels += `, scale = "minmax"`
-		own.say("the largest value of a pixel is %s of white: values are scaled to [0,1] (scale)", numeral.Float(s.High))
+		own.say("the largest value of a pixel is %s of white: values are scaled to [0,1] (scale)", numeral.Float(cmp.Or(s.HighDeep, s.High)))
+	}
+	if s.Depths != "" {
+		own.say("%s", s.Depths)
 	}
 	if own.Classes = s.Classes > 1; own.Classes {
 		own.say("the folders are %d classes (labels)", s.Classes)

@@ -9,6 +9,7 @@ import (
 	"image/color"
 	"image/png"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -224,6 +225,27 @@ func TestInitTakesNoProjectForTexts(t *testing.T) {
 	}
 	b.must(0, "init", "project")
 	b.contains("the file of the project", b.read("project/models.toml"), "[model.my-bars]")
+}
+
+// A folder of files that are no pictures or texts gets no models of bars; the error says what it has, and what declares it.
+func TestInitWritesNoModelsOfBarsBesideData(t *testing.T) {
+	b := newBench(t)
+	b.shipped()
+	for name, want := range map[string]string{"npys/a.npy npys/b.npy": `init: npys holds 2 .npy files: tessera init 'npys/*.npy'`, "notes/a.md notes/b.md notes/c.npy": "notes holds 2 .md files: texts are read from .txt files",
+		"table/x.csv": "table holds 1 .csv file: tessera init table/x.csv", "deep/x/y.bin2": "deep holds 1 .bin2 file: pictures and .txt files", "bare/LICENSE": "bare holds 1 file: "} {
+		for _, file := range strings.Fields(name) {
+			b.write(file, "x\n")
+		}
+		folder, _, _ := strings.Cut(name, "/")
+		b.contains(name, b.must(2, "init", folder).stderr, want)
+		if _, err := os.Stat(b.path(folder + "/models.toml")); err == nil {
+			t.Errorf("%s: models.toml was written", folder)
+		}
+	}
+	for _, name := range []string{"project/go.mod", "checkout/.git/config", "hidden/.keep"} {
+		b.write(name, "module a\n")
+		b.must(0, "init", filepath.Dir(strings.TrimSuffix(name, "/config")))
+	}
 }
 
 // Arrays, shards and sparse matrices are declared by what they contain.

@@ -2,9 +2,11 @@ package serve
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"image"
 	"image/color"
+	"image/draw"
 	"image/jpeg"
 	"image/png"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera"
 	"tessera/data"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
@@ -108,7 +111,7 @@ func TestPicturesInAndOut(t *testing.T) {
 			t.Errorf("pixel %d: got %v, want %v", i, want, v)
 		}
 	}
-	expect.AnyError(t, expect.Err(bufferOf(asPNG.Bytes()).decodePicture([]int{64})), "a picture for a model of vectors")
+	expect.AnyError(t, expect.Err(bufferOf(asPNG.Bytes()).decodePicture([]int{64}, nil)), "a picture for a model of vectors")
 	for name, a := range map[string]answer{
 		"a larger picture": post(s, "/v2/models/small/image", large.Bytes()), "a cut one": post(s, "/v2/models/small/image", asPNG.Bytes()[:60]),
 		"an output twice":     post(s, "/v2/models/small/image?output=code&output=code", asPNG.Bytes()),
@@ -126,10 +129,52 @@ func TestPicturesAreTurnedAsThoseOfDataSets(t *testing.T) {
 		fatal.If(t, err)
 		body, err := os.ReadFile(path)
 		fatal.If(t, err)
-		if got, err := bufferOf(body).decodePicture(want.Shape); err != nil || !sameBits(got, want.Float32()) {
+		if got, err := bufferOf(body).decodePicture(want.Shape, nil); err != nil || !sameBits(got, want.Float32()) {
 			t.Errorf("orientation %d: other values: %v", orientation, err)
 		}
 	}
+}
+
+// Pictures of any size, depth and colour have the codes that `encode` computes of them.
+func TestPicturesAreReadByTheKeysOfTheDataSet(t *testing.T) {
+	photos, run := filepath.Join(t.TempDir(), "photos"), filepath.Join(t.TempDir(), "run")
+	fatal.If(t, os.Mkdir(photos, 0o700))
+	var paths []string
+	for i := range 6 {
+		var m draw.Image = image.NewNRGBA(image.Rect(0, 0, 9+i, 12-i))
+		if i == 5 {
+			m = image.NewNRGBA64(m.Bounds())
+		}
+		for j := range 60 {
+			m.Set(j%9, j/9, color.NRGBA64{uint16(1000 * j), uint16(60000 - 900*j), uint16(7000 * i), uint16(65535 - 300*i)})
+		}
+		var b bytes.Buffer
+		paths = append(paths, filepath.Join(photos, fmt.Sprintf("%d.png", i)))
+		fatal.If(t, errors.Join(png.Encode(&b, m), os.WriteFile(paths[i], b.Bytes(), 0o600)))
+	}
+	trainRun(t, run, fmt.Sprintf(`[model.m]
+dataset = { name = "images", file = %q, size = 5, channels = 3, resize = "pad", background = "black", validation = 0 }
+encoder = [{ kind = "dense", units = 4 }]
+`, photos))
+	trained, err := tessera.Open(run, tessera.Options{})
+	fatal.If(t, err)
+	s, err := New([]Model{{Folder: run}}, Options{Workers: 1, MaxMemory: 1 << 16})
+	fatal.If(t, err)
+	defer s.Close()
+	for _, path := range paths {
+		rows, err := data.ReadRows(t.Context(), path, trained.Shape(), trained.Model.Dataset.Source)
+		fatal.If(t, err)
+		want, err := trained.Encode(rows.Float32())
+		fatal.If(t, err)
+		body, err := os.ReadFile(path)
+		fatal.If(t, err)
+		if got := post(s, "/v2/models/run/image?output=code", body).reply(t); !sameBits(got.Outputs[0].Data, want) {
+			t.Errorf("%s: got %v, want %v", path, got.Outputs[0].Data, want)
+		}
+	}
+	var large bytes.Buffer
+	fatal.If(t, errors.Join(png.Encode(&large, image.NewGray(image.Rect(0, 0, 100, 100))), trained.Close()))
+	expect.Equal(t, post(s, "/v2/models/run/image", large.Bytes()).status, http.StatusRequestEntityTooLarge, "more than the memory of the server")
 }
 
 func TestValuesThatJSONCannotRepresent(t *testing.T) {

@@ -183,7 +183,7 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	}
 	err := b.read(w, r)
 	if err == nil {
-		q.sent[0].values, err = b.decodePicture(l.shape)
+		q.sent[0].values, err = b.decodePicture(l.shape, l.source)
 	}
 	if err == nil {
 		err = in.accepts(q.sent[0].values)
@@ -195,12 +195,23 @@ func (s *Server) picture(b *buffer, w http.ResponseWriter, r *http.Request, l *l
 	return q, err
 }
 
-// decodePicture decodes the body, a picture with the given shape.
-func (b *buffer) decodePicture(shape []int) ([]float32, error) {
+// decodePicture decodes the body, a picture, as the data set of the model reads one.
+func (b *buffer) decodePicture(shape []int, source data.Source) ([]float32, error) {
 	if len(shape) < 2 {
 		return nil, errors.New("picture: the samples of the model are vectors; send them to infer")
 	}
-	pixels, err := data.DecodePicture(b.body, shape)
+	decoding := int64(0)
+	pixels, err := data.DecodePicture(b.body, shape, source, func(bytes int64) error {
+		most := b.server.options.MaxMemory
+		if bytes > most {
+			return problemf(http.StatusRequestEntityTooLarge, "picture: decoding it takes %d bytes, the server has %d (--max-memory); send a smaller one", bytes, most)
+		}
+		if decoding = bytes; b.count(bytes) > most {
+			return problemf(http.StatusTooManyRequests, "the server holds too many large requests; try again later")
+		}
+		return nil
+	})
+	b.count(-decoding)
 	if errors.Is(err, data.ErrNoPicture) {
 		return nil, problemf(http.StatusUnsupportedMediaType, "%v", err)
 	} else if err != nil {

@@ -218,8 +218,9 @@ type loaded struct {
 	unfinished bool   // its training had not ended
 	shape      []int  // shape of an image
 	pixels     int
-	pictures   bool     // the values of the training were in [0,1], like pixels divided by 255
-	names      []string // names of the values of a vector, as in the file of the training; nil if they have none or the file is gone
+	source     data.Source // reads pictures as the data set of the training does
+	pictures   bool        // the values of the training were in [0,1], like pixels divided by 255
+	names      []string    // names of the values of a vector, as in the file of the training; nil if they have none or the file is gone
 	inputs     []*feature
 	widest     int               // number of values per sample of the largest input
 	outputs    []*output         // outputs of a request that names none
@@ -335,7 +336,7 @@ type output struct {
 
 // compile compiles the programs of a run for all of its values.
 func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
-	l := &loaded{version: version, shape: run.Shape(), seen: run.Seen()}
+	l := &loaded{version: version, shape: run.Shape(), seen: run.Seen(), source: run.Model.Dataset.Source}
 	l.pictures = l.seen.Low >= -overshoot && l.seen.High <= 1+overshoot
 	l.pixels, l.language = volume.Of(l.shape), continues(run, o.Workers)
 	l.shift, _ = run.Scaling().Split()
