@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -165,6 +166,15 @@ hook.revive = {}
 	if _, err = f.Model("mine", parseSets(t, []string{change})...); err == nil || strings.Contains(err.Error(), "inherits this") {
 		t.Errorf("got %v, want an error of the change alone", err)
 	}
+}
+
+// A folder as a data set has a slash at its end.
+func TestAFolderWithoutASlashIsNoUnknownName(t *testing.T) {
+	t.Chdir(t.TempDir())
+	const text = "[model.m]\ndataset = \"topic\"\nencoder = [{ kind = \"dense\", units = 3 }]\n"
+	expect.Error(t, load(t, text).Check(), `did you mean "topics"?`)
+	fatal.If(t, os.Mkdir("topic", 0o700))
+	expect.Error(t, load(t, text).Check(), `a folder is written with a slash at its end: "topic/"`)
 }
 
 func TestUnsupportedNamesAreNoParts(t *testing.T) {
