@@ -47,10 +47,16 @@ type progress struct {
 	epoch    train.Metrics
 	begun    bool // a live line is on the screen
 	run      string
+	now      func() time.Time
+	at       time.Time // of the last line
+	since    time.Time
 }
 
+// silence is the longest time without a line within an epoch, where there is no live line.
+const silence = time.Minute
+
 func newProgress(out io.Writer, f progressFlags) *progress {
-	p := &progress{progressFlags: f, out: out}
+	p := &progress{progressFlags: f, out: out, now: time.Now, at: time.Now(), since: time.Now()}
 	if f.Quiet {
 		p.out = io.Discard
 	} else if screen := file(out); p.Every == 0 && screen != nil && term.IsTerminal(int(screen.Fd())) {
@@ -72,8 +78,10 @@ func (p *progress) Show(r train.Progress) {
 	case p.terminal != nil:
 		fmt.Fprintf(p.out, "\r%s\x1b[K", p.within(p.width(), r))
 		p.begun = true
-	case r.EpochDone && (first || r.Left == 0 || p.due(r.Epoch, r.Epochs)): // nothing is left after the last epoch
+	case r.EpochDone && (first || r.Left == 0 || p.due(r.Epoch, r.Epochs)), // nothing is left after the last epoch
+		!r.EpochDone && p.Every == 0 && p.now().Sub(p.at) >= silence:
 		fmt.Fprintln(p.out, p.within(widest+1, r))
+		p.at = p.now()
 	}
 }
 
@@ -82,6 +90,13 @@ func (p *progress) End() {
 	if p.begun {
 		fmt.Fprintln(p.out)
 		p.begun = false
+	}
+}
+
+// Measures says that the trained model is measured, after a training that was so long that the same is to be expected of it.
+func (p *progress) Measures() {
+	if p.End(); p.now().Sub(p.since) >= silence {
+		fmt.Fprintln(p.out, "measuring the trained model")
 	}
 }
 
@@ -100,7 +115,7 @@ func (p *progress) head(r train.Progress) string {
 		pass = "iteration"
 	}
 	fmt.Fprintf(&b, "%s %*d/%d", pass, digits(r.Epochs), r.Epoch, r.Epochs)
-	if p.terminal != nil {
+	if p.terminal != nil || !r.EpochDone {
 		fmt.Fprintf(&b, " %3.0f%%", 100*float64(r.Step)/float64(max(1, r.Steps)))
 	}
 	fmt.Fprintf(&b, "  loss %s", numeral.Float(r.Loss))

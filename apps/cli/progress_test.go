@@ -33,6 +33,29 @@ func TestTheLiveLineKeepsShareAndTimeLeftAtAnyWidth(t *testing.T) {
 	b.contains("100 columns", p.within(100, r), "code_hoyer 0.512")
 }
 
+// Elsewhere an epoch of several minutes has a line each minute, and the measuring behind it one.
+func TestElsewhereLongEpochsHaveALineEachMinute(t *testing.T) {
+	var out bytes.Buffer
+	p := newProgress(&out, progressFlags{})
+	clock := time.Unix(0, 0)
+	p.now, p.at, p.since = func() time.Time { return clock }, clock, clock
+	for step := range 301 {
+		r := train.Progress{Run: "runs/x", Epochs: 1, Steps: 300, EpochDone: step == 300}
+		if r.Epoch, r.Step = 1, step; !r.EpochDone {
+			r.Left = time.Duration(300-step) * time.Second
+		}
+		p.Show(r)
+		clock = clock.Add(time.Second)
+	}
+	p.Measures()
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	if len(lines) != 7 {
+		t.Fatalf("got %d lines, want the run, four within the epoch, its end and the measuring:\n%s", len(lines), &out)
+	}
+	expect.Contains(t, lines[1], " 20%")
+	expect.Contains(t, lines[6], "measuring")
+}
+
 // If the output is not a terminal, about sixty lines are printed: the first epoch, the last one, and some between.
 func TestElsewhereProgressIsAboutSixtyLines(t *testing.T) {
 	for _, c := range []struct {

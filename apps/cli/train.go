@@ -171,5 +171,9 @@ func progressing(cmd *Call, o tessera.Options, f progressFlags, begin func(conte
 		show.Show(p)
 	}
 	o.Warn = func(text string) { warn(cmd, text) }
-	return begin(cmd.Context(), o)
+	r, err := begin(cmd.Context(), o)
+	if err == nil {
+		show.Measures()
+	}
+	return r, err
 }
