@@ -51,6 +51,9 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := asHook(part, key, n); text != "" {
 		return text
 	}
+	if text := misplaced(part, key); text != "" && !near {
+		return text
+	}
 	if _, is := attack.Registry.Lookup(kind); is {
 		for _, e := range attack.Registry.All() {
 			if slices.Contains(table.Keys(e.New(), ""), key) {
@@ -67,6 +70,27 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 		return ""
 	}
 	return fmt.Sprintf("here an activation with settings is a separate layer: put { kind = %q } after this one", text)
+}
+
+// misplaced says where a key belongs that the optimizer has and train has not, or the reverse; "" for another key.
+func misplaced(part, key string) string {
+	has := func(of any) bool { return key != "kind" && slices.Contains(table.Keys(of, Autoencoder), key) }
+	switch {
+	case part == "optimizer" && has(&Train{}):
+		return fmt.Sprintf("did you mean %q?", "train."+key)
+	case part != "train":
+		return ""
+	case slices.Contains([]string{"learning_rate", "lr", "eta"}, strings.ToLower(key)):
+		return `did you mean "optimizer.learning_rate"?`
+	case has(&Optimizer{}):
+		return fmt.Sprintf("did you mean %q?", "optimizer."+key)
+	}
+	for _, e := range optim.Registry.All() {
+		if has(e.New()) {
+			return fmt.Sprintf("did you mean %q?", "optimizer."+key)
+		}
+	}
+	return ""
 }
 
 // Vocabularies returns the names that [Describe] accepts: "layers", "losses", ...

@@ -54,10 +54,14 @@ var thousands = map[string]*regexp.Regexp{
 }
 
 // parseNumber returns the number that a cell of a text file represents. decimal is the sign before the fraction: "." or ",", "" for a point that was not
-// declared. Python's True and False are 1 and 0. Hexadecimal numbers and digits with underscores, which strconv accepts, are not numbers.
+// declared. Python's True and False are 1 and 0, (12.00) is -12, as in accounts. Hexadecimal numbers and digits with underscores, which strconv accepts, are not numbers.
 func parseNumber(cell, decimal string) (v float64, ok bool) {
 	if isBool(cell) {
 		return map[bool]float64{true: 1}[strings.EqualFold(cell, "true")], true
+	}
+	if inner := strings.TrimSuffix(strings.TrimPrefix(cell, "("), ")"); len(inner) == len(cell)-2 && inner != "" && '0' <= inner[0] && inner[0] <= '9' {
+		v, ok := parseNumber(inner, decimal)
+		return -v, ok
 	}
 	plain := cell
 	if decimal == "," {

@@ -411,6 +411,9 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 			names = slices.Repeat([]string{v.Name}, v.Size())
 		}
 		set.Notes = append(set.Notes, v.spans.notes(r.File, names, remedySaved)...)
+		if first && len(v.Names) > 0 {
+			set.Notes = append(set.Notes, alikeNote(r.File, fmt.Sprintf("column %.60q", names[0]), v.Names)...)
+		}
 	}
 	classes := t.classes
 	if !r.is(SingleFiles) { // whose labels are always numbers
@@ -420,6 +423,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	}
 	if first {
 		set.Notes = append(set.Notes, t.notes(r.File, r, set.Scale)...)
+		set.Notes = append(set.Notes, alikeNote(r.File, "labels", classes)...)
 		set.Notes = append(set.Notes, t.labelNotes(r.File, cmp.Or(len(classes), classesOf(t.labels)))...)
 	}
 	if first || len(set.Classes) == 0 && r.is(FolderFiles) {

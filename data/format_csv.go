@@ -319,8 +319,8 @@ func (f *csvFile) columns(r reading) (c csvColumns, err error) {
 
 // lose adds the columns of values of the training that the file lacks, as missing ones, unless others may be these under new names.
 func (f *csvFile) lose(r reading, c csvColumns) {
-	lost := without(r.order, f.header)
-	if len(lost) < len(r.order) && len(without(f.names(f.values(r, c)), r.order)) == 0 {
+	lost, there := without(r.order, f.header), f.names(f.values(r, c))
+	if len(there)+len(lost) == len(r.order) && len(there) > 0 && len(without(there, r.order)) == 0 {
 		f.header, f.lost = slices.Concat(f.header, lost), lost
 	}
 }
@@ -644,6 +644,9 @@ func (r reading) columnHint(column, text string) string {
 	}
 	if hint := r.decimalHint(text); hint != "" {
 		return hint
+	}
+	if isDate(text) {
+		return "the order of day and month is not clear in such dates: write them as 2024-12-31, 31.12.2024 or Dec 31, 2024, or leave the column out"
 	}
 	if r.loose {
 		return "remove the column, or name it label or name"

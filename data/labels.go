@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -339,4 +340,28 @@ func AreNumbers(names []string) bool {
 		}
 	}
 	return len(names) > 0
+}
+
+// alike returns texts that differ in letter case and spaces alone, those that are like each other one after the other.
+func alike(texts []string) (list []string) {
+	groups := map[string][]string{}
+	for _, text := range texts {
+		key := strings.ToLower(strings.Join(strings.Fields(text), ""))
+		groups[key] = append(groups[key], text)
+	}
+	for _, key := range slices.Sorted(maps.Keys(groups)) {
+		if len(groups[key]) > 1 {
+			list = append(list, groups[key]...)
+		}
+	}
+	return list
+}
+
+// alikeNote warns of classes that are probably the same, "" for none.
+func alikeNote(path, column string, classes []string) []string {
+	list := alike(classes)
+	if list == nil {
+		return nil
+	}
+	return []string{fmt.Sprintf("%s: %s: texts that differ in letter case or spaces alone are different classes: %s; write them alike", inLine(path), column, nameList(list))}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"image"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -28,8 +29,9 @@ type ColumnSketch struct {
 	Repeats        bool     // two cells are equal and not missing
 	Different      int      // number of different cells that are not missing; of numbers, among the first 1,000 rows
 	Low, High      float64
-	Words          float64 // mean number of words of a cell, by its spaces
-	Dates          bool    // all cells are dates or times of day
+	Alike          []string // different texts of which only letter case and spaces differ, one after the other
+	Words          float64  // mean number of words of a cell, by its spaces
+	Dates          bool     // all cells are dates or times of day
 }
 
 // columnReader collects a column for both signs before the fraction of a number.
@@ -109,6 +111,9 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		one := ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
 			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d], Words: 1 + float64(c.spaces)/float64(max(1, c.cells)),
 			Dates: c.cells > 0 && !c.other}
+		if !one.Numeric {
+			one.Alike = alike(slices.Sorted(maps.Keys(c.seen)))
+		}
 		if one.Numeric {
 			one.Unit, one.Absent, one.Missing = c.unit, c.absent, c.missing || c.void > 0
 		}

@@ -631,6 +631,9 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	for i, c := range s.Columns {
 		counts := c.Numeric && c.Whole && !c.Repeats && !c.Missing && c.High-c.Low == float64(s.Rows-1) && s.Rows > 2 && (i == 0 || c.Low <= 1)
 		if few := !c.Numeric && !c.Dates && c.Different > 1 && c.Different <= mostClasses && 2*c.Different <= s.Rows; few {
+			if c.Alike != nil {
+				own.say("column %q has texts that differ in letter case or spaces alone, which are different classes: %s", c.Name, someOf(lists.Map(c.Alike, strconv.Quote)))
+			}
 			name := columnKey(c.Name)
 			if slices.ContainsFunc(texts, func(t textColumn) bool { return t.Name == name }) || slices.Contains(reservedKeys, strings.ToLower(name)) {
 				name = fmt.Sprintf("%s-%d", name, i+1)
