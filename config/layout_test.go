@@ -145,3 +145,14 @@ kind = "nonneg"
 	expect.NoError(t, expect.Err(m.Layout([]int{9, 9})))
 	expect.AnyError(t, expect.Err(m.Layout([]int{9, 8})), "81 values out of 72")
 }
+
+// The layer that decides the size of a decoder's output is named, also if it has filters and no units.
+func TestAWrongSizeIsThatOfTheLayerThatDecidesIt(t *testing.T) {
+	f := load(t, `
+[model.m]
+dataset = "bars"
+encoder = [{ kind = "dense", units = 4 }]
+decoder = [{ kind = "dense", units = 32 }, { kind = "reshape", shape = [4, 4, 2] }, { kind = "conv2d_transpose", filters = 3, stride = 3 }]
+`)
+	expect.Error(t, f.Check(), "decoder[2] (conv2d_transpose): the decoder gives 12x12x3 = 432 values", "of a layer without units")
+}

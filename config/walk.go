@@ -41,10 +41,11 @@ type walk struct {
 }
 
 // sizing returns the index of the decoder layer that determines the size of the output. It is the last layer with a
-// number of outputs, or the last layer if there is none.
+// number of outputs or with parameters, or the last layer if there is none.
 func (w *walk) sizing() int {
 	for i, l := range slices.Backward(w.model.Decoder) {
-		if _, ok := l.Layer.(layers.Sized); ok {
+		_, ok := l.Layer.(layers.Sized)
+		if placed := w.layout.Decoder; ok || i < len(placed) && len(placed[i].Parameters) > 0 {
 			return i
 		}
 	}

@@ -649,7 +649,7 @@ func (r reading) columnHint(column, text string) string {
 		return "the order of day and month is not clear in such dates: write them as 2024-12-31, 31.12.2024 or Dec 31, 2024, or leave the column out"
 	}
 	if r.loose {
-		return "remove the column, or name it label or name"
+		return "write a number there; columns that the model does not read are left out, or named label or name"
 	}
 	return "name columns of labels, of names and of categories (columns = { NAME = COLUMN }, for the layer embedding) with the keys labels, names and columns"
 }

@@ -17,7 +17,7 @@ import (
 // channel.
 func imageOf(in []int) ([3]int, error) {
 	if len(in) != 2 && len(in) != 3 {
-		return [3]int{}, fmt.Errorf("got an input of shape %v, want an image (height, width) or (height, width, channels)", in)
+		return [3]int{}, fmt.Errorf("got an input of shape %v, want an image (height, width) or (height, width, channels): { kind = \"reshape\", shape = [HEIGHT, WIDTH, CHANNELS] } before the layer makes one of a vector", in)
 	}
 	return [3]int{in[0], in[1], channels(in)}, nil
 }

@@ -90,7 +90,7 @@ var synonyms = map[string]string{
 	"test_images":   "testpath testfile testfolder testdata testsamples",
 	"kernel":        "kernelsize ksize filtersize windowsize poolsize size",
 	"stride":        "strides",
-	"filters":       "nfilters outchannels numfilters",
+	"filters":       "nfilters outchannels numfilters units channels",
 	"units":         "nunits hiddenunits hidden outfeatures latentdim neurons outputs outputdim",
 	"components":    "units ncomponents rank nclusters clusters k",
 	"activation":    "activationfunction nonlinearity",
