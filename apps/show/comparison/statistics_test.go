@@ -104,10 +104,10 @@ func TestEqualDifferencesAreCertainOnlyOfModelsWithoutRandomness(t *testing.T) {
 }
 
 func TestWhatSaysNothingIsNotCounted(t *testing.T) {
-	names := []string{"mse", "hoyer", "hoyer_contribution", "negative_weights", "additivity_lost", "max_approx"}
-	a := column{"mse": {0.1, 0.12, 0.11}, "hoyer": {0.5, 0.52, 0.51}, "hoyer_contribution": {0.5, 0.52, 0.51 * (1 + 1e-8)},
+	names := []string{"mse", "hoyer", "hoyer_atoms", "negative_weights", "additivity_lost", "max_approx"}
+	a := column{"mse": {0.1, 0.12, 0.11}, "hoyer": {0.5, 0.52, 0.51}, "hoyer_atoms": {0.5, 0.52, 0.51 * (1 + 1e-8)},
 		"negative_weights": {0, 0, 0}, "additivity_lost": {1e-8, 2e-8, 1e-8}, "max_approx": {0.3, 0.3, 0.3}}
-	b := column{"mse": {0.3, 0.33, 0.32}, "hoyer": {0.4, 0.41, 0.43}, "hoyer_contribution": {0.4, 0.41, 0.43},
+	b := column{"mse": {0.3, 0.33, 0.32}, "hoyer": {0.4, 0.41, 0.43}, "hoyer_atoms": {0.4, 0.41, 0.43},
 		"negative_weights": {0, 0, 0}, "additivity_lost": {4e-8, 3e-8, 9e-8}, "max_approx": {0.3, 0.3 * (1 + 1e-8), 0.3}}
 	got := compared(t, stored(data.TestSplit, names, a, b), "")
 	expect.Equal(t, got.Tests, 2, "comparisons are counted, want 2: mse and hoyer")
@@ -333,9 +333,9 @@ func TestTablesWithoutADifferenceRarelyShowOne(t *testing.T) {
 func TestAComparisonFitsATerminal(t *testing.T) {
 	var columns []column
 	for i := range 9 {
-		columns = append(columns, column{"mse": {0.1234567 * float64(i), 0.2, 0.3}, "hoyer_contribution": {0.1, 0.2 + 0.01*float64(i*i), 0.3345678}})
+		columns = append(columns, column{"mse": {0.1234567 * float64(i), 0.2, 0.3}, "explained_variance": {0.1, 0.2 + 0.01*float64(i*i), 0.3345678}})
 	}
-	got := compared(t, stored(data.TestSplit, []string{"mse", "hoyer_contribution"}, columns...), "")
+	got := compared(t, stored(data.TestSplit, []string{"mse", "explained_variance"}, columns...), "")
 	var text strings.Builder
 	fatal.If(t, got.Document().Text(&text, doc.Screen{Width: 80}))
 	for line := range strings.Lines(text.String()) {
