@@ -246,6 +246,14 @@ func dictionariesOf(path, samples string) (all []*foundData, err error) {
 	return all, nil
 }
 
+// Incomplete returns a path of samples to complete: that of the table, if files of its kind are.
+func (o *foundData) Incomplete() string {
+	if end := filepath.Ext(o.Path); end == ".csv" || end == ".tsv" {
+		return o.Path
+	}
+	return "FILE.csv"
+}
+
 // Start returns the path of the dictionary as a text of TOML.
 func (o *foundData) Start() string { return table.StringText(o.Path) }
 
