@@ -252,17 +252,18 @@ func (h *reviving) directions(common *sharing) (next func() (x []float32, ok boo
 // next one.
 func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 	var residuals [][]float32
+	var sizes []float64 // squared norms
 	err = h.run(Output, h.decode, h.sample, func(x, y []float32) {
 		r := make([]float32, len(x))
 		for i, v := range x {
 			r[i] = max(0, v-y[i])
 		}
-		residuals = append(residuals, r)
+		residuals, sizes = append(residuals, r), append(sizes, squares(r, 0, 1, len(r)))
 	})
 	return func() ([]float32, bool) {
 		largest, size := -1, 0.0
-		for i, r := range residuals {
-			if s := squares(r, 0, 1, len(r)); s > size {
+		for i, s := range sizes {
+			if s > size {
 				largest, size = i, s
 			}
 		}
@@ -270,17 +271,42 @@ func (h *reviving) lacking() (next func() ([]float32, bool), err error) {
 			return nil, false
 		}
 		direction := slices.Clone(residuals[largest])
-		for _, r := range residuals {
-			along := 0.0
-			for i, v := range direction {
-				along += float64(v) * float64(r[i])
+		for from := 0; from < len(residuals); from += abreast {
+			var rows [abreast][]float32
+			for i := copy(rows[:], residuals[from:]); i < abreast; i++ {
+				rows[i] = make([]float32, len(direction)) // nobody reads it
 			}
-			for i, v := range direction {
-				r[i] = max(0, r[i]-float32(along/size)*v)
-			}
+			list := subtractAlong(direction, size, rows)
+			copy(sizes[from:], list[:])
 		}
 		return direction, true
 	}, err
+}
+
+// abreast is the number of rows whose sums [subtractAlong] adds side by side: each addition waits for the last one of its row.
+const abreast = 4
+
+// subtractAlong subtracts from rows what they have of a direction with this squared norm, down to 0, and returns the squared norms of what is left.
+func subtractAlong(direction []float32, size float64, rows [abreast][]float32) [abreast]float64 {
+	a, b, c, d := rows[0], rows[1], rows[2], rows[3]
+	var w, x, y, z float64
+	for i, v := range direction {
+		v := float64(v)
+		w += v * float64(a[i])
+		x += v * float64(b[i])
+		y += v * float64(c[i])
+		z += v * float64(d[i])
+	}
+	p, q, r, s := float32(w/size), float32(x/size), float32(y/size), float32(z/size)
+	w, x, y, z = 0, 0, 0, 0
+	for i, v := range direction {
+		a[i], b[i], c[i], d[i] = max(0, a[i]-p*v), max(0, b[i]-q*v), max(0, c[i]-r*v), max(0, d[i]-s*v)
+		w += float64(a[i]) * float64(a[i])
+		x += float64(b[i]) * float64(b[i])
+		y += float64(c[i]) * float64(c[i])
+		z += float64(d[i]) * float64(d[i])
+	}
+	return [abreast]float64{w, x, y, z}
 }
 
 // dead reports for each unit whether it is dead.

@@ -34,7 +34,7 @@ func (w whole) Compile(p ir.Program) (ir.Runner[float32], error) {
 			v.Op = ir.Blockwise{Kernel: struct{ ir.Blocks }{o.Kernel}, Block: o.Block}
 		}
 	}
-	return dense{w.Backend}.Compile(m)
+	return dense(w).Compile(m)
 }
 
 // codes declares a model with rows of varying and of equal numbers of active units. The texts are the steps and the rule.
