@@ -22,7 +22,7 @@ const cacheSuffix = ".tessera-cache"
 
 // cacheMagic is the first line of a file of pixels. It changes if the same images would be read as other pixels. The second line is the
 // checksum of the settings, names and contents of the image files; the checksum of what follows, a packed set, begins the third.
-const cacheMagic = "tessera pixels 3\n"
+const cacheMagic = "tessera pixels 4\n"
 
 var withoutCache atomic.Bool
 
@@ -31,39 +31,45 @@ func WithoutCache(is bool) { withoutCache.Store(is) }
 
 // cached is like [pictures.read], for the images of a folder. The decoded pixels of many images are kept in a hidden file beside the
 // folder, or in the user's cache if that cannot be written. The file is used only while it has the checksum of the settings and of the
-// names and bytes of all images, and its pixels have theirs. It may be deleted at any time.
-func (p pictures) cached(ctx context.Context, folder string, paths []string, want []int) (a array, files []File, err error) {
+// names and bytes of all images, and its pixels have theirs. It may be deleted at any time. It keeps what reading changes, because finding it
+// decodes some images.
+func (p pictures) cached(ctx context.Context, folder string, paths []string, want []int) (a array, c changes, files []File, err error) {
 	if len(paths) < leastCached || withoutCache.Load() {
-		return p.read(ctx, folder, paths, want)
+		if a, files, err = p.read(ctx, folder, paths, want); err == nil {
+			c = p.changes(folder, paths)
+		}
+		return a, c, files, err
 	}
 	sources, err := p.sources(ctx, folder, paths)
 	if err != nil {
-		return a, nil, err
+		return a, c, nil, err
 	}
 	places := p.cachePlaces(folder)
 	for _, place := range places {
 		if m := readPixels(ctx, place, sources); m != nil {
 			if err := fits(paths[0], len(paths), m.Train.Shape, want); err != nil {
-				return a, nil, err
+				return a, c, nil, err
 			}
+			copy(c[:], m.Notes)
 			a = array{dims: append([]int{m.Train.n}, m.Train.Shape...), bytes: m.Train.bytes, floats: m.Train.floats, scaled: true}
-			return a, []File{{Path: folder, SHA256: m.Files[0].SHA256}}, nil
+			return a, c, []File{{Path: folder, SHA256: m.Files[0].SHA256}}, nil
 		}
 	}
 	if a, files, err = p.read(ctx, folder, paths, want); err != nil {
-		return a, files, err
+		return a, c, files, err
 	}
 	images, err := a.images(false)
 	if err != nil {
-		return a, nil, err
+		return a, c, nil, err
 	}
-	set := &Set{Shape: images.Shape, Train: images, Files: files}
+	c = p.changes(folder, paths)
+	set := &Set{Shape: images.Shape, Train: images, Files: files, Notes: c[:]}
 	for _, place := range places {
 		if os.MkdirAll(filepath.Dir(place), 0o777) == nil && set.writePixels(place, sources) == nil {
 			break
 		}
 	}
-	return a, files, nil
+	return a, c, files, nil
 }
 
 func (p pictures) settings() string {

@@ -156,3 +156,35 @@ func TestPixelsInTheUsersCache(t *testing.T) {
 	}
 	all.Wait()
 }
+
+// What reading changes is said on every command, but found once: pictures that are kept are not decoded again for it.
+func TestKeptPixelsKeepWhatReadingChanges(t *testing.T) {
+	folder := photos(t, false)
+	coloured := image.NewNRGBA(image.Rect(0, 0, 5, 4))
+	coloured.Set(1, 1, color.NRGBA{200, 0, 0, 255})
+	for i := range leastCached {
+		coloured.Set(4, 3, color.NRGBA{uint8(i), 0, 0, 255})
+		var b bytes.Buffer
+		fatal.If(t, png.Encode(&b, coloured))
+		fatal.If(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%03d.png", i)), b.Bytes(), 0o600))
+	}
+	source := &Files{Kind: "images", File: folder, Channels: 1}
+	first, err := Load(context.Background(), source, Dirs{}, Need{Train: true})
+	fatal.If(t, err)
+	if len(first.Notes) != 1 {
+		t.Errorf("got %q, want a note about the colours", first.Notes)
+	}
+	r := source.reading()
+	p := r.pictures()
+	l, err := p.list(folder)
+	fatal.If(t, err)
+	sources, err := p.sources(context.Background(), folder, l.paths)
+	fatal.If(t, err)
+	place := p.cachePlaces(folder)[0]
+	kept := readPixels(context.Background(), place, sources)
+	kept.Notes[1] = "kept"
+	fatal.If(t, kept.writePixels(place, sources))
+	again, err := Load(context.Background(), source, Dirs{}, Need{Train: true})
+	fatal.If(t, err)
+	expect.Slice(t, again.Notes, []string{"kept"}, "the notes of kept pixels")
+}

@@ -59,10 +59,11 @@ func (r reading) imagesTable(ctx context.Context, l listing) (t table, err error
 			return t, err
 		}
 	}
-	t.values, t.files, err = p.cached(ctx, r.File, l.paths, r.shape)
+	var c changes
+	t.values, c, t.files, err = p.cached(ctx, r.File, l.paths, r.shape)
 	t.warnings, t.labels, t.classes = p.notes(r.File, l), l.labels, l.classes
-	if err == nil && !r.loose { // of a training
-		t.warnings = append(t.warnings, p.changes(r.File, l.paths, r.File != r.Test)...)
+	if !r.loose { // of a training
+		t.warnings = append(t.warnings, c.notes(r.File != r.Test)...)
 	}
 	for _, path := range l.paths {
 		name, err := filepath.Rel(r.File, path)
@@ -105,11 +106,11 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 		if err != nil {
 			return notes, FileError(name, l.paths[0], err)
 		}
-		more, err := p.inspect(ctx, path, l.paths, shape)
+		more, c, err := p.inspect(ctx, path, l.paths, shape)
 		if notes = append(notes, more...); err != nil {
 			return notes, FileError(name, path, err)
 		}
-		notes = append(notes, p.changes(path, l.paths, i == 0)...)
+		notes = append(notes, c.notes(i == 0)...)
 	}
 	return notes, nil
 }
@@ -122,14 +123,14 @@ const mostInspectedBytes = 1 << 30
 
 // inspect decodes the images of a folder as a training does, so that they are kept, and returns a warning if they are equal. Of too few or
 // too many images it compares the first ones, and then decodes all, or of a large folder some that are spread evenly, and says so.
-func (p pictures) inspect(ctx context.Context, folder string, paths []string, shape []int) (notes []string, err error) {
+func (p pictures) inspect(ctx context.Context, folder string, paths []string, shape []int) (notes []string, c changes, err error) {
 	const first = 16
 	n := len(paths)
 	_, size, err := arrayBytes(append([]int{n}, shape...), 4)
 	kept := err == nil && size <= mostInspectedBytes && n >= leastCached && n <= mostInspected && !withoutCache.Load()
 	var values array
 	if kept {
-		values, _, err = p.cached(ctx, folder, paths, nil)
+		values, c, _, err = p.cached(ctx, folder, paths, nil)
 	} else {
 		values, _, err = p.read(ctx, folder, paths[:min(first, n)], nil)
 	}
@@ -144,20 +145,21 @@ func (p pictures) inspect(ctx context.Context, folder string, paths []string, sh
 		}
 	}
 	if kept {
-		return notes, err
+		return notes, c, err
 	}
 	if err := p.sameSizes(ctx, paths, shape); err != nil {
-		return notes, err
+		return notes, c, err
 	}
+	c = p.changes(folder, paths)
 	if n > mostInspected {
 		if err := eachImage(ctx, paths, func(i int) error { _, _, err := imageHeader(paths[i]); return err }); err != nil {
-			return notes, err
+			return notes, c, err
 		}
 		some := lists.Of(mostInspected, func(i int) string { return paths[i*(n-1)/(mostInspected-1)] })
 		notes = append(notes, fmt.Sprintf("%s: %d of %d images were decoded; of the others only the headers were read", folder, len(some), n))
 		paths = some
 	}
-	return notes, eachImage(ctx, paths, func(i int) error {
+	return notes, c, eachImage(ctx, paths, func(i int) error {
 		return p.open(paths[i], shape, func(image.Image) error { return nil })
 	})
 }
@@ -549,12 +551,27 @@ func (p pictures) notes(folder string, l listing) (notes []string) {
 	return notes
 }
 
-// mostForColour is the maximum number of pictures that are searched for colours.
-const mostForColour = 16
+// mostForColour is the maximum number of pictures that are searched for colours, in as many rows and columns at most as searchedForColour.
+const (
+	mostForColour     = 16
+	searchedForColour = 64
+)
 
-// changes returns warnings about what readable pictures lose, or gain, when they are read: different depths, and if all is set also colours that become grey and
-// pictures that are enlarged.
-func (p pictures) changes(folder string, paths []string, all bool) (notes []string) {
+// changes are warnings about what readable pictures lose, or gain, when they are read, "" for none: one about different depths, one about colours that become
+// grey and pictures that are enlarged.
+type changes [2]string
+
+// notes returns the warnings; the second only of the training's pictures, because it is about keys for all.
+func (c changes) notes(training bool) (notes []string) {
+	for i, note := range c {
+		if note != "" && (i == 0 || training) {
+			notes = append(notes, note)
+		}
+	}
+	return notes
+}
+
+func (p pictures) changes(folder string, paths []string) (c changes) {
 	files := make([]*imageFile, len(paths))
 	team.For(len(paths), 16, func(from, to int) {
 		for i := from; i < to; i++ {
@@ -580,20 +597,18 @@ func (p pictures) changes(folder string, paths []string, all bool) (notes []stri
 			enlarged++
 		}
 	}
-	if note := depthsNote(folder, deep, len(paths)); note != "" {
-		notes = append(notes, note)
-	}
+	c[0] = depthsNote(folder, deep, len(paths))
 	var lost []string
-	if p.channels == 1 && all && coloured(maybe) {
+	if p.channels == 1 && coloured(maybe) {
 		lost = append(lost, "coloured pictures are read in grey: channels = 3 keeps their colours")
 	}
-	if enlarged > 0 && all {
+	if enlarged > 0 {
 		lost = append(lost, fmt.Sprintf("%d of %d pictures are smaller than size and are enlarged", enlarged, len(paths)))
 	}
 	if lost != nil {
-		notes = append(notes, inLine(folder)+": "+strings.Join(lost, "; "))
+		c[1] = inLine(folder) + ": " + strings.Join(lost, "; ")
 	}
-	return notes
+	return c
 }
 
 // depthsNote returns a warning about a folder of which some of n pictures have 16 bits per channel and the others 8; "" if all have one depth.
@@ -607,8 +622,14 @@ func depthsNote(folder string, deep, n int) string {
 // coloured reports whether one of a few of the pictures has a pixel that is not grey.
 func coloured(paths []string) (is bool) {
 	for i := 0; i < len(paths) && !is; i += max(1, len(paths)/mostForColour) {
-		_ = useImage(paths[i], func(m image.Image) error {
-			is, _ = sketched(m)
+		_ = useImage(paths[i], func(m image.Image) error { // its error is that of its decoder
+			b := m.Bounds()
+			for y := b.Min.Y; y < b.Max.Y; y += max(1, b.Dy()/searchedForColour) {
+				for x := b.Min.X; x < b.Max.X; x += max(1, b.Dx()/searchedForColour) {
+					red, green, blue, _ := m.At(x, y).RGBA()
+					is = is || red != green || green != blue
+				}
+			}
 			return nil
 		})
 	}
