@@ -571,6 +571,7 @@ func (c changes) notes(training bool) (notes []string) {
 	return notes
 }
 
+// changes finds them in the headers of all pictures of a folder, and in a few decoded ones. What cannot be read is left to its reader.
 func (p pictures) changes(folder string, paths []string) (c changes) {
 	files := make([]*imageFile, len(paths))
 	team.For(len(paths), 16, func(from, to int) {

@@ -15,6 +15,7 @@ import (
 	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/internal/numeral"
+	"tessera/internal/shell"
 	"tessera/internal/train/folder"
 	"tessera/internal/train/sae"
 )
@@ -76,25 +77,20 @@ func (f *initCommand) Do(cmd *Call) error {
 
 // elsewhere says how models of data are written beside a models.toml: in a new folder, from which the paths lead to the data.
 func elsewhere(targets []string, paths ...string) string {
-	line := "tessera init"
-	word := func(text string) {
-		if strings.ContainsAny(text, "*?[ ") {
-			text = "'" + text + "'"
-		}
-		line = strings.TrimSpace(line + " " + text)
-	}
+	words := []string{"tessera", "init"}
 	for _, path := range paths {
 		if path != "" && !filepath.IsAbs(path) {
 			path = filepath.Join("..", path)
 		}
-		word(path)
+		if path != "" {
+			words = append(words, path)
+		}
 	}
 	for _, target := range targets {
-		word("--target")
-		word(target)
+		words = append(words, "--target", target)
 	}
 	folder := modelName(paths[0]) + "-models"
-	return fmt.Sprintf("remove it first, or work in a new folder: mkdir %s && cd %s && %s", folder, folder, line)
+	return fmt.Sprintf("remove it first, or work in a new folder: mkdir %s && cd %s && %s", folder, folder, shell.Line(words))
 }
 
 // isData reports whether a path is a file, or a folder that has pictures or mostly texts, itself or in the folders of its classes.
@@ -158,9 +154,9 @@ func noProject(dir string) error {
 	case kind == "text":
 		way = "name one of them"
 	case (kind == "npy" || kind == "safetensors") && len(found) > 1:
-		way = fmt.Sprintf("tessera init '%s'", filepath.Join(filepath.Dir(found[0]), "*"+most))
+		way = "tessera init " + shell.Word(filepath.Join(filepath.Dir(found[0]), "*"+most))
 	case kind != "":
-		way = "tessera init " + found[0]
+		way = "tessera init " + shell.Word(found[0])
 	case slices.Contains([]string{".md", ".rst", ".tex", ".html", ".htm", ".pdf", ".docx", ".odt", ".epub", ".rtf", ".json", ".jsonl", ".xml"}, strings.ToLower(most)):
 		way = "texts are read from .txt files, or from a column of a table: save them as these"
 	}
@@ -184,7 +180,7 @@ func enter(dir string) string {
 	if filepath.Clean(dir) == "." {
 		return ""
 	}
-	return "cd " + dir + " && "
+	return "cd " + shell.Word(dir) + " && "
 }
 
 // writeNew creates a file, and its folder if necessary. If the file cannot be written completely, it is removed. otherwise says what to do

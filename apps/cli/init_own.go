@@ -25,6 +25,7 @@ import (
 	"tessera/data"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
+	"tessera/internal/shell"
 	"tessera/internal/train/sae"
 )
 
@@ -246,10 +247,10 @@ func dictionariesOf(path, samples string) (all []*foundData, err error) {
 	return all, nil
 }
 
-// Incomplete returns a path of samples to complete: that of the table, if files of its kind are.
+// Incomplete returns a path of samples to complete as a word of a shell: that of the table, if files of its kind are.
 func (o *foundData) Incomplete() string {
 	if end := filepath.Ext(o.Path); end == ".csv" || end == ".tsv" {
-		return o.Path
+		return shell.Word(o.Path)
 	}
 	return "FILE.csv"
 }
@@ -699,6 +700,10 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	inputs := values
 	if goal >= 0 {
 		inputs = slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == table.StringText(s.Columns[goal].Name) })
+		if own.Asked && len(inputs)+len(dates) == 0 {
+			return nil, &data.Error{Path: path, Problem: fmt.Sprintf("has no column of numbers beside %q (got %s), want one from which it is predicted", s.Columns[goal].Name, someOf(ignored)),
+				Hint: "write texts of a few kinds, such as yes and no, as numbers"}
+		}
 		if own.Asked && len(inputs) > 0 { // a target is no part
 			values = inputs
 		}
@@ -780,7 +785,7 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	own.Dataset, own.Units = text+" }", min(unitsFor(max(2, min(10, len(values)/4)), s.Rows), len(values))
 	own.say("values: %s of numbers", numeral.Of(len(values), "column"))
 	if certain := labels >= 0 && slices.Contains(labelNames, strings.ToLower(s.Columns[labels].Name)); !own.Asked && goal < 0 && !certain {
-		own.say("no column of numbers is predicted; name one: tessera init %s --target NAME", path)
+		own.say("no column of numbers is predicted; name one: tessera init %s --target NAME", shell.Word(path))
 	}
 	return own, nil
 }
