@@ -439,7 +439,7 @@ func (w *watcher) batch(meters *metrics.Meters, from, to int) error {
 	if err := w.feed.run(p, from, to); err != nil {
 		return err
 	}
-	b := metrics.Batch{Images: w.feed.inputs[0], Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
+	b := metrics.Batch{Images: w.feed.pixels(p, from, to), Codes: p.value(losses.Code), Outputs: p.value(losses.Output)}
 	w.active = w.active || slices.ContainsFunc(b.Codes, func(v float32) bool { return v != 0 })
 	if w.images.Holed() || w.coder != nil || w.predictsNumbers() {
 		b.Columns = w.columns(from, to)

@@ -191,6 +191,7 @@ type feed struct {
 	order    []int
 	memory   map[string][]float32 // buffers for one batch, by input
 	inputs   [][]float32          // inputs of the last run
+	apart    []float32            // images of the last run, if the program does not read them
 }
 
 // newFeed returns a feed for these programs, which read the images or a hook's preparation of them.
@@ -227,6 +228,21 @@ func (f *feed) run(p *program, from, to int) error {
 		}
 	}
 	return p.Run(f.inputs)
+}
+
+// pixels returns the images in [from, to) after the program has run on them. The program need not read images: an encoder may read columns.
+func (f *feed) pixels(p *program, from, to int) []float32 {
+	for i, in := range p.Inputs {
+		if in.Column == data.ImagesColumn && in.Classes == 0 {
+			return f.inputs[i]
+		}
+	}
+	if n := (to - from) * f.images.Pixels(); len(f.apart) < n {
+		f.apart = make([]float32, n)
+	}
+	values := f.apart[:(to-from)*f.images.Pixels()]
+	f.images.Gather(values, data.ImagesColumn, f.order[from:to])
+	return values
 }
 
 // fill writes an input for a range of images. The noise of an image is the same at every evaluation and in every batch.

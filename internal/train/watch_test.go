@@ -136,3 +136,33 @@ train = { epochs = 3, batch = 16 }
 		t.Errorf("accuracy %v of classes that are easy to tell", accuracy)
 	}
 }
+
+// An encoder may read columns instead of the samples. With parameters that hardly change the output is the column times 0.5 in every value.
+func TestTheErrorIsThatOfTheSamplesWhereTheEncoderReadsAColumn(t *testing.T) {
+	const n = 60
+	file := filepath.Join(t.TempDir(), "table.csv")
+	text := "a,b,c,w\n"
+	r := rand.New(rand.NewPCG(5, 5))
+	values, w := make([][3]float64, n), make([]float64, n)
+	for i := range n {
+		values[i], w[i] = [3]float64{r.Float64(), r.Float64(), r.Float64()}, r.Float64()
+		text += fmt.Sprintln(values[i][0], ",", values[i][1], ",", values[i][2], ",", w[i])
+	}
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
+	run := trained(t, model(t, fmt.Sprintf(`[model.m]
+dataset = { file = %[1]q, test = %[1]q, validation = "test", columns = { w = "w" } }
+encoder = [{ kind = "dense", units = 1, from = "w", bias = false, init = { kind = "constant", value = 0.5 } }]
+decoder = [{ kind = "dense", bias = false, init = { kind = "constant", value = 1.0 } }]
+optimizer = { kind = "sgd", learning_rate = 1e-12 }
+train   = { epochs = 1 }
+`, file)), Options{}).Run
+	want := 0.0
+	for i := range n {
+		for _, v := range values[i] {
+			want += (v - w[i]/2) * (v - w[i]/2) / (3 * n)
+		}
+	}
+	if got := lines(t, run)[0]["val_mse"].(float64); math.Abs(got-want) > 1e-6 {
+		t.Errorf("val_mse is %v, want %v", got, want)
+	}
+}
