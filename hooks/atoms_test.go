@@ -3,6 +3,7 @@ package hooks
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"tessera/internal/expect"
@@ -62,5 +63,40 @@ func TestMeanBiasBeginsWithTheMean(t *testing.T) {
 	f.parameters[3].Started, f.parameters[3].Data[0] = true, 9
 	if err := active.Initialise(); err != nil || f.parameters[3].Data[0] != 9 {
 		t.Errorf("a bias from another run became %v, %v", f.parameters[3].Data[0], err)
+	}
+}
+
+// Every unit begins with its own atom, of length 1; weights from another run keep their values.
+func TestTransposeBeginsWithTheAtoms(t *testing.T) {
+	f := newFake(t, []float32{1, 2, 3, 4})
+	encoder, decoder := f.parameters[0], f.parameters[2]
+	for i := range decoder.Data {
+		decoder.Data[i] = float32(i%5) - 1.5
+	}
+	before := append([]float32(nil), decoder.Data...)
+	decoder.Started = true
+	active, err := (&Transpose{}).Attach(f)
+	fatal.If(t, err)
+	fatal.If(t, active.Initialise())
+	for u := range 3 {
+		var square float64
+		for j := range 4 {
+			v := encoder.Data[j*3+u]
+			square += float64(v) * float64(v)
+			expect.Near(t, v*before[u*4], before[u*4+j]*encoder.Data[u], 1e-6, "direction of unit", u)
+		}
+		expect.Near(t, square, 1, 1e-6, "length of unit", u)
+	}
+	if !slices.Equal(decoder.Data, before) {
+		t.Errorf("a decoder from another run became %v", decoder.Data)
+	}
+	decoder.Started = false
+	fatal.If(t, active.Initialise())
+	for i, v := range decoder.Data {
+		expect.Equal(t, v, encoder.Data[i%4*3+i/4], "value", i, "of the decoder")
+	}
+	encoder.Started, encoder.Data[0] = true, 9
+	if err := active.Initialise(); err != nil || encoder.Data[0] != 9 {
+		t.Errorf("a weight from another run became %v, %v", encoder.Data[0], err)
 	}
 }
