@@ -104,7 +104,7 @@ type Options struct {
 
 	Data    string // folder in which data files are searched first, before $TESSERA_DATA and the user's cache folder
 	Out     string // folder of the new run; "" selects runs/MODEL, or runs/MODEL-2, ...
-	Force   bool   // replace an existing run in Out
+	Force   bool   // replace an existing run in Out, by default in runs/MODEL
 	Threads int    // number of threads; 0 means one per CPU, or per fast core where cores differ; baselines, and all work outside of the programs, use GOMAXPROCS
 	Backend string // one of [Backends]; "" selects the default
 

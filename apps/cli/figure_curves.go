@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -197,7 +198,7 @@ func (c *curves) chooseX() error {
 		}
 	}
 	if most == 1 {
-		return fmt.Errorf("no swept key has two numbers to draw over (got %s); draw pareto", strings.Join(keys, ", "))
+		return fmt.Errorf("no swept key has two numbers to draw over (got %s); draw pareto", cmp.Or(strings.Join(keys, ", "), "models and seeds"))
 	}
 	return nil
 }

@@ -102,6 +102,9 @@ func isData(path string) bool {
 	if !info.IsDir() || filepath.Clean(path) == "." {
 		return !info.IsDir()
 	}
+	if train, test := splitIn(path); test != "" {
+		return isData(train)
+	}
 	texts, files := 0, 0
 	for _, below := range []string{"*", "*/*"} {
 		found, _ := filepath.Glob(filepath.Join(path, below)) // the pattern is well formed
@@ -118,6 +121,32 @@ func isData(path string) bool {
 		}
 	}
 	return 2*texts > files
+}
+
+// splitIn returns the folders train and test, or validation, of a folder that has both; otherwise the folder itself.
+func splitIn(folder string) (train, test string) {
+	found := map[string]string{}
+	entries, _ := os.ReadDir(folder) // without it there is nothing to find
+	for _, e := range entries {
+		if e.IsDir() {
+			found[strings.ToLower(e.Name())] = filepath.Join(folder, e.Name())
+		}
+	}
+	train, test = cmp.Or(found["train"], found["training"]), cmp.Or(found["test"], found["testing"], found["validation"], found["valid"], found["val"])
+	if train == "" || test == "" {
+		return folder, ""
+	}
+	return train, test
+}
+
+// fileKeys returns the keys of a data set that read a folder.
+func fileKeys(folder string) string {
+	train, test := splitIn(folder)
+	keys := "file = " + table.StringText(train)
+	if test != "" {
+		keys += ", test = " + table.StringText(test)
+	}
+	return keys
 }
 
 // projectMarks are names that make a folder one to work in, whatever else it has.

@@ -135,6 +135,13 @@ type foundData struct {
 	Said       []string // the guesses, for the user
 }
 
+// sayTest names the folder of the test samples, if there is one.
+func (o *foundData) sayTest(folder string) {
+	if folder != "" {
+		o.say("the test samples are those of %s (test)", folder)
+	}
+}
+
 // First returns the model that the user trains first: the one that predicts the column asked for, or that of the parts.
 func (o *foundData) First() string {
 	switch {
@@ -332,7 +339,9 @@ func longest(s *data.TableSketch) *data.ColumnSketch {
 // textsOf guesses the keys of texts: of a folder, a file, or a column of a table. A file that is one text is divided into its paragraphs, or its lines.
 func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), template: ownTexts}
-	file := "file = " + table.StringText(path)
+	file := fileKeys(path)
+	_, test := splitIn(path)
+	own.sayTest(test)
 	if s != nil {
 		column := longest(s).Name
 		file += ", text = " + table.StringText(column)
@@ -396,11 +405,13 @@ func loaded(ctx context.Context, dataset string) (*data.Set, error) {
 
 // picturesIn guesses the keys of a folder of pictures. Small pictures of one size keep it.
 func picturesIn(ctx context.Context, path string) (*foundData, error) {
-	s, err := data.SketchPictures(ctx, path)
+	train, test := splitIn(path)
+	s, err := data.SketchPictures(ctx, train)
 	if err != nil {
 		return nil, err
 	}
 	own := &foundData{Path: path, Name: modelName(path), Units: unitsFor(40, s.Count), Pictures: true, template: ownModels}
+	own.sayTest(test)
 	const scaled, most = 32, 64
 	size := s.Size
 	if size == (data.Size{}) || max(size.Height, size.Width) > most {
@@ -424,7 +435,7 @@ func picturesIn(ctx context.Context, path string) (*foundData, error) {
 	if own.Classes = s.Classes > 1; own.Classes {
 		own.say("the folders are %d classes (labels)", s.Classes)
 	}
-	own.Dataset = fmt.Sprintf("{ name = \"images\", file = %s, size = [%d, %d]%s }", table.StringText(path), size.Height, size.Width, channels)
+	own.Dataset = fmt.Sprintf("{ name = \"images\", %s, size = [%d, %d]%s }", fileKeys(path), size.Height, size.Width, channels)
 	return own, nil
 }
 

@@ -52,6 +52,7 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 		fatal.If(t, png.Encode(&text, picture))
 		b.write(fmt.Sprintf("photos/%d.png", i), text.String())
 		b.write(fmt.Sprintf("kinds/%d/%d.png", i%2, i), text.String())
+		b.write(fmt.Sprintf("halves/%s/%d/%d.png", []string{"train", "Test"}[i%3/2], i%2, i), text.String())
 	}
 	b.contains("pictures", b.must(0, "init", "photos").stdout, "all pictures have 8x8 pixels", "tessera train photos")
 	b.must(0, "check")
@@ -66,6 +67,9 @@ func TestInitDeclaresModelsOfATableAndOfPictures(t *testing.T) {
 	fatal.If(t, os.Remove(b.path("models.toml")))
 	b.contains("classes", b.must(0, "init", "kinds").stdout, "the folders are 2 classes (labels)")
 	b.must(0, "train", "kinds-classes", "--epochs", "1")
+	fatal.If(t, os.Remove(b.path("models.toml")))
+	b.contains("training and test", b.must(0, "init", "halves").stdout, "the folders are 2 classes (labels)", "the test samples are those of halves/Test")
+	b.contains("both are read", b.must(0, "check").stdout, "8 training images", "4 test images")
 	fatal.If(t, os.Remove(b.path("models.toml")))
 	for i := range 24 {
 		b.write(fmt.Sprintf("letters/%d/%d.txt", i%2, i), fmt.Sprintf("the %s is near the %s and the house", []string{"cat", "ship"}[i%2], []string{"dog", "sea", "milk", "wind"}[i%4]))

@@ -31,7 +31,7 @@ type trainCommand struct {
 	distributedFlags
 	previewFlag
 	Out      string `flag:"out,o" is:"place" doc:"folder of the run" default:"runs/MODEL, then runs/MODEL-2, ..."`
-	Force    bool   `flag:"force" doc:"replace the run in the folder --out"`
+	Force    bool   `flag:"force" doc:"replace the run in the folder --out, by default runs/MODEL"`
 	Chain    bool   `flag:"chain" without:"force distributed" doc:"first train the models from whose runs (runs/MODEL) this one starts, unless these runs are finished; again after an interruption, it continues"`
 	Restarts int    `flag:"restarts" want:"> 1" without:"force chain distributed" doc:"train from N seeds, the model's seed and those that follow, and keep the run whose objective is the least on the samples that all seeds have: each holds out others; again after an interruption, it continues"`
 	Epochs   int    `flag:"epochs" want:">= 0" doc:"number of epochs; short for --set train.epochs=N"`
@@ -82,7 +82,7 @@ func (f *trainCommand) Do(cmd *Call) error {
 	if text := usedColumns(cmd.Context(), model); text != "" && !f.Quiet {
 		fmt.Fprintln(cmd.ErrOrStderr(), "samples", text)
 	}
-	if f.Out == "" {
+	if f.Out == "" && !f.Force {
 		noteUnfinished(cmd, model.Name)
 	}
 	return training(cmd, options, f.progressFlags, f.previewFlag, func(ctx context.Context, o tessera.Options) (*tessera.Run, error) {

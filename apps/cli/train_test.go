@@ -63,6 +63,10 @@ func TestRunsAreNamedAfterTheirModelAndCounted(t *testing.T) {
 			t.Errorf("%s was not made:\n%s", want, r.stdout)
 		}
 	}
+	b.must(0, "train", "small", "--epochs", "2", "--force")
+	if n := b.measured("runs/small"); n != 2 || b.exists("runs/small-4") {
+		t.Errorf("--force without --out: %d epochs in runs/small, runs/small-4 is %t", n, b.exists("runs/small-4"))
+	}
 }
 
 func TestAnExistingRunIsRefusedWithoutForce(t *testing.T) {

@@ -11,6 +11,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,7 +45,7 @@ type Options struct {
 	Load    LoadData          // reads the data set; if nil, the source of the data set reads it from Dirs
 	Start   string            // folder of the run that provides the initial parameters of a new run; "" for the run that the model declares
 	Out     string            // folder of the new run; "" selects runs/MODEL, or runs/MODEL-2, ...
-	Force   bool              // replace an existing run in Out
+	Force   bool              // replace an existing run in Out, by default in runs/MODEL
 	Epochs  int               // new number of epochs for Resume, which also writes it to config.toml; 0 for no change
 	Warn    func(text string) // called for problems that affect the result but do not end the training; may be nil
 	Report  func(p Progress)  // called after every epoch, and about every tenth of a second within one; may be nil
@@ -173,8 +174,8 @@ func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, erro
 
 // create creates the new run's folder.
 func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder, error) {
-	if o.Out != "" {
-		return folder.Create(o.Out, o.Force, disk(o), files...)
+	if o.Out != "" || o.Force {
+		return folder.Create(cmp.Or(o.Out, Place(spec.Name)), o.Force, disk(o), files...)
 	}
 	return folder.CreateNext(Place(spec.Name), disk(o), files...)
 }
