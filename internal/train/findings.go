@@ -69,7 +69,9 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %s", numeral.Digits(kept, 2))
 		}
 		remedy := "check whether the " + r.Counted() + " have any structure"
-		if key := m.Training().Key; key != "" {
+		if wrong := wrongSetting(m, run, shape, r); wrong != "" {
+			remedy = wrong
+		} else if key := m.Training().Key; key != "" {
 			remedy = "raise " + key + ", or " + remedy
 		}
 		list = append(list, Finding{problem, remedy})
@@ -144,9 +146,35 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 	} else if t.Most == 0 {
 		return "raise train.epochs: the model has its initial parameters; if they were imported, the samples and their scale must be those of their training"
 	}
-	if slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" }) {
-		// Its rates are not those of other objectives, and a difference of energies that rises means nothing.
+	if contrastive(m) {
 		return "raise train.epochs, or lower the units of the encoder"
+	}
+	if wrong := wrongSetting(m, run, shape, r); wrong != "" {
+		return wrong
+	}
+	kept, known := r.Number("explained_variance")
+	rate, usual := m.LearningRates()
+	switch {
+	case known && kept < 0 && rate >= usual:
+		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
+	case known && kept > explained:
+		return fmt.Sprintf("fewer units, if at all: %s of the variance is explained, so these are units to spare", numeral.Percent(kept))
+	}
+	relu := ""
+	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
+		relu = `, set activation = "relu" in the last layer of the encoder`
+	}
+	raise := "raise train.epochs"
+	if usual > 0 {
+		raise = "raise optimizer.learning_rate or train.epochs"
+	}
+	return raise + relu + ", or lower the units of the encoder"
+}
+
+// wrongSetting returns how to change the setting that probably keeps a model from learning, "" if all are usual.
+func wrongSetting(m *config.Model, run string, shape []int, r *evaluation.Report) string {
+	if t := m.Training(); t.Method != "" || t.Most == 0 || contrastive(m) {
+		return ""
 	}
 	mse, _ := r.Number("mse")
 	kept, known := r.Number("explained_variance")
@@ -161,20 +189,14 @@ func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) 
 		return fmt.Sprintf("lower optimizer.learning_rate: it is %g, and the loss rose", rate)
 	case n > 0 && m.Train.Batch >= 2*n && m.Train.Batch > 128: // the default is no choice
 		return fmt.Sprintf("lower train.batch: it is %d, and there are %d fitted %s, so that an epoch is one step", m.Train.Batch, n, r.Counted())
-	case worse && rate >= usual:
-		return "raise train.epochs: the reconstructions are still worse than the mean of the samples"
-	case known && kept > explained:
-		return fmt.Sprintf("fewer units, if at all: %s of the variance is explained, so these are units to spare", numeral.Percent(kept))
 	}
-	relu := ""
-	if last, ok := m.Encoder[len(m.Encoder)-1].Layer.(*layers.Dense); ok && last.Activation != "relu" {
-		relu = `, set activation = "relu" in the last layer of the encoder`
-	}
-	raise := "raise train.epochs"
-	if usual > 0 {
-		raise = "raise optimizer.learning_rate or train.epochs"
-	}
-	return raise + relu + ", or lower the units of the encoder"
+	return ""
+}
+
+// contrastive reports whether a model is trained by contrastive divergence: its rates are not those of other objectives, and a difference of
+// energies that rises means nothing.
+func contrastive(m *config.Model) bool {
+	return slices.ContainsFunc(m.Losses, func(l config.Loss) bool { return l.Kind == "contrastive_divergence" })
 }
 
 // rose reports whether the loss of a run was larger in its last epoch than in its first.

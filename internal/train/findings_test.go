@@ -59,6 +59,7 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		"a single sign":       {auto, map[string]float64{"useful_units": 6, "dead_units": 6, "explained_variance": 0.9}, false, nil},
 		"noise":               {nmf, map[string]float64{"useful_units": 6, "explained_variance": 0.07}, false, []string{"keep 7 % of the variance", "raise iterations"}},
 		"worse than the mean": {auto, map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, []string{"worse than the mean", "raise train.epochs"}},
+		"a large rate":        {auto + "optimizer.learning_rate = 5.0\n", map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, []string{"worse than the mean", "lower optimizer.learning_rate: it is 5"}},
 		"no copy":             {transcoder, map[string]float64{"useful_units": 6, "explained_variance": -0.2}, false, nil},
 		"equal images":        {auto, map[string]float64{"useful_units": 0, "dead_units": 3}, true, []string{"are equal", "check the files"}},
 		"collapsed":           {vae, map[string]float64{"elbo_divergence": 0.0147, "explained_variance": 0.5}, false, []string{"collapsed to the prior", "0.015 nats", "write weight = 64 in loss[0] (bce)"}},
