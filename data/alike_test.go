@@ -32,5 +32,5 @@ func TestAccountsDatesAndTextsThatAreAlike(t *testing.T) {
 	expect.Equal(t, strings.Join(s.Columns[1].Alike, "|"), "V W|VW|vw")
 	dates := writeText(t, "dates.csv", "x,day\n1,12/31/2024\n2,01/02/2024\n")
 	_, err = Load(background, &Files{Kind: "csv", File: dates}, nil, Both)
-	expect.Error(t, err, "the order of day and month is not clear in such dates: write them as 2024-12-31", "US dates")
+	expect.Error(t, err, `write dates = "month/day" in the dataset table`)
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"tessera/internal/numeral"
 )
@@ -152,16 +153,31 @@ func (m *Images) describeValues(names []string) []Described {
 			}
 			s.low, s.high, s.part = min(s.low, v), max(s.high, v), s.part || v != math.Trunc(v)
 			if len(s.first) < most {
-				s.first = append(s.first, numeral.Float(v))
+				s.first = append(s.first, m.valueText(i, v))
 			}
 		}
 	}
 	list := make([]Described, len(names))
 	for i, s := range all {
-		list[i] = Described{Name: inLine(fmt.Sprintf("%.60s", names[i])), Type: map[bool]string{false: "whole numbers", true: "numbers"}[s.part],
-			Range: numeral.Float(s.low) + " to " + numeral.Float(s.high), Missing: s.missing, First: strings.Join(s.first, " ")}
+		kind := map[bool]string{false: "whole numbers", true: "numbers"}[s.part]
+		if m.isDate(i) {
+			kind = "dates"
+		}
+		list[i] = Described{Name: inLine(fmt.Sprintf("%.60s", names[i])), Type: kind,
+			Range: m.valueText(i, s.low) + " to " + m.valueText(i, s.high), Missing: s.missing, First: strings.Join(s.first, " ")}
 	}
 	return list
+}
+
+func (m *Images) isDate(value int) bool { return value < len(m.dates) && m.dates[value] }
+
+// valueText returns a value as text: of a date, which is a float32 of years to half an hour, the day.
+func (m *Images) valueText(value int, v float64) string {
+	if !m.isDate(value) {
+		return numeral.Float(v)
+	}
+	begin := time.Date(int(v), 1, 1, 0, 32, 0, 0, time.UTC)
+	return begin.Add(time.Duration((v - math.Trunc(v)) * float64(begin.AddDate(1, 0, 0).Sub(begin)))).Format(time.DateOnly)
 }
 
 func (m *Images) firstValues(column string) string {

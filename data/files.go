@@ -36,6 +36,7 @@ type Files struct {
 	Where   Where   `toml:"where" of:"cells" optional:"true" doc:"condition on a column, such as \"tissue = lung\", or a list of conditions: rows that do not meet all of them are left out, also of the test samples. Signs are =, !=, <, <=, >, >= and in, with values separated by commas; numbers are compared as numbers, and an empty cell is only unequal. The column is none of the values, unless the key columns names it"`
 	Missing Missing `toml:"missing" of:"cells arrays array" optional:"true" doc:"\"nan\": NaN, and in texts empty cells and NA, are missing entries, which losses and metrics leave out; by default they are an error. A list of texts, such as [\"unknown\"]: these are missing as well"`
 	Decimal string  `toml:"decimal" of:"cells" oneof:". ," optional:"true" doc:"sign before the fraction of a number: by default the point; the other one then stands between thousands"`
+	Dates   string  `toml:"dates" of:"cells" oneof:"month/day day/month" optional:"true" doc:"order of dates such as 03/14/2025, which are an error without it"`
 	Units   Units   `toml:"units" of:"cells" optional:"true" doc:"units of columns, such as { weight = \"kg\" }, which are left out of the cells: 12 kg is 12"`
 
 	Tensor     string `toml:"tensor" of:"arrays" doc:"name of the array of samples; by default the only one of two to four axes"`
@@ -430,7 +431,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 		set.Classes = classes
 	}
 	set.Notes = append(set.Notes, t.otherColumns(r.File, r.order)...)
-	images.labels, images.columns, images.names = t.labels, t.columns, t.names
+	images.labels, images.columns, images.dates, images.names = t.labels, t.columns, t.dates, t.names
 	if t.lines.n > 0 {
 		images.lines = &t.lines
 	}

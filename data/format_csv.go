@@ -20,6 +20,7 @@ import (
 	"unicode/utf8"
 
 	declared "tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/volume"
 )
@@ -34,8 +35,11 @@ type csvFile struct {
 	texts  bool             // cells are texts
 	lost   []string         // names at the end of header that the file lacks: their cells are missing
 
-	units      []string    // of the columns; "" for none
-	absent     []string    // texts of cells that are missing
+	units      []string  // of the columns; "" for none
+	dates      string    // order of dates with slashes; "" if it is not declared
+	absent     []string  // texts of cells that are missing
+	absentAs   []float64 // numbers of these texts
+	decimal    string
 	where      []condition // that rows must meet
 	kept, left int         // number of rows that do, and of others
 }
@@ -541,7 +545,8 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 	missing, first := 0, ""
 	t.values.spans = newSpans(len(c.values))
 	exact := r.Scale.subtracts()
-	s := spill{r: r}
+	t.dates = make([]bool, len(c.values))
+	s, seen := spill{r: r}, make([]bool, len(c.values))
 	defer func() {
 		if err != nil && s.file != nil {
 			_ = s.file.Close() // which has no name
@@ -560,6 +565,10 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 			case !ok:
 				return fmt.Errorf("line %d, column %.60q: got %.40q, want a finite number; %s", line, f.header[i], cells[i], r.columnHint(f.header[i], strings.TrimSpace(cells[i])))
 			default:
+				if !seen[k] {
+					_, t.dates[k] = dateNumber(strings.TrimSpace(cells[i]))
+					seen[k] = true
+				}
 				t.values.spans.add(k, v)
 				if t.values.spans.over != 0 {
 					return fmt.Errorf("line %d, column %.60q: %w", line, f.header[i], t.values.spans.overflow())
@@ -646,12 +655,31 @@ func (r reading) columnHint(column, text string) string {
 		return hint
 	}
 	if isDate(text) {
-		return "the order of day and month is not clear in such dates: write them as 2024-12-31, 31.12.2024 or Dec 31, 2024, or leave the column out"
+		return r.datesHint(text)
 	}
 	if r.loose {
 		return "write a number there; columns that the model does not read are left out, or named label or name"
 	}
 	return "name columns of labels, of names and of categories (columns = { NAME = COLUMN }, for the layer embedding) with the keys labels, names and columns"
+}
+
+// datesHint returns what to do with a date of another order than the declared one, or of which none is declared.
+func (r reading) datesHint(text string) string {
+	var orders []string
+	for _, order := range []string{monthDay, dayMonth} {
+		if yearFirst(text, order) != text {
+			orders = append(orders, fmt.Sprintf("dates = %q", order))
+		}
+	}
+	switch {
+	case orders == nil:
+		return "a time of day is no number: write the hours as one, or leave the column out"
+	case r.Dates != "":
+		return fmt.Sprintf("dates are declared as %s: write all of them in one order, or as 2024-12-31", r.Dates)
+	case r.loose:
+		return "write it as in the training, or as 2024-12-31"
+	}
+	return fmt.Sprintf("write %s in the dataset table, the order of its day and month, or leave the column out", strings.Join(orders, " or "))
 }
 
 // decimalHint returns what to do with a cell that is a number with the other sign before its fraction, "" for another cell.
@@ -697,6 +725,7 @@ type columnStatistics struct {
 
 	last          float32
 	mean, squares float64 // mean and sum of squares by Welford's recurrence
+	ends
 }
 
 // notes returns warnings about columns of values that probably are not values, and about columns with very different standard
@@ -715,6 +744,10 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	least, most := -1, -1
 	var constant []string
 	all := t.statistics()
+	spans := lists.Map(all, func(s columnStatistics) ends { return s.ends })
+	if note := sentinelNote(t.columns, spans, r.Missing); note != "" {
+		notes = append(notes, inLine(path)+": "+note+" in the dataset table")
+	}
 	for i, name := range t.columns {
 		s := &all[i]
 		if s.deviation > 0 && (least < 0 || s.deviation < all[least].deviation) {
@@ -762,7 +795,7 @@ func (t *table) statistics() []columnStatistics {
 	n, width := t.values.dims[0], t.values.dims[1]
 	all, row := make([]columnStatistics, width), make([]float32, width)
 	for k := range all {
-		all[k] = columnStatistics{counts: true, whole: true}
+		all[k] = columnStatistics{counts: true, whole: true, ends: newEnds()}
 	}
 	for i := range n {
 		if t.values.disk != nil {
@@ -787,6 +820,7 @@ func (s *columnStatistics) add(v float32, first bool) {
 		return
 	}
 	s.count++
+	s.ends.add(float64(v))
 	s.counts = s.counts && (first || v == last+1)
 	if s.whole = s.whole && v == float32(math.Floor(float64(v))); !s.whole {
 		s.classes = nil

@@ -39,6 +39,7 @@ type Images struct {
 	hidden  []byte    // 1 for each value of a row that is deliberately hidden and read as 0; nil if there are none
 
 	columns []string  // names of the values; nil for none
+	dates   []bool    // which of them are dates, as years
 	names   []string  // names of the rows; nil for none, and for rows of a sparse matrix
 	lines   *rowLines // line numbers of the rows in a text file; nil for other files
 	finite  bool      // floats are known to be finite

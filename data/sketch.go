@@ -5,7 +5,6 @@ import (
 	"errors"
 	"image"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,7 +15,10 @@ import (
 type TableSketch struct {
 	Rows    int
 	Decimal string // sign before the fraction of its numbers, "." or ","; "" if all are numbers without it
+	Dates   string // order of its dates with slashes, the key dates; "" if it has none of which a day above 12 shows the order
 	Columns []ColumnSketch
+
+	Sentinels string // warning about numbers that may mean a missing value; "" without any
 }
 
 // ColumnSketch says what the cells of a column are. Cells that mean a missing value have no part in Numeric, Whole, Low and High.
@@ -32,33 +34,36 @@ type ColumnSketch struct {
 	Alike          []string // different texts of which only letter case and spaces differ, one after the other
 	Words          float64  // mean number of words of a cell, by its spaces
 	Dates          bool     // all cells are dates or times of day
+	Ambiguous      bool     // their order of day and month is not clear
 }
 
 // columnReader collects a column for both signs before the fraction of a number.
 type columnReader struct {
-	seen            map[string]bool
-	cells           int // that are not missing
-	words           [3]bool
-	absent          []string // texts without digits, which may mean a missing value
-	void            int      // number of cells with them
-	unit            string
-	spaces          int
-	fraction        bool
-	missing         bool
-	repeats         bool
-	lowest, highest [3]float64
-	other           bool // a cell is no date
+	seen     map[string]bool
+	cells    int // that are not missing
+	words    [3]bool
+	absent   []string // texts without digits, which may mean a missing value
+	void     int      // number of cells with them
+	unit     string
+	spaces   int
+	fraction bool
+	missing  bool
+	repeats  bool
+	ends     [3]ends
+	other    bool            // a cell is no date
+	slashed  map[string]bool // orders of day and month of dates with slashes: true if one of them has no other order
 }
 
 // dateLayouts are the dates and times that a table is searched for.
-var dateLayouts = append([]string{"1/2/2006", "2/1/2006", "15:04", time.TimeOnly}, clearLayouts...)
+var dateLayouts = append([]string{"15:04", time.TimeOnly}, clearLayouts...)
 
 // clearLayouts are dates of which the day cannot be taken for the month.
-var clearLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006/01/02", "2.1.2006", "2.1.2006 15:04", "2006-01",
+var clearLayouts = []string{time.DateOnly, time.DateTime, time.RFC3339, "2006-01-02 15:04:05Z07:00", "2006-01-02 15:04:05Z07", "2006-01-02 15:04", "2006-01-02 3:04 PM", "2006-01-02 3:04:05 PM", "2006-01-02T15:04:05", "2006/01/02", "2.1.2006", "2.1.2006 15:04", "2006-01",
 	"Jan 2, 2006", "2 Jan 2006"}
 
 // isDate reports whether a text is a date or a time of day.
 func isDate(text string) bool {
+	text = yearFirst(yearFirst(text, monthDay), dayMonth)
 	return slices.ContainsFunc(dateLayouts, func(layout string) bool { _, err := time.Parse(layout, text); return err == nil })
 }
 
@@ -72,20 +77,11 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		return nil, err
 	}
 	f, s := o.csv, &TableSketch{}
-	columns := make([]columnReader, len(f.header))
-	for i := range columns {
-		columns[i].seen = map[string]bool{}
-		for d := range decimals {
-			columns[i].lowest[d], columns[i].highest[d] = math.Inf(1), math.Inf(-1)
-		}
+	columns, err := s.read(f)
+	if s.Dates = orderOf(columns); err == nil && s.Dates != "" {
+		f.dates = s.Dates
+		columns, err = s.read(f)
 	}
-	_, err = f.eachRow(func(_ RowReader, cells []string) error {
-		for i := range columns {
-			columns[i].add(strings.TrimSpace(cells[i]), s.Rows < 1000)
-		}
-		s.Rows++
-		return nil
-	})
 	if err == nil && s.Rows == 0 {
 		err = errors.New("has no line after the first one")
 	}
@@ -107,23 +103,64 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		}
 	}
 	s.Decimal = decimals[d]
+	var numeric []string
+	var spans []ends
 	for i, c := range columns {
 		one := ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
-			Repeats: c.repeats, Different: len(c.seen), Low: c.lowest[d], High: c.highest[d], Words: 1 + float64(c.spaces)/float64(max(1, c.cells)),
-			Dates: c.cells > 0 && !c.other}
+			Repeats: c.repeats, Different: len(c.seen), Low: c.ends[d].low.value, High: -c.ends[d].high.value, Words: 1 + float64(c.spaces)/float64(max(1, c.cells)),
+			Dates: c.cells > 0 && !c.other, Ambiguous: !c.other && len(c.slashed) > 0}
 		if !one.Numeric {
 			one.Alike = alike(slices.Sorted(maps.Keys(c.seen)))
 		}
 		if one.Numeric {
 			one.Unit, one.Absent, one.Missing = c.unit, c.absent, c.missing || c.void > 0
+			numeric, spans = append(numeric, one.Name), append(spans, c.ends[d])
 		}
 		s.Columns = append(s.Columns, one)
 	}
+	s.Sentinels = sentinelNote(numeric, spans, nil)
 	return s, nil
 }
 
+// read reads all cells.
+func (s *TableSketch) read(f *csvFile) ([]columnReader, error) {
+	columns := make([]columnReader, len(f.header))
+	for i := range columns {
+		columns[i].seen, columns[i].slashed = map[string]bool{}, map[string]bool{}
+		for d := range decimals {
+			columns[i].ends[d] = newEnds()
+		}
+	}
+	s.Rows = 0
+	_, err := f.eachRow(func(_ RowReader, cells []string) error {
+		for i := range columns {
+			columns[i].add(strings.TrimSpace(cells[i]), s.Rows < 1000)
+		}
+		s.Rows++
+		return nil
+	})
+	return columns, err
+}
+
+// orderOf returns the order of day and month in the columns of dates with slashes, "" if no day above 12 shows it, or if two show different ones.
+func orderOf(columns []columnReader) string {
+	shown := map[string]bool{}
+	for _, c := range columns {
+		for order, alone := range c.slashed {
+			shown[order] = shown[order] || alone && !c.other
+		}
+	}
+	switch {
+	case shown[monthDay] == shown[dayMonth]:
+		return ""
+	case shown[monthDay]:
+		return monthDay
+	}
+	return dayMonth
+}
+
 func (c *columnReader) numeric(decimal int) bool {
-	return 2*c.void < c.cells && !c.words[decimal] && (c.void == 0 || c.lowest[decimal] < c.highest[decimal])
+	return 2*c.void < c.cells && !c.words[decimal] && (c.void == 0 || c.ends[decimal].low.value < -c.ends[decimal].high.value)
 }
 
 // mostAbsent is the largest number of different texts between the numbers of a column.
@@ -145,6 +182,12 @@ func (c *columnReader) add(cell string, first bool) {
 	c.cells++
 	c.spaces += strings.Count(cell, " ")
 	c.other = c.other || !isDate(cell)
+	if !c.other {
+		if first, second := yearFirst(cell, monthDay) != cell, yearFirst(cell, dayMonth) != cell; first || second {
+			c.slashed[monthDay] = c.slashed[monthDay] || !second
+			c.slashed[dayMonth] = c.slashed[dayMonth] || !first
+		}
+	}
 	if !strings.ContainsAny(cell, "0123456789") && !isBool(cell) {
 		if c.void++; len(c.absent) <= mostAbsent && !slices.Contains(c.absent, cell) {
 			c.absent = append(c.absent, strings.Clone(cell))
@@ -165,7 +208,7 @@ func (c *columnReader) add(cell string, first bool) {
 		}
 		v, _, ok := cellNumber(cell, decimal)
 		if c.words[d] = !ok; ok {
-			c.lowest[d], c.highest[d] = min(c.lowest[d], v), max(c.highest[d], v)
+			c.ends[d].add(v)
 		}
 	}
 }

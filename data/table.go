@@ -19,6 +19,7 @@ type table struct {
 	sparse   *Images // samples of a sparse matrix, in place of all others
 	values   array
 	columns  []string // names of the values, in order, if the file contains them
+	dates    []bool   // values that are dates, as years; nil if the file contains no names
 	lines    rowLines // line numbers of the samples in a text file
 	names    []string // one name per sample; nil if there are none
 	labels   []int    // one label per sample; nil if there are none

@@ -42,7 +42,13 @@ func (u Units) TOML() any {
 
 // measured sets which units and texts are left out of the cells. A file that belongs to no data set need not have the columns.
 func (f *csvFile) measured(r reading) error {
-	f.absent, f.units = without(r.Missing, []string{missingNaN}), nil // "nan" and others are missing in columns of numbers alone
+	f.absent, f.units, f.dates = without(r.Missing, []string{missingNaN}), nil, r.Dates // "nan" and others are missing in columns of numbers alone
+	f.decimal, f.absentAs = r.Decimal, nil
+	for _, text := range f.absent {
+		if v, missing, ok := cellNumber(text, r.Decimal); ok && !missing {
+			f.absentAs = append(f.absentAs, v)
+		}
+	}
 	for name, unit := range r.Units {
 		at := slices.Index(f.header, name)
 		switch {
@@ -58,8 +64,14 @@ func (f *csvFile) measured(r reading) error {
 	return nil
 }
 
-// bare leaves the units out of the cells of a row, and empties those whose texts are missing.
+// bare leaves the units out of the cells of a row, empties those whose texts are missing, and puts the year of dates first.
 func (f *csvFile) bare(cells []string) {
+	for i := range cells {
+		if f.dates == "" {
+			break
+		}
+		cells[i] = yearFirst(cells[i], f.dates)
+	}
 	for i := range min(len(cells), len(f.units)) {
 		cells[i] = withoutUnit(strings.TrimSpace(cells[i]), f.units[i])
 	}
@@ -67,7 +79,12 @@ func (f *csvFile) bare(cells []string) {
 		return
 	}
 	for i, cell := range cells {
-		if slices.Contains(f.absent, strings.TrimSpace(cell)) {
+		is := slices.Contains(f.absent, strings.TrimSpace(cell))
+		if !is && f.absentAs != nil { // -999.0 is -999
+			v, _, ok := cellNumber(cell, f.decimal)
+			is = ok && slices.Contains(f.absentAs, v)
+		}
+		if is {
 			cells[i] = ""
 		}
 	}

@@ -635,7 +635,7 @@ func targetsIn(path string, s *data.TableSketch, wanted []string) (labels, goal 
 func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, error) {
 	own := &foundData{Path: path, Name: modelName(path), Rate: 0.01, Asked: wanted != nil, template: ownModels}
 	names := -1
-	var values, ignored, targets, units, absent, dates []string
+	var values, ignored, targets, units, absent, dates, unclear []string
 	var texts []textColumn
 	low, high, missing := math.Inf(1), math.Inf(-1), false
 	is := func(i int, list ...string) bool { return slices.Contains(list, strings.ToLower(s.Columns[i].Name)) }
@@ -659,6 +659,9 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 				name = fmt.Sprintf("%s-%d", name, i+1)
 			}
 			texts = append(texts, textColumn{name, c.Name, c.Different, c.Missing})
+		}
+		if c.Ambiguous {
+			unclear = append(unclear, table.StringText(c.Name))
 		}
 		switch {
 		case i == labels:
@@ -732,6 +735,16 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	case ".":
 		settings += `, decimal = "."`
 		own.say("numbers have commas between thousands (decimal)")
+	}
+	if s.Dates != "" {
+		settings += ", dates = " + table.StringText(s.Dates)
+		own.say("dates with slashes are %s, as a day above 12 shows (dates)", s.Dates)
+	}
+	if unclear != nil {
+		own.say("day and month of %s can be exchanged: to read them, write dates = \"month/day\" or \"day/month\" (dates)", someOf(unclear))
+	}
+	if s.Sentinels != "" {
+		own.say("%s (missing)", s.Sentinels)
 	}
 	if len(units) > 0 {
 		settings += ", units = { " + strings.Join(units, ", ") + " }"
