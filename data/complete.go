@@ -6,9 +6,11 @@ import (
 	"cmp"
 	"context"
 	"encoding/binary"
+	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"strings"
 
 	"tessera/internal/atomicfile"
+	"tessera/internal/lists"
 	"tessera/internal/safetensors"
 )
 
@@ -26,72 +29,87 @@ func AllowMissing(s Source) Source {
 	return l
 }
 
-// Complete reads the samples of a .csv, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and
+// Completed counts what [Complete] did.
+type Completed struct {
+	Entries int      // that were replaced
+	Left    []string // other columns of a table with missing cells, with their number
+}
+
+// Complete reads the samples of a table, .npy, .npz or .safetensors file like [ReadRows], replaces missing entries (NaN and
 // empty cells), and writes the result in the same format. fill returns the values of all samples, row by row; only those of
-// missing entries are used, rounded in columns of whole numbers of a .csv file, which may lack columns of the training. All other cells, entries and arrays keep their bytes. completed is the number of replaced entries.
-// It returns an *Error for a file without missing entries, and if out has another format.
-func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (completed int, err error) {
+// missing entries are used, rounded in columns of whole numbers of a table, which may lack columns of the training. All other cells, entries and arrays keep their bytes.
+// Other tables than texts, .parquet, and those that are compressed are written as .csv. It returns an *Error for a file without missing entries, and if out has
+// another format.
+func Complete(ctx context.Context, in, out string, shape []int, like Source, fill func(*Rows) ([]float64, error)) (done Completed, err error) {
 	of := formatNamed(in)
-	if of == nil || of.fill == nil {
-		plain := slices.DeleteFunc(endings(func(f *Format) bool { return f.fill != nil }), func(end string) bool { return strings.HasSuffix(end, ".gz") }) // whose bytes are not kept
-		return 0, &Error{Path: in, Problem: "files of its kind are not completed", Hint: "save it as a file whose name ends in one of " + strings.Join(plain, ", ")}
+	if of == nil || of.fill == nil && of.Sort != CellFiles {
+		return done, &Error{Path: in, Problem: "files of its kind are not completed", Hint: "save it as a file whose name ends in one of .csv, .tsv, .parquet, .npy, .npz, .safetensors"}
 	}
-	if formatNamed(out) != of {
-		return 0, &Error{Path: in, Problem: fmt.Sprintf("is completed as a file of the same kind, not as %s", inLine(out))}
+	h := holes{again: of.fill == nil || strings.HasSuffix(in, ".gz")}
+	if h.again && !strings.HasSuffix(out, ".csv") {
+		return done, &Error{Path: in, Problem: fmt.Sprintf("is completed as a file whose name ends in .csv, not as %s", inLine(out))}
+	}
+	if !h.again && formatNamed(out) != of {
+		return done, &Error{Path: in, Problem: fmt.Sprintf("is completed as a file of the same kind, not as %s", inLine(out))}
 	}
 	l, _ := likeOf(AllowMissing(like))
 	if l.r.is(EntryFiles) {
-		return 0, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
+		return done, &Error{Path: in, Problem: "the model was fitted to a sparse matrix, whose missing entries are too many to write", Hint: "predict those that you need, by row and column: tessera predict"}
 	}
 	l.r.filters, l.r.lacking = true, true
 	rows, err := ReadRows(ctx, in, shape, l)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
 	raw := rows.Raw()
 	for k, v := range raw {
 		if v != v && (rows.Lost == nil || !slices.Contains(rows.Lost, rows.columns[k%rows.pixels])) {
-			completed++
+			done.Entries++
 		}
 	}
-	if completed == 0 {
-		return 0, &Error{Path: in, Problem: "has no missing entries: there is nothing to complete"}
+	if done.Entries == 0 {
+		return done, &Error{Path: in, Problem: "has no missing entries: there is nothing to complete"}
 	}
 	values, err := fill(rows)
 	if err != nil {
-		return 0, err
+		return done, err
 	}
 	if len(values) != len(raw) {
-		return 0, fmt.Errorf("data: got %d values for the missing entries of %d, want as many", len(values), len(raw))
+		return done, fmt.Errorf("data: got %d values for the missing entries of %d, want as many", len(values), len(raw))
 	}
-	h := holes{raw: raw, values: values, reading: l.r}
+	h.raw, h.values, h.rows, h.reading = raw, values, rows, l.r
 	h.reading.File, h.reading.shape, h.reading.loose = in, shape, true
-	b, err := os.ReadFile(in)
-	if err != nil {
-		return 0, FileError("", in, err)
+	var b []byte
+	if h.again {
+		b, err = fillRows(ctx, &h, in)
+	} else if b, err = os.ReadFile(in); err == nil {
+		b, err = h.filled(ctx, in, b)
 	}
-	if b, err = h.filled(ctx, in, b); err != nil {
-		return 0, FileError("", in, err)
+	if done.Left = h.left; err != nil {
+		return done, FileError("", in, err)
 	}
-	return completed, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b); return err })
+	return done, atomicfile.Write(out, func(w io.Writer) error { _, err := w.Write(b); return err })
 }
 
 // holes contains the missing entries of samples and their replacements.
 type holes struct {
 	raw     []float32
 	values  []float64
+	rows    *Rows
 	reading reading
+	again   bool     // the file is written again, as a .csv
+	left    []string // see [Completed]
 }
 
 // filled returns the bytes of a file with the holes filled.
-func (h holes) filled(ctx context.Context, path string, b []byte) ([]byte, error) {
+func (h *holes) filled(ctx context.Context, path string, b []byte) ([]byte, error) {
 	if f := detected(b[:min(len(b), 16)], path, false); f != nil && f.fill != nil {
 		return f.fill(ctx, h, path, b)
 	}
 	return nil, errors.New("is compressed, or not what its name says: unpack it first")
 }
 
-func fillNPY(_ context.Context, h holes, _ string, b []byte) ([]byte, error) {
+func fillNPY(_ context.Context, h *holes, _ string, b []byte) ([]byte, error) {
 	head, err := parseNPYHeader(b)
 	if err != nil {
 		return nil, err
@@ -100,20 +118,13 @@ func fillNPY(_ context.Context, h holes, _ string, b []byte) ([]byte, error) {
 }
 
 // fillCSV replaces the cells of missing values. The rest of the text is not changed.
-func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+func fillCSV(ctx context.Context, h *holes, path string, b []byte) ([]byte, error) {
 	o, err := openColumns(ctx, path, nil)
 	defer o.close()
 	if err != nil {
 		return nil, err
 	}
 	f := o.csv
-	if err := cmp.Or(f.measured(h.reading), f.only(h.reading)); err != nil {
-		return nil, err
-	}
-	c, err := f.columns(h.reading)
-	if err != nil {
-		return nil, err
-	}
 	for _, begin := range []string{"\x1f\x8b", "\xff\xfe", "\xfe\xff"} {
 		if bytes.HasPrefix(b, []byte(begin)) {
 			return nil, errors.New("is compressed or in UTF-16: save it as a plain UTF-8 text first")
@@ -130,38 +141,104 @@ func fillCSV(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 		}
 		at += end + 1
 	}
-	whole, err := f.whole(c.values, h.reading.Decimal)
-	if err != nil {
-		return nil, err
-	}
-	done, row := 0, 0
-	_, err = f.eachRow(func(rows RowReader, _ []string) error {
-		fill := map[int]float64{}
-		for k, i := range c.values {
-			if at := row*len(c.values) + k; h.raw[at] != h.raw[at] {
-				if fill[i] = h.value(at); whole[k] {
-					fill[i] = math.Round(fill[i])
-				}
-			}
-		}
-		row++
-		for i := range len(f.header) - len(f.lost) {
-			v, missing := fill[i]
-			if !missing {
-				continue
-			}
+	done := 0
+	err = h.eachRow(f, func(rows RowReader, fill map[int]string) {
+		for _, i := range slices.Sorted(maps.Keys(fill)) {
 			line, column := rows.FieldPos(i)
 			from := lines[line-1] + column - 1
 			out = append(out, rest[done:from]...)
-			out = append(out, f.cell(numberText(v), h.reading.Decimal)...)
+			out = append(out, f.cell(fill[i], h.reading.Decimal)...)
 			if f.units != nil && f.units[i] != "" {
 				out = append(out, " "+f.units[i]...)
 			}
 			done = from + cellLength(rest[from:], f.comma)
 		}
-		return nil
 	})
 	return append(out, rest[done:]...), err
+}
+
+// recorder keeps all rows.
+type recorder struct {
+	RowReader
+	all [][]string
+}
+
+func (r *recorder) Read() ([]string, error) {
+	cells, err := r.RowReader.Read()
+	if err == nil {
+		r.all = append(r.all, lists.Map(cells, strings.Clone))
+	}
+	return cells, err
+}
+
+// fillRows writes a table as a .csv, with the cells of missing values replaced.
+func fillRows(ctx context.Context, h *holes, path string) ([]byte, error) {
+	h.reading.Kind = "csv"
+	o, err := h.reading.opened(ctx)
+	defer o.close()
+	if err != nil {
+		return nil, err
+	}
+	var kept *recorder
+	begin := o.csv.rows
+	o.csv.rows = func() RowReader { kept = &recorder{RowReader: begin()}; return kept }
+	err = h.eachRow(o.csv, func(_ RowReader, fill map[int]string) {
+		for i, text := range fill {
+			kept.all[len(kept.all)-1][i] = text
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	err = csv.NewWriter(&b).WriteAll(kept.all)
+	return b.Bytes(), err
+}
+
+// eachRow calls do for every row of a table that meets the conditions, with the texts of its missing values by their columns.
+func (h *holes) eachRow(f *csvFile, do func(rows RowReader, fill map[int]string)) error {
+	if err := cmp.Or(f.measured(h.reading), f.only(h.reading)); err != nil {
+		return err
+	}
+	c, err := f.columns(h.reading)
+	if err != nil {
+		return err
+	}
+	whole, err := f.whole(c.values, h.reading.Decimal)
+	if err != nil {
+		return err
+	}
+	row, left := 0, make([]int, len(f.header))
+	_, err = f.eachRow(func(rows RowReader, cells []string) error {
+		fill := map[int]string{}
+		for k, i := range c.values {
+			at := row*len(c.values) + k
+			if h.raw[at] == h.raw[at] || i >= len(f.header)-len(f.lost) {
+				continue
+			}
+			v := h.value(at)
+			if whole[k] {
+				v = math.Round(v)
+			}
+			if fill[i] = numberText(v); h.rows.isDate(k) {
+				fill[i] = h.rows.valueText(k, v)
+			}
+		}
+		for i, cell := range cells {
+			if isMissing(strings.TrimSpace(cell)) && !slices.Contains(c.values, i) {
+				left[i]++
+			}
+		}
+		row++
+		do(rows, fill)
+		return nil
+	})
+	for i, n := range left {
+		if n > 0 {
+			h.left = append(h.left, fmt.Sprintf("%.60q (%d)", f.header[i], n))
+		}
+	}
+	return err
 }
 
 // whole reports for each of the columns of values whether all numbers that are there are whole.
@@ -205,7 +282,7 @@ func cellLength(b []byte, comma rune) int {
 	return quoted + end
 }
 
-func (h holes) samples(o Opened, err error) (*tablePart, error) {
+func (h *holes) samples(o Opened, err error) (*tablePart, error) {
 	defer o.close()
 	if err != nil {
 		return nil, err
@@ -213,7 +290,7 @@ func (h holes) samples(o Opened, err error) (*tablePart, error) {
 	return samplesOf(o.parts, h.reading)
 }
 
-func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+func fillNPZ(ctx context.Context, h *holes, path string, b []byte) ([]byte, error) {
 	samples, err := h.samples(openNPZ(ctx, path, nil))
 	if err != nil {
 		return nil, err
@@ -239,7 +316,7 @@ func fillNPZ(ctx context.Context, h holes, path string, b []byte) ([]byte, error
 	return out.Bytes(), err
 }
 
-func (h holes) entry(z *zip.Writer, entry *zip.File) error {
+func (h *holes) entry(z *zip.Writer, entry *zip.File) error {
 	content, err := entry.Open()
 	if err != nil {
 		return err
@@ -263,7 +340,7 @@ func (h holes) entry(z *zip.Writer, entry *zip.File) error {
 	return err
 }
 
-func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byte, error) {
+func fillSafetensors(ctx context.Context, h *holes, path string, b []byte) ([]byte, error) {
 	samples, err := h.samples(openSafetensors(ctx, path, nil))
 	if err != nil {
 		return nil, err
@@ -282,14 +359,14 @@ func fillSafetensors(ctx context.Context, h holes, path string, b []byte) ([]byt
 }
 
 // value returns value i as it is in the file: values are divided when they are read if the data set has scale = "bytes" or "uint16".
-func (h holes) value(i int) float64 {
+func (h *holes) value(i int) float64 {
 	if divisor := h.reading.Scale.divisor(); divisor != 0 {
 		return float64(divisor * float32(h.values[i]))
 	}
 	return h.values[i]
 }
 
-func (h holes) array(b []byte, head arrayHeader) error {
+func (h *holes) array(b []byte, head arrayHeader) error {
 	places := make([]int, len(h.raw)) // of the values of the samples in the array
 	for i := range places {
 		places[i] = i

@@ -3,11 +3,15 @@ package data
 import (
 	"archive/zip"
 	"bytes"
+	"compress/gzip"
 	"encoding/binary"
+	"encoding/csv"
+	"encoding/json"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -40,9 +44,57 @@ func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 	fatal.If(t, err)
 	b, err := os.ReadFile(out)
 	want := "\xef\xbb\xbfname;b;a;w\r\n\"x; y\";0.10;9;\r\n z ; 9.1875;-3e0;?\r\nlast;9.3125;1;"
-	if err != nil || n != 3 || string(b) != want {
-		t.Errorf("%d entries: got %q, want %q", n, b, want)
+	if err != nil || n.Entries != 3 || string(b) != want {
+		t.Errorf("%+v entries: got %q, want %q", n, b, want)
 	}
+}
+
+// A Parquet table is completed as the .csv that DuckDB writes of the same rows; the other empty cells are counted.
+func TestCompletedParquetIsTheTableOfDuckDB(t *testing.T) {
+	text, err := os.ReadFile("testdata/holes.json")
+	fatal.If(t, err)
+	var want struct {
+		File []byte
+		CSV  string
+	}
+	fatal.If(t, json.Unmarshal(text, &want))
+	in, out := filepath.Join(t.TempDir(), "x.parquet"), filepath.Join(t.TempDir(), "x.csv")
+	fatal.If(t, os.WriteFile(in, want.File, 0o600))
+	done, err := Complete(t.Context(), in, out, []int{2}, InOrder(&Files{Kind: "csv", File: in, Columns: ColumnNames{ImagesColumn: {"a", "b"}}}, []string{"a", "b"}), nines)
+	fatal.If(t, err)
+	expect.Equal(t, done.Entries, 12+9)
+	expect.Slice(t, done.Left, []string{`"note" (20)`, `"day" (15)`})
+	b, err := os.ReadFile(out)
+	fatal.If(t, err)
+	got, err := csv.NewReader(bytes.NewReader(b)).ReadAll()
+	fatal.If(t, err)
+	rows, err := csv.NewReader(strings.NewReader(want.CSV)).ReadAll()
+	fatal.If(t, err)
+	expect.Equal(t, len(got), len(rows))
+	for i, row := range rows {
+		for k, cell := range row {
+			v, err := strconv.ParseFloat(cell, 64)
+			if is, wrong := strconv.ParseFloat(got[i][k], 64); err == nil && wrong == nil && v == is {
+				continue
+			}
+			expect.Equal(t, got[i][k], cell, "row", i, "column", k)
+		}
+	}
+}
+
+// A missing date is completed as a day, and a gzipped table is written as plain text.
+func TestCompletedDatesAreDays(t *testing.T) {
+	var packed bytes.Buffer
+	z := gzip.NewWriter(&packed)
+	fatal.If(t, expect.Err(z.Write([]byte("day;a\n2024-01-01;1,5\n;2\n2023-07-02;3\n"))))
+	fatal.If(t, z.Close())
+	in, out := writeText(t, "in.csv.gz", packed.String()), filepath.Join(t.TempDir(), "out.csv")
+	s := &Files{Kind: "csv", File: in, Decimal: ","}
+	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"day", "a"}), func(*Rows) ([]float64, error) { return []float64{0, 0, 2024.5, 0, 0, 0}, nil })
+	fatal.If(t, err)
+	b, err := os.ReadFile(out)
+	fatal.If(t, err)
+	expect.Equal(t, string(b), "day,a\n2024-01-01,\"1,5\"\n2024-07-02,2\n2023-07-02,3\n")
 }
 
 func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
@@ -64,8 +116,8 @@ func TestRowsThatDoNotMeetWhereAreNotCompleted(t *testing.T) {
 	fatal.If(t, err)
 	b, err := os.ReadFile(out)
 	want := "a,tissue,b\n1,heart,\n9, lung,2\n,?,oops\n3,lung,9\n?,heart,4\n"
-	if err != nil || n != 2 || string(b) != want {
-		t.Errorf("%d entries: got %q, want %q", n, b, want)
+	if err != nil || n.Entries != 2 || string(b) != want {
+		t.Errorf("%+v entries: got %q, want %q", n, b, want)
 	}
 }
 
@@ -173,9 +225,9 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 
 func TestWhatCannotBeCompleted(t *testing.T) {
 	_, err := Complete(t.Context(), "x.parquet", "y.parquet", []int{2}, &Files{Kind: "csv"}, nines)
-	if err == nil || !strings.HasSuffix(err.Error(), "whose name ends in one of .csv, .tsv, .npy, .npz, .safetensors") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "is completed as a file whose name ends in .csv, not as y.parquet")
+	_, err = Complete(t.Context(), "x.idx", "y.idx", []int{2}, &Files{Kind: "csv"}, nines)
+	expect.Error(t, err, "whose name ends in one of .csv, .tsv, .parquet, .npy, .npz, .safetensors")
 	whole := writeText(t, "x.csv", "a,b\n1,2\n")
 	for out, want := range map[string]string{"y.csv": "has no missing entries", "y.npy": "as a file of the same kind"} {
 		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &Files{Kind: "csv"}, nines)

@@ -25,10 +25,10 @@ type Format struct {
 	Is       func(start []byte) bool // reports whether start is the beginning of such a file; nil if only the name identifies it
 	Open     func(ctx context.Context, path string, keys *Files) (Opened, error)
 
-	header func(start []byte) (arrayHeader, error)                      // parses the header of a single array
-	write  func(written, io.Writer) error                               // writes a file; nil if the format cannot be written
-	fill   func(context.Context, holes, string, []byte) ([]byte, error) // fills missing entries; nil if the format does not support this
-	bytes  bool                                                         // values are written as bytes: the format is only for images
+	header func(start []byte) (arrayHeader, error)                       // parses the header of a single array
+	write  func(written, io.Writer) error                                // writes a file; nil if the format cannot be written
+	fill   func(context.Context, *holes, string, []byte) ([]byte, error) // fills missing entries; nil if the format does not support this
+	bytes  bool                                                          // values are written as bytes: the format is only for images
 }
 
 // formats lists all formats. When a file is read, its content determines the format, if possible; when a file is written, its

@@ -195,7 +195,7 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 	if len(t.lost) > 0 {
 		t.warnings = append(t.warnings, fmt.Sprintf("%s: lacks columns of the training, whose values count as missing: %s", inLine(r.File), nameList(t.lost)))
 	}
-	images.labels, images.columns = t.labels, t.columns
+	images.labels, images.columns, images.dates = t.labels, t.columns, t.dates
 	if t.lines.n > 0 {
 		images.lines = &t.lines
 	}

@@ -41,9 +41,11 @@ func (e *end) add(v float64) {
 	}
 }
 
-// far reports whether the value is repeated, and farther from the next one than all others, up to top, are from each other. 0 is never far.
+// far reports whether the value has the digit 9 alone, or is negative unlike all others, is repeated, and farther from the next one than all others, up to
+// top, are from each other.
 func (e end) far(top float64) bool {
-	return e.times >= 3 && e.value != 0 && top > e.next && e.next-e.value > top-e.next
+	nines := strings.Trim(numberText(e.value), "-9.") == ""
+	return e.times >= 3 && (nines || e.value < 0 && e.next >= 0) && top > e.next && e.next-e.value > top-e.next
 }
 
 // sentinels returns the values that may mean a missing one, and the range of the others: -1 beside numbers >= 0 that are no classes, and repeated values

@@ -18,6 +18,7 @@ func TestRepeatedValuesFarFromAllOthersAreNamed(t *testing.T) {
 		{"twice", "21 35 -999 60 -999 44", ""},
 		{"classes", "-1 0 1 -1 0 1 -1 1", ""},
 		{"many zeros", "0 0 0 0 500 510 520", ""},
+		{"a usual value", "1 2 50 50 50 50", ""},
 		{"two values", "0 1000 1000 1000 0 0", ""},
 		{"brothers and sisters", "0 1 0 2 3 4 5 8 8 8 8 1 0", ""},
 		{"signed", "-1 -5 -1 300 -1 20", ""},

@@ -25,14 +25,14 @@ type completeCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
 	In    string `flag:"in" required:"true" is:"file" doc:"file with missing entries"`
-	Out   string `flag:"out,o" required:"true" is:"output" doc:"file to write, of the same kind"`
+	Out   string `flag:"out,o" required:"true" is:"output" doc:"file to write, of the same kind; .csv for a .parquet"`
 	Empty bool   `flag:"empty-rows" doc:"also fill samples of which nothing is known"`
 }
 
 func (f *completeCommand) Help() Help {
 	return Help{
-		Long: "Fill the missing entries of a .csv, .npy, .npz or .safetensors file, empty cells and NaN, with the model's reconstruction. All other cells and " +
-			"entries, and other columns and arrays, stay as they are, to the byte. Columns of whole numbers in a .csv file get whole numbers; columns of the training that it lacks count as missing. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there (not with scale = whiten). Any other " +
+		Long: "Fill the missing entries of a .csv, .tsv, .parquet, .npy, .npz or .safetensors file, empty cells and NaN, with the model's reconstruction. All other cells and " +
+			"entries, and other columns and arrays, stay as they are, to the byte. Columns of whole numbers in a table get whole numbers; columns of the training that it lacks count as missing. A pca, an nmf or a sparse_nmf encodes each sample by the entries that are there (not with scale = whiten). Any other " +
 			"model that was trained with missing or hidden entries (missing and hide of its data set) gets 0 in their place, as in its training. Others begin with the " +
 			"mean of the other samples and are asked again until their answer does not change.",
 		Examples: []string{"tessera complete runs/ratings --in ratings.csv --out filled.csv"},
@@ -54,7 +54,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	defer r.Close()
 	columns := r.Columns(losses.Output)
 	like := data.Reading(like(cmd.Context(), r), r.Model.BehindDrawn(columns)...)
-	completed, err := data.Complete(cmd.Context(), f.In, f.Out, r.Shape(), like, func(rows *data.Rows) ([]float64, error) {
+	done, err := data.Complete(cmd.Context(), f.In, f.Out, r.Shape(), like, func(rows *data.Rows) ([]float64, error) {
 		warn(cmd, rows.Notes...)
 		warnUnlike(cmd, r, f.In, rows)
 		if err := f.someKnown(rows); err != nil {
@@ -83,7 +83,11 @@ func (f *completeCommand) Do(cmd *Call) error {
 	if err != nil {
 		return writing(f.Out, err)
 	}
-	return cmd.tell(fmt.Sprintf("%s: %s completed", f.Out, numeral.Of(completed, "entry")))
+	said := fmt.Sprintf("%s: %s completed", f.Out, numeral.Of(done.Entries, "entry"))
+	if done.Left != nil {
+		said += "; cells that stay empty, in columns that the model does not complete: " + someOf(done.Left)
+	}
+	return cmd.tell(said)
 }
 
 // someKnown returns an error for samples without any observed entry.

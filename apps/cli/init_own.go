@@ -254,12 +254,13 @@ func dictionariesOf(path, samples string) (all []*foundData, err error) {
 	return all, nil
 }
 
-// Incomplete returns a path of samples to complete as a word of a shell: that of the table, if files of its kind are.
-func (o *foundData) Incomplete() string {
-	if end := filepath.Ext(o.Path); end == ".csv" || end == ".tsv" {
-		return shell.Word(o.Path)
+// Completed returns the files of a call of the command complete.
+func (o *foundData) Completed() string {
+	end := ".csv"
+	if filepath.Ext(o.Path) == ".tsv" {
+		end = ".tsv"
 	}
-	return "FILE.csv"
+	return "--in " + shell.Word(o.Path) + " --out full" + end
 }
 
 // Start returns the path of the dictionary as a text of TOML.
