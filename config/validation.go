@@ -142,10 +142,11 @@ func (m *Model) noValidationError() (why, remedy string) {
 	return "the model has no decoder and no head that is compared with labels, and " + term, "add one of them"
 }
 
-// WatchedMetrics returns the metrics listed in train.metrics, without the objective.
+// WatchedMetrics returns the metrics listed in train.metrics, without the objective, which a glob may name.
 func (m *Model) WatchedMetrics() (metrics.Selection, error) {
 	names := slices.DeleteFunc(slices.Clone(m.Train.Metrics), func(name string) bool { return name == ObjectiveMetric })
-	return metrics.Select(names...)
+	chosen, err := metrics.Select(names...)
+	return slices.DeleteFunc(chosen, func(c metrics.Choice) bool { return c.Metric.Describe().Measures[0].Name == ObjectiveMetric }), err
 }
 
 // watched checks the metrics that are measured between epochs.

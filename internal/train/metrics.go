@@ -353,7 +353,7 @@ func (w *watcher) subject() (s metrics.Subject, has metrics.Reads) {
 	s.Coder, s.Seed, s.Known, s.Parts, s.Atoms = w.coder, w.model.Spec.Train.Seed, evaluation.Known(w.model.Spec), w.images.Parts, w.model.Atoms()
 	s.Scaling = w.images.Scaling()
 	s.Range[0], s.Range[1] = w.images.Scaled(nil).Range()
-	if s.Atoms != nil {
+	if s.Atoms != nil && w.model.Layout.Decodes() == nil {
 		has |= metrics.ReadsAtoms
 	}
 	if w.coder.Language() != nil {

@@ -186,6 +186,27 @@ train = { epochs = 2, batch = 30 }
 	}
 }
 
+// A glob selects the metrics that a model has: here the decoder reads more than the code, so that none of its atoms alone is measured.
+func TestAGlobOfMetricsMeasuresEachOnce(t *testing.T) {
+	const text = `
+[model.m]
+dataset = { name = "bars", count = 40, validation = 0.25 }
+encoder = [{ kind = "dense", units = 6, activation = "sigmoid" }, { kind = "dense", units = 3 }]
+decoder = [{ kind = "dense", from = ["code", "encoder.0"] }]
+train = { epochs = 1, batch = 30, metrics = ["*", "loss"] }
+`
+	var names []string
+	trained(t, model(t, text), Options{Report: func(p Progress) {
+		for _, v := range p.Measured {
+			names = append(names, v.Name)
+		}
+	}})
+	slices.Sort(names)
+	if once := slices.Compact(slices.Clone(names)); len(once) < len(names) || !slices.Contains(names, ObjectiveKey) {
+		t.Errorf("measured are %q", names)
+	}
+}
+
 // firstLayer is the mean of a value that it reads by name.
 type firstLayer struct{}
 
