@@ -6,6 +6,7 @@ package export
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -17,6 +18,7 @@ import (
 	"strings"
 
 	"tessera/config/part"
+	"tessera/data"
 	"tessera/internal/machine"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
@@ -139,8 +141,8 @@ func FileName(r *Run, f Format, part string) string {
 	return r.Name + "-" + part + f.Extension
 }
 
-// Metadata describes the run by texts: the version that trained it, the declaration with all defaults, and the length
-// of the training.
+// Metadata describes the run by texts: the version that trained it, the declaration with all defaults, the length of the training, and
+// the names of the classes by column, as JSON.
 func (r *Run) Metadata() map[string]string {
 	m := map[string]string{
 		"producer":    "tessera " + machine.Release,
@@ -150,6 +152,21 @@ func (r *Run) Metadata() map[string]string {
 		"epoch":       strconv.Itoa(r.Epoch),
 		"step":        strconv.Itoa(r.Step),
 		"declaration": string(r.Spec.Text()),
+	}
+	classes := map[string][]string{}
+	if len(r.Classes) > 0 {
+		classes[data.LabelsColumn] = r.Classes
+	}
+	if r.Baseline == nil {
+		for _, c := range r.Layout.Columns {
+			if len(c.Names) > 0 {
+				classes[c.Name] = c.Names
+			}
+		}
+	}
+	if len(classes) > 0 {
+		text, _ := json.Marshal(classes) // texts cannot fail
+		m["class_names"] = string(text)
 	}
 	for name, h := range r.PostHoc {
 		m["calibration/"+name] = h.String()

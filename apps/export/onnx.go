@@ -9,7 +9,6 @@ import (
 
 	"tessera/apps/export/onnx"
 	"tessera/classical"
-	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine/ir"
 	"tessera/internal/machine"
@@ -118,11 +117,7 @@ func (r *Run) module(batch int, given string, wanted []string) (*ir.Module, erro
 	if err != nil {
 		return nil, err
 	}
-	var columns []data.Column
-	if r.Baseline == nil {
-		columns = r.Layout.Columns
-	}
-	if err := scaled(m, r.Scaling, columns); err != nil {
+	if err := r.read(m); err != nil {
 		return nil, err
 	}
 	return m, r.calibrated(m)

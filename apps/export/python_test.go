@@ -81,6 +81,13 @@ encoder = [{ kind = "relative", layers = [{ kind = "unrolled", units = 8, steps 
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "minmax" }
 
+[model.stopped]
+extends   = "dense"
+dataset   = { name = "npy", images = "VECTORS", scale = "standardise", validation = 0.5 }
+optimizer = { kind = "adam", learning_rate = 0.1 }
+train     = { epochs = 100, batch = 5 }
+hook.early_stopping = { patience = 3 }
+
 [model.standardised]
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "standardise" }
@@ -218,7 +225,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 // The module tessera.py computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "splitting", "nmf", "pca", "scaled", "standardised", "whitened"}
+	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "splitting", "nmf", "pca", "scaled", "standardised", "stopped", "whitened"}
 	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
 	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], encode(run, images).astype(np.float32))\n", pythonRuns(t, names...), names...)
 	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {
@@ -226,7 +233,7 @@ func TestThePythonPageComputesCodes(t *testing.T) {
 	}
 }
 
-// A run that the module does not know is an error that says why, and no array of other values.
+// A run that the module does not know, or a sample with a missing value, is an error that says why, and no array of other values.
 func TestThePythonPageRefusesOtherModels(t *testing.T) {
 	python := pythonWith(t, "numpy")
 	refused := map[string]string{"divergence": "nmf", "penalised": "nmf", "crossed": "keys = 'encoder.0'", "skipping": "from = ['previous', 'images']"}
@@ -240,12 +247,17 @@ func TestThePythonPageRefusesOtherModels(t *testing.T) {
 			t.Errorf("%s: %v\n%s", name, err, text)
 		}
 	}
+	cmd := exec.Command(python, "-", filepath.Join(runs, "skipping"))
+	cmd.Stdin = strings.NewReader(blocks(t, "python") + "\nimport sys; encode(sys.argv[1], np.full((5, 32, 32), np.nan, np.float32))\n")
+	if text, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(text), "missing values") {
+		t.Errorf("of NaN: %v\n%s", err, text)
+	}
 }
 
 // The exported module encodes as the run does, and decodes the run's codes.
 func TestTheExportedModuleReadsRuns(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "nmf", "standardised", "whitened"}
+	names := []string{"dense", "nmf", "standardised", "stopped", "whitened"}
 	runs := pythonRuns(t, names...)
 	r, err := export.Open(filepath.Join(runs, "dense"))
 	fatal.If(t, err)

@@ -3,7 +3,6 @@ package export
 import (
 	"fmt"
 	"math"
-	"slices"
 
 	"tessera/data"
 	"tessera/graph"
@@ -11,40 +10,73 @@ import (
 	"tessera/losses"
 )
 
-// scaled adds the scaling of a run's samples to a program, so that its input images, drawn columns of images, and its output are in
-// the scale of the data set. If s is nil, it does nothing. A step of another module is an error.
-func scaled(m *ir.Module, s *data.Scaling, columns []data.Column) error {
-	if s == nil {
-		return nil
-	}
-	for _, one := range s.Steps {
-		if stepOf(m, one, ir.Uniform(1, []int{1, len(s.Shift)})) == nil {
-			return fmt.Errorf("no format has the scaling %q: train on samples that are scaled before, or export the weights with --to npz", data.Scalings.NameOf(one))
+// read adds to a program how the run reads samples: its missing values and its scaling. Input images, drawn columns of images, and the
+// output are then in the scale of the data set; NaN is a missing value, as is what a mask does not observe. A step of another module is an error.
+func (r *Run) read(m *ir.Module) error {
+	s := r.Scaling
+	if s != nil {
+		for _, one := range s.Steps {
+			if stepOf(m, one, ir.Uniform(1, []int{1, len(s.Shift)})) == nil {
+				return fmt.Errorf("no format has the scaling %q: train on samples that are scaled before, or export the weights with --to npz", data.Scalings.NameOf(one))
+			}
 		}
 	}
-	inputs := []string{graph.Images}
-	for _, c := range columns {
-		if c.AsImages {
-			inputs = append(inputs, graph.ColumnName(c.Name))
+	var names []string
+	inputs, values := map[string]*ir.Value{}, m.Values()
+	for _, v := range values {
+		if l, ok := v.Op.(ir.Leaf); ok && l.Kind == ir.InputLeaf {
+			names, inputs[v.Name] = append(names, v.Name), v
 		}
 	}
-	images := map[*ir.Value]*ir.Value{} // maps each replaced leaf to its replacement
-	for _, v := range m.Values() {
-		if l, ok := v.Op.(ir.Leaf); ok && l.Kind == ir.InputLeaf && slices.Contains(inputs, v.Name) {
-			images[v] = applied(m, s, v)
+	replaced := map[*ir.Value]*ir.Value{} // maps each replaced leaf to its replacement
+	for _, name := range names {
+		x := inputs[name]
+		y, there := x, (*ir.Value)(nil)
+		scaled, mask, lacks := r.kind(name)
+		if lacks {
+			y, there = r.filled(m, x, inputs[mask], scaled)
+			if inputs[mask] != nil {
+				replaced[inputs[mask]] = there
+			}
 		}
+		if scaled && s != nil {
+			y = applied(m, s, y)
+			if lacks { // what no mean replaces is 0 after scaling
+				y = gated(there, y)
+			}
+		}
+		if y != x {
+			replaced[x] = y
+		}
+	}
+	for _, v := range values {
 		for i, a := range v.Args {
-			if y, ok := images[a]; ok {
+			if y, ok := replaced[a]; ok {
 				v.Args[i] = y
 			}
 		}
 	}
 	for i, t := range m.Taps {
-		if t.Name == losses.Output {
+		if t.Name == losses.Output && s != nil {
 			m.Taps[i].Value = undone(m, s, t.Value)
 		}
 	}
 	return nil
+}
+
+// kind says of an input whether it is scaled like the samples, the name of the input with its mask, and whether its values may be missing.
+func (r *Run) kind(input string) (scaled bool, mask string, lacks bool) {
+	if input == graph.Images {
+		return true, graph.ColumnName(data.ObservedColumn), r.Baseline == nil && r.Spec.Holed()
+	}
+	if r.Baseline == nil {
+		for _, c := range r.Layout.Columns {
+			if graph.ColumnName(c.Name) == input {
+				return c.AsImages, graph.ColumnName(c.Name + data.ObservedSuffix), c.Missing
+			}
+		}
+	}
+	return false, "", false
 }
 
 // applied returns (x - shift) factor, where the shift may have two parts, clipped to [0,1] if the scaling clips, times the matrix of a whitening.

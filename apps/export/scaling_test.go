@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"maps"
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -114,5 +115,49 @@ kind = "other"
 	fatal.If(t, err)
 	if d := difference(got["far"].floats(), want); !(d <= tolerance) {
 		t.Errorf("the head differs by %g", d)
+	}
+}
+
+// The graph takes missing values as the run does: NaN, and what the mask does not observe. The first value is missing in the training; of
+// the others the training has the means.
+func TestMissingValuesAgreeInONNXRuntime(t *testing.T) {
+	o := startONNXRuntime(t)
+	for i, settings := range []string{`, scale = "standardise"`, `, scale = "minmax"`, ``} {
+		dir := t.TempDir()
+		path := filepath.Join(dir, "samples.npy")
+		samples := uniform(8, 40*3)
+		for k := 0; k < len(samples); k += 9 {
+			samples[k] = float32(math.NaN())
+		}
+		fatal.If(t, data.WriteImages(path, []int{3}, samples))
+		f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
+dataset = { name = "npy", images = %q, missing = "nan"%s }
+encoder = [{ kind = "dense", units = 4, activation = "tanh", from = ["images", "observed"] }]
+train   = { epochs = 2, batch = 20 }
+`, filepath.ToSlash(path), settings))
+		fatal.If(t, err)
+		m, err := f.Model("m")
+		fatal.If(t, err)
+		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1})
+		fatal.If(t, err)
+		defer run.Close()
+		r, err := export.Open(run.Path)
+		fatal.If(t, err)
+		var file bytes.Buffer
+		fatal.If(t, export.Write(&file, r, "onnx", ""))
+		saved, err := o.save(fmt.Sprint("missing-", i), file.Bytes())
+		fatal.If(t, err)
+		nan := float32(math.NaN())
+		x := []float32{0.1, 0.2, 0.3, nan, 0.2, 0.3, 0.1, nan, 0.3, 999, 0.2, 0.3, nan, nan, nan}
+		observed := []float32{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1}
+		got, err := o.run(saved, "input", []int{5, 3}, x, packed("column.observed", []int{5, 3}, observed))
+		fatal.If(t, err)
+		for _, name := range []string{"code", "output"} {
+			want, err := run.ValueOf(name, map[string][]float32{"images": x, "observed": observed})
+			fatal.If(t, err)
+			if d := difference(got[name].floats(), want); !(d <= tolerance) {
+				t.Errorf("%s: %s differs by %g", settings, name, d)
+			}
+		}
 	}
 }

@@ -1,4 +1,4 @@
-import json, tomllib
+import json, os, tomllib
 import numpy as np
 def load(path):  # the declaration of the model, and its tensors by path
     b = open(path, "rb").read()
@@ -96,8 +96,14 @@ def nmf(w, images):
             return h
     return h
 
+def parameters(run):  # after early stopping, those of the best epoch
+    best = run + "/best.safetensors"
+    return load(best if os.path.exists(best) else run + "/model.safetensors")
+
 def encode(run, images):  # run = "runs/shallow", images = np.load("images.npy")
-    model, w = load(run + "/model.safetensors")
+    model, w = parameters(run)
+    if np.isnan(images).any():
+        raise NotImplementedError(f"{run}: missing values; `tessera encode` takes them")
     if "data/shift" in w:
         shift = w["data/shift"].astype(np.float64) + w.get("data/shift_rest", 0)
         images = (images - shift.reshape(images.shape[1:])).astype(np.float32) * w["data/factor"].reshape(images.shape[1:])
@@ -122,7 +128,7 @@ def alone(layers):  # layers that read nothing but the layer before them
     return layers
 
 def decode(run, codes):  # (n, values of an image)
-    model, w = load(run + "/model.safetensors")
+    model, w = parameters(run)
     images = codes @ w["atoms"] + w.get("bias", 0) if "atoms" in w else stack(alone(model["decoder"]), w, "decoder.", codes).reshape(len(codes), -1)
     images = images @ w["data/unmix"] if "data/mix" in w else images
     return images / w["data/factor"] + w.get("data/shift_rest", 0) + w["data/shift"] if "data/shift" in w else images
