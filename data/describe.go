@@ -216,3 +216,43 @@ func (m *Images) allEqual() string {
 	}
 	return text + "; nothing can be learned from them"
 }
+
+// mostCompared is the largest number of values of the samples that known compares: a second or two.
+const mostCompared = 1 << 28
+
+// known returns a warning if test samples are training samples: a tenth of them or more, where training samples seldom repeat each other.
+func (s *Set) known() string {
+	if s.Train == nil || s.Test == nil || (s.Train.n+s.Test.n)*s.Train.pixels > mostCompared {
+		return ""
+	}
+	seen, repeated, known := map[uint64]bool{}, 0, 0
+	s.Train.EachRow(func(columns []int32, values []float32) {
+		key := rowKey(columns, values)
+		if seen[key] {
+			repeated++
+		}
+		seen[key] = true
+	})
+	s.Test.EachRow(func(columns []int32, values []float32) {
+		if seen[rowKey(columns, values)] {
+			known++
+		}
+	})
+	if share := float64(known) / float64(s.Test.n); known < 2 || share < 0.1 || share < 2*float64(repeated)/float64(s.Train.n) {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d test samples are equal to training samples: measured on them, a model that has learned them by heart looks good; keep them apart (test)", known, s.Test.n)
+}
+
+// rowKey returns a hash of a row (FNV-1a of 64 bits, over words).
+func rowKey(columns []int32, values []float32) uint64 {
+	key := uint64(14695981039346656037)
+	add := func(word uint32) { key = (key ^ uint64(word)) * 1099511628211 }
+	for _, c := range columns {
+		add(uint32(c))
+	}
+	for _, v := range values {
+		add(math.Float32bits(v))
+	}
+	return key
+}

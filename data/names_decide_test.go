@@ -152,6 +152,27 @@ func TestEqualSamplesAreAWarning(t *testing.T) {
 	}
 }
 
+func TestTestSamplesOfTheTrainingAreAWarning(t *testing.T) {
+	train := "a,b\n1,2\n3,4\n5,6\n7,8\n"
+	for test, want := range map[string]string{
+		train:                       "4 of 4 test samples",
+		"a,b\n5,6\n2,1\n7,8\n0,0\n": "2 of 4 test samples",
+		"a,b\n5,6\n2,1\n7,9\n0,0\n": "", // one may be by chance
+		"b,a\n1,2\n3,4\n":           "",
+	} {
+		set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "train.csv", train), Test: textFile(t, "test.csv", test)}, Dirs{}, Both)
+		fatal.If(t, err)
+		if got := strings.Join(set.Notes, "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
+			t.Errorf("test samples %q: got %q, want %q", test, got, want)
+		}
+	}
+	rows := strings.Repeat("1,0\n0,1\n", 4) // of few values: what repeats itself says nothing
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "train.csv", "a,b\n"+rows), Test: textFile(t, "test.csv", "a,b\n"+rows)}, Dirs{}, Both)
+	if err != nil || set.Notes != nil {
+		t.Errorf("rows that repeat themselves: got %q, %v", set.Notes, err)
+	}
+}
+
 // A file of one array has no name for it: the name of the training's array does not matter.
 func TestAFileOfOneArrayIsReadByAnyName(t *testing.T) {
 	like := &Files{Kind: "npz", File: "testdata/arrays.npz", Tensor: "x"}

@@ -111,8 +111,12 @@ func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
 	if err := set.Check(); err != nil {
 		return nil, err
 	}
-	if note := set.Train.allEqual(); note != "" && IsOwn(s) {
-		set.Notes = append(set.Notes, set.Name+": "+note)
+	if IsOwn(s) {
+		for _, note := range []string{set.Train.allEqual(), set.known()} {
+			if note != "" {
+				set.Notes = append(set.Notes, set.Name+": "+note)
+			}
+		}
 	}
 	return set, set.lacks(need.Columns)
 }
