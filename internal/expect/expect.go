@@ -94,6 +94,14 @@ func Is(t testing.TB, err, want error, where ...any) {
 	}
 }
 
+// As expects an error of a type, as [errors.As] has it, that says something.
+func As[E error](t testing.TB, err error, says string, where ...any) {
+	t.Helper()
+	if _, ok := errors.AsType[E](err); !ok || !strings.Contains(err.Error(), says) {
+		t.Errorf("%sgot the error %v, want a %T that says %q", at(where), err, *new(E), says)
+	}
+}
+
 // Err is the error of a function that also returns a value.
 func Err[T any](_ T, err error) error { return err }
 

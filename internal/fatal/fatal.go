@@ -3,10 +3,10 @@ package fatal
 
 import "testing"
 
-// If ends a test, with the error as its message, unless err is nil.
-func If(t testing.TB, err error) {
+// If ends a test, with the error as its message, unless err is nil. The last arguments say where.
+func If(t testing.TB, err error, where ...any) {
 	t.Helper()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatal(append(where, err)...)
 	}
 }
