@@ -38,9 +38,7 @@ func TestMain(m *testing.M) {
 
 func TestTheShippedModelsHaveNoMistakesAndOneLineEach(t *testing.T) {
 	models := tessera.Shipped()
-	if err := models.Check(); err != nil {
-		t.Fatalf("\n%v", err)
-	}
+	fatal.If(t, models.Check())
 	for _, want := range []string{"swimmer-parts", "shallow", "shallow-nonneg", "shallow-nonneg-kl", "linear", "deep-dense", "denoising"} {
 		if !slices.Contains(models.Names(), want) {
 			t.Errorf("%s is not shipped", want)
@@ -127,10 +125,7 @@ func TestEvaluateCountsTheNegativeWeightsOfAConvolution(t *testing.T) {
 }
 
 func TestEvaluateWithTheSVMNeedsLabels(t *testing.T) {
-	var missing *data.Error
-	if _, err := bars(t, "1").Evaluate(context.Background(), metrics.Selection{{Metric: &metrics.SVM{}}}); !errors.As(err, &missing) {
-		t.Errorf("got %v, want a *data.Error", err)
-	}
+	expect.As[*data.Error](t, expect.Err(bars(t, "1").Evaluate(context.Background(), metrics.Selection{{Metric: &metrics.SVM{}}})), "")
 }
 
 func TestPartsSayWhatTheyAre(t *testing.T) {
@@ -206,14 +201,10 @@ func TestAClosedOrEmptyRunComputesNothing(t *testing.T) {
 func TestModelsThatAreNoneAreErrors(t *testing.T) {
 	bare := &config.Model{Dataset: config.Dataset{Name: "bars", Source: &data.Bars{Count: 10}}}
 	for _, m := range []*config.Model{nil, {}, {Name: "own", Kind: config.Autoencoder}, bare} {
-		if _, err := tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir()}); err == nil {
-			t.Errorf("%+v: trained", m)
-		}
+		expect.AnyError(t, expect.Err(tessera.Train(t.Context(), m, tessera.Options{Out: t.TempDir()})), m, "trained")
 	}
 	for _, m := range []*graph.Model{nil, {}, {Spec: &config.Model{Train: config.Train{Batch: 1}}}} {
-		if _, err := tessera.Plan(m); err == nil {
-			t.Errorf("%+v: planned", m)
-		}
+		expect.AnyError(t, expect.Err(tessera.Plan(m)), m, "planned")
 	}
 }
 
@@ -222,9 +213,7 @@ func TestOptionsThatMeanNothingAreErrors(t *testing.T) {
 	fatal.If(t, err)
 	for _, o := range []tessera.Options{{Threads: -1}, {Threads: tessera.MostThreads + 1}, {Backend: "gpu"}} {
 		o.Out = t.TempDir()
-		if _, err := tessera.Train(t.Context(), m, o); err == nil {
-			t.Errorf("%+v: trained", o)
-		}
+		expect.AnyError(t, expect.Err(tessera.Train(t.Context(), m, o)), o, "trained")
 		if _, err := tessera.Open(o.Out, o); err == nil || errors.Is(err, folder.ErrNotRun) {
 			t.Errorf("%+v: opening: %v", o, err)
 		}

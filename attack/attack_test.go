@@ -78,12 +78,8 @@ func TestAttacksOfALinearModelAreTheWorstOnes(t *testing.T) {
 		for _, method := range []attack.Attack{&attack.FGSM{}, &attack.PGD{Steps: 7}} {
 			r, err := attack.Measure(context.Background(), scaling{factor: factor}, x, []attack.Trial{in(method, norm, epsilon)})
 			fatal.If(t, err)
-			if got := r.Attacks[0].MSE; math.Abs(got-want) > 1e-6*want {
-				t.Errorf("%T %s: mse %v, want %v", method, norm, got, want)
-			}
-			if math.Abs(r.MSE-clean) > 1e-6*clean {
-				t.Errorf("%T %s: clean mse %v, want %v", method, norm, r.MSE, clean)
-			}
+			expect.Near(t, r.Attacks[0].MSE, want, 1e-6*want, method, norm, "mse")
+			expect.Near(t, r.MSE, clean, 1e-6*clean, method, norm, "clean mse")
 		}
 	}
 }
@@ -164,9 +160,7 @@ func TestImagesAreAttackedEachByItself(t *testing.T) {
 	for at := 0; at < len(x); at += 6 {
 		alone, err := a.Perturb(t.Context(), scaling{factor: 0.5}, x[at:at+6])
 		fatal.If(t, err)
-		if !slices.Equal(alone, together[at:at+6]) {
-			t.Errorf("image %d: %v alone, %v in a batch", at/6, alone, together[at:at+6])
-		}
+		expect.Slice(t, alone, together[at:at+6], "image", at/6)
 	}
 	if slices.Equal(together, x) || !slices.Equal(x, images(5, 0, 1)) {
 		t.Error("the clean images must stay as they are, and the attacked ones differ")
@@ -230,9 +224,7 @@ func TestMoveAllocatesNothing(t *testing.T) {
 	x, clean, gradient := images(4, 0, 1), images(4, 0, 1), images(4, -1, 1)
 	for _, norm := range []attack.Norm{attack.LInf, attack.L2} {
 		b := attack.Ball{Norm: norm, Epsilon: 0.1}
-		if n := testing.AllocsPerRun(10, func() { b.Move(x, clean, gradient, 6, 0.05) }); n != 0 {
-			t.Errorf("%s: %v allocations", norm, n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(10, func() { b.Move(x, clean, gradient, 6, 0.05) }), 0, norm)
 	}
 }
 

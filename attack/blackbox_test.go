@@ -10,6 +10,7 @@ import (
 
 	"tessera/attack"
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -48,9 +49,7 @@ func TestBlackBoxesComeNearTheWorstPerturbation(t *testing.T) {
 			queries := c.Attack.(attack.BlackBox).Budget()
 			run := func() *attack.Judgement {
 				j, err := attack.Judge(context.Background(), blind{p}, nil, x, labels, []attack.Trial{c.Trial})
-				if err != nil {
-					t.Fatalf("%s %s: %v", name, norm, err)
-				}
+				fatal.If(t, err, name, norm)
 				return j
 			}
 			j := run()
@@ -161,9 +160,7 @@ func TestMaskedGradientsAreReported(t *testing.T) {
 func TestAnEstimateNeedsItsQueries(t *testing.T) {
 	p, x, labels := twoClasses(5)
 	few := in(&attack.Score{Estimator: attack.Coordinates, Queries: 12, Samples: 1}, attack.LInf, 0.1)
-	if _, err := attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{few}); err == nil || !strings.Contains(err.Error(), "one estimate of coordinates takes 13 queries, more than 12") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(attack.Judge(context.Background(), p, nil, x, labels, []attack.Trial{few})), "one estimate of coordinates takes 13 queries, more than 12")
 }
 
 // flat has the images of wide as vectors.

@@ -111,9 +111,8 @@ func TestRobustAccuracyOfALinearClassifierIsKnown(t *testing.T) {
 	}
 	j, err := attack.Judge(context.Background(), p, nil, x, labels, trials)
 	fatal.If(t, err)
-	if j.Accuracy.Value != 1 || j.Images != 700 {
-		t.Errorf("got %+v of clean images", j)
-	}
+	expect.Equal(t, j.Accuracy.Value, 1, j, "of clean images")
+	expect.Equal(t, j.Images, 700, j, "of clean images")
 	early := func(r attack.TrialResult) bool { return r.Settings["stop_early"] == true }
 	for i, r := range j.Trials {
 		if got := int(math.Round(r.Accuracy.Value * 700)); got < want[r.Norm] || got > want[r.Norm] && (!early(r) || got > want[r.Norm]+10) {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"os"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/internal/expect"
@@ -256,9 +255,7 @@ func TestACollapsingComponentIsNamed(t *testing.T) {
 	}
 	m := newModel(t, &GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-6, Iterations: 20, Restarts: 1}, []int{2}, 1).(*em)
 	fitAll(t, m, Matrix{x, 2})
-	if notes := Notes(m); len(notes) != 1 {
-		t.Errorf("got the notes %q, want one of the collapsed component", notes)
-	}
+	expect.Equal(t, len(Notes(m)), 1, "the notes")
 }
 
 // mixtureOracles is the contents of testdata/mixtures.json, written by testdata/mixtures.py.
@@ -522,9 +519,7 @@ func TestTooLargeValuesAreNamed(t *testing.T) {
 	x[7] = 1e20
 	for _, method := range []Method{&GMM{Components: 2, Covariance: full, Init: "kmeans", Floor: 1e-3, Iterations: 5, Restarts: 1}, &FactorAnalysis{Components: 1, Floor: 1e-3, Iterations: 5}} {
 		err := newModel(t, method, []int{2}, 1).Begin(t.Context(), Matrix{x, 2})
-		if err == nil || !strings.Contains(err.Error(), "sample 3, value 1: got 1e+20") {
-			t.Errorf("%T: got %v", method, err)
-		}
+		expect.Error(t, err, "sample 3, value 1: got 1e+20", method)
 	}
 }
 
@@ -547,9 +542,8 @@ func TestComponentsHaveTheMomentsOfTheMixture(t *testing.T) {
 			}
 		}
 		for i := range got {
-			if math.Abs(got[i]-want[i]) > 1e-9 || math.Abs(total-1) > 1e-9 {
-				t.Errorf("%s: got %v and the weights %g, want %v and 1", covariance, got, total, want)
-			}
+			expect.Near(t, got[i], want[i], 1e-9, covariance, got, "and the weights")
+			expect.Near(t, total, 1, 1e-9, covariance, got, "and the weights")
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/internal/expect"
@@ -195,9 +194,7 @@ func TestPCAWithHolesIsTheMaximumOfTheLikelihood(t *testing.T) {
 		}
 		p, err := m.Step(t.Context())
 		fatal.If(t, err)
-		if math.Abs(-p.Objective*observed-before) > 1e-6*math.Abs(before) {
-			t.Errorf("iteration %d: the log-likelihood is %v, by its definition %v", p.Iteration, -p.Objective*observed, before)
-		}
+		expect.Near(t, -p.Objective*observed, before, 1e-6*math.Abs(before), "iteration", p.Iteration, "the log-likelihood")
 		if p.Objective > last+1e-7 {
 			t.Errorf("iteration %d: %v after %v", p.Iteration, p.Objective, last)
 		}
@@ -326,10 +323,7 @@ func TestImagesAndValuesOfWhichNothingIsKnownAreErrors(t *testing.T) {
 				}
 			}
 			_, err := Fit(t.Context(), newModel(t, method, mixedShape, 1), images, nil)
-			var bad *data.Error
-			if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %q", name, err, want)
-			}
+			expect.As[*data.Error](t, err, want, name)
 		}
 		m := newModel(t, method, mixedShape, 1)
 		fitAll(t, m, punched(mixed(50), 0.3))
@@ -376,9 +370,7 @@ func TestMissingEntriesOfADataSetAreFitted(t *testing.T) {
 		fitAll(t, b, images)
 		expect.Equal(t, worst(a.Atoms().Values, b.Atoms().Values), 0, name, "the fits")
 	}
-	if _, err := Fit(t.Context(), newModel(t, &KMeans{Components: 3, Iterations: 5}, mixedShape, 1), own.WithMissing(), nil); err == nil || !strings.Contains(err.Error(), "got NaN") {
-		t.Errorf("kmeans of images with missing entries: got %v", err)
-	}
+	expect.Error(t, expect.Err(Fit(t.Context(), newModel(t, &KMeans{Components: 3, Iterations: 5}, mixedShape, 1), own.WithMissing(), nil)), "got NaN", "kmeans of images with missing entries")
 	_, err = Rank(t.Context(), &PCA{Components: 3}, own.WithMissing(), []int{2}, 2, 1, nil)
 	expect.Error(t, err, "missing or hidden", "ranks of images with missing entries")
 }
@@ -392,8 +384,6 @@ func TestSettingsThatTakeNoHolesAreRefused(t *testing.T) {
 		if err := method.Describe().Complete; !errors.As(err, &bad) || bad.Key != key {
 			t.Errorf("%s: got %v", key, err)
 		}
-		if _, err := Fit(t.Context(), newModel(t, method, mixedShape, 1), punched(mixed(60), 0.3), nil); err == nil {
-			t.Errorf("%s: images with missing entries were fitted", key)
-		}
+		expect.AnyError(t, expect.Err(Fit(t.Context(), newModel(t, method, mixedShape, 1), punched(mixed(60), 0.3), nil)), key, "images with missing entries were fitted")
 	}
 }

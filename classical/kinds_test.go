@@ -79,9 +79,7 @@ func TestSeparableImagesAreFactorisedExactly(t *testing.T) {
 	}
 	images, err := decode(h, w, nil, k, p)
 	fatal.If(t, err)
-	if got := successiveProjection(transpose(images, n, p), p, n, k, true); !slices.Equal(slices.Sorted(slices.Values(got)), []int{0, 1, 2, 3, 4, 5}) {
-		t.Errorf("the anchors are the pixels %v, want 0 to 5", got)
-	}
+	expect.Slice(t, slices.Sorted(slices.Values(successiveProjection(transpose(images, n, p), p, n, k, true))), []int{0, 1, 2, 3, 4, 5}, "the anchors are the pixels")
 	m := newModel(t, &SeparableNMF{Components: k, Anchors: "pixels", Normalised: true}, mixedShape, 1)
 	if e := fitAll(t, m, Matrix{images, p}); e[0] > 1e-7 {
 		t.Errorf("mse %v", e[0])

@@ -116,9 +116,7 @@ func TestACentreWithoutImagesMovesToTheFarthestOne(t *testing.T) {
 	for !m.Done() {
 		fatal.If(t, expect.Err(m.Step(t.Context())))
 	}
-	if got := m.meanDistance(); math.Abs(got-0.125) > 1e-6 {
-		t.Errorf("error %v, want 0.125; centres %v", got, m.atoms)
-	}
+	expect.Near(t, m.meanDistance(), 0.125, 1e-6, "error", m.atoms)
 }
 
 func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {

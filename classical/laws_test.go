@@ -3,7 +3,6 @@ package classical
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"reflect"
 	"testing"
 
@@ -73,9 +72,7 @@ func TestTheObjectiveIsThatOfCodesAndAtoms(t *testing.T) {
 		if s, ok := v.method.(*MatrixFactorisation); ok {
 			want += plainRidge(s, images, codes, atoms)
 		}
-		if got := objectives[len(objectives)-1]; !(math.Abs(got-want) <= 2e-5*want) {
-			t.Errorf("got %v, plain loops give %v", got, want)
-		}
+		expect.Near(t, objectives[len(objectives)-1], want, 2e-5*want, "plain loops give")
 	})
 }
 

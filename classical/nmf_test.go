@@ -157,9 +157,8 @@ func TestPCAOfFashionHasTheKnownErrors(t *testing.T) {
 	decoded, err := m.Decode(encode(t, m, test.values))
 	fatal.If(t, err)
 	e := squaredDistance(decoded, test.values) / float64(len(decoded))
-	if math.Abs(objective-0.00762658) > 1e-7 || math.Abs(e-0.00765946) > 1e-7 {
-		t.Errorf("mse: fitted images %.8f, test images %.8f, want 0.00762658 and 0.00765946", objective, e)
-	}
+	expect.Near(t, objective, 0.00762658, 1e-7, "mse: fitted images")
+	expect.Near(t, e, 0.00765946, 1e-7, "mse: fitted images")
 }
 
 // As with the full batch, atoms have norm 1, so that the scale is in the codes.

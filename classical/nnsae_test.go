@@ -97,9 +97,7 @@ func TestNNSAEIsThePublishedRule(t *testing.T) {
 			for q, v := range images.values[:images.pixels] {
 				g += w[j*images.pixels+q] * float64(v)
 			}
-			if want := 1 / (1 + math.Exp(-a[j]*g-b[j])); math.Abs(float64(h)-want) > 1e-3 {
-				t.Errorf("unit %d: %v, plain loops give %v", j, h, want)
-			}
+			expect.Near(t, float64(h), 1/(1+math.Exp(-a[j]*g-b[j])), 1e-3, "unit", j)
 		}
 	}
 }

@@ -48,9 +48,8 @@ func TestBiCrossValidationFindsThePlantedRank(t *testing.T) {
 				best = e
 			}
 		}
-		if best.Components != 4 || calls != 4 {
-			t.Errorf("%s: %d components are best, planted are 4; %d reports; %+v", name, best.Components, calls, errs)
-		}
+		expect.Equal(t, best.Components, 4, name)
+		expect.Equal(t, calls, 4, name)
 		again, err := Rank(t.Context(), method, images, []int{4}, 2, 1, nil)
 		if err != nil || !reflect.DeepEqual(again.Rows[0], errs.Rows[3]) {
 			t.Errorf("%s: 4 components alone: got %+v, %v, want %+v", name, again, err, errs.Rows[3])

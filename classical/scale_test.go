@@ -4,6 +4,8 @@ import (
 	"math"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // Squares of these values are no float32 numbers.
@@ -29,8 +31,6 @@ func TestADefaultFloorAboveManyValuesIsNoted(t *testing.T) {
 	for _, floor := range []float64{usualFloor, 1e-9} {
 		m := newModel(t, &NMF{Components: 5, Solver: "mu", Loss: "itakura_saito", Floor: floor, Init: "random", Iterations: 2}, mixedShape, 1)
 		fitAll(t, m, images)
-		if notes := strings.Join(Notes(m), ""); strings.Contains(notes, "below the default floor") != (floor == usualFloor) {
-			t.Errorf("floor %v: notes %q", floor, notes)
-		}
+		expect.Equal(t, strings.Contains(strings.Join(Notes(m), ""), "below the default floor"), floor == usualFloor, "floor", floor, "notes")
 	}
 }

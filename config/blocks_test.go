@@ -2,7 +2,6 @@ package config
 
 import (
 	"reflect"
-	"slices"
 	"testing"
 
 	"tessera/internal/expect"
@@ -89,7 +88,5 @@ func TestLayersOfALayoutIncludeThoseOfBlocks(t *testing.T) {
 		"encoder.1.2 conv2d 8x8x3 = 192", "encoder.2 dense 4", "decoder.0 dense 64"}
 	expect.Slice(t, got, want)
 	all := lists.Map(l.Parameters(), func(p ParameterPath) string { return p.Path })
-	if !slices.Equal(paths, all) {
-		t.Errorf("parameters of the layers: %q\nof the layout: %q", paths, all)
-	}
+	expect.Slice(t, paths, all, "parameters of the layers")
 }

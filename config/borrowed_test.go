@@ -18,9 +18,7 @@ loss = [{ kind = "contrastive_divergence" }]
 // that has the right shape.
 func TestADecoderMayBorrowAllItsParameters(t *testing.T) {
 	expect.NoError(t, load(t, borrowedText).Check())
-	if err := load(t, strings.Replace(borrowedText, `{ name = "bars", side = 3 }`, `{ name = "npy", images = "none.npy" }`, 1)).Check(); err != nil {
-		t.Errorf("of images of unknown shape: %v", err)
-	}
+	expect.NoError(t, load(t, strings.Replace(borrowedText, `{ name = "bars", side = 3 }`, `{ name = "npy", images = "none.npy" }`, 1)).Check(), "of images of unknown shape")
 	for old, c := range map[string][2]string{
 		`, bias_of = "encoder.0.visible_bias"`:      {``, `no loss compares the output with the images`},
 		`bias_of = "encoder.0.visible_bias"`:        {`bias_of = "encoder.0.visible_bais"`, `there is no parameter "encoder.0.visible_bais" of shape [9]`},

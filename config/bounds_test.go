@@ -33,9 +33,7 @@ func TestWholeNumbersHaveABound(t *testing.T) {
 			t.Errorf("%s gives %q", text, got)
 		}
 	}
-	if got := checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ntrain = { seed = 9223372036854775807, epochs = 2147483647 }\n"); got != "" {
-		t.Error(got)
-	}
+	expect.Equal(t, checked(t, "encoder = [{ kind = \"dense\", units = 2 }]\ntrain = { seed = 9223372036854775807, epochs = 2147483647 }\n"), "")
 }
 
 // A stack without layers is one error at the stack, whatever reads it.
@@ -88,8 +86,6 @@ func TestNamesOfCoursesAreUnderstood(t *testing.T) {
 		"encoder = [{ kind = \"dense\", out_features = 5 }]":       "units",
 		"encoder = [{ kind = \"conv2d\", filters = 2, size = 3 }]": "kernel",
 	} {
-		if got := checked(t, text); !strings.Contains(got, `did you mean "`+want+`"?`) {
-			t.Errorf("%s gives %q, want %q", text, got, want)
-		}
+		expect.Contains(t, checked(t, text), `did you mean "`+want+`"?`, text, "gives", want)
 	}
 }

@@ -107,11 +107,7 @@ func TestShippedModelsHaveCanonicalTexts(t *testing.T) {
 		again, err := Load("config.toml", m.Text())
 		fatal.If(t, err)
 		filled, err := again.Model(name)
-		if err != nil {
-			t.Fatal(fmt.Errorf("%s: %w", name, err))
-		}
-		if got := string(filled.Canonical()); got != text {
-			t.Errorf("%s: of its filled text:\n%s\nwant\n%s", name, got, text)
-		}
+		fatal.If(t, err, fmt.Errorf("%s: %w", name, err))
+		expect.Equal(t, string(filled.Canonical()), text, name, "of its filled text")
 	}
 }

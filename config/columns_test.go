@@ -40,9 +40,7 @@ loss = [{ kind = "mse", on = "y", against = "target" KEYS }]
 		}
 	}
 	f, _ := Load("models.toml", []byte(strings.NewReplacer("FILE", path, "KEYS", "", "head.y", "head.group", `"y"`, `"group"`).Replace(text)))
-	if _, err := f.Model("m"); err == nil || !strings.Contains(err.Error(), `invalid name "group" of a head: the data set has a column of this name`) {
-		t.Errorf("a head with the name of a column: got %v", err)
-	}
+	expect.Error(t, expect.Err(f.Model("m")), `invalid name "group" of a head: the data set has a column of this name`, "a head with the name of a column")
 }
 
 // The file of a table is named by `file` or by its older spelling `images`, but not by both. Both spellings give the

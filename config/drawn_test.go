@@ -75,9 +75,8 @@ func TestDrawnColumnsThatDoNotFitAreLocated(t *testing.T) {
 		{"", `there is no column or value "target"`, `"images"`},
 	} {
 		_, err := drawing(t, c.columns+"\n"+drawnNoise+drawnMask)
-		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), c.hint) {
-			t.Errorf("%s: got %v, want %q and %q", c.columns, err, c.want, c.hint)
-		}
+		expect.Error(t, err, c.want, c.columns)
+		expect.Error(t, err, c.hint, c.columns)
 	}
 }
 

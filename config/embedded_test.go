@@ -52,7 +52,5 @@ func TestALiteralKeepsTheSettingsOfEmbeddedStructs(t *testing.T) {
 	})
 	fatal.If(t, err)
 	expect.Equal(t, m.Losses[0].Weight.At(2.5), 3.5, "the weight after 2.5 epochs")
-	if l := m.Losses[1].Loss.(*losses.L2); l.Target != 0.3 {
-		t.Errorf("the target is %v, want 0.3", l.Target)
-	}
+	expect.Equal(t, m.Losses[1].Loss.(*losses.L2).Target, 0.3, "the target")
 }

@@ -1,13 +1,11 @@
 package config
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"os"
 	"reflect"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/attack"
@@ -65,22 +63,16 @@ func checkFillRoundTrip(t *testing.T, m *Model) {
 	t.Helper()
 	text := m.Text()
 	f, err := Load("config.toml", text)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	fatal.If(t, err, text)
 	if names := f.Names(); len(names) != 1 || names[0] != m.Name {
 		t.Fatalf("the filled text of %q declares %q", m.Name, names)
 	}
 	again, err := f.Model(m.Name)
-	if err != nil {
-		t.Fatalf("%v\n%s", err, text)
-	}
+	fatal.If(t, err, text)
 	if !reflect.DeepEqual(declared(m), declared(again)) {
 		t.Errorf("the filled text declares another model:\n%s\nthan\n%s", text, again.Text())
 	}
-	if !bytes.Equal(text, again.Text()) {
-		t.Errorf("filled again, the text differs:\n%s\nand\n%s", text, again.Text())
-	}
+	expect.Equal(t, string(text), string(again.Text()), "filled again, the text differs")
 }
 
 func TestEveryShippedModelIsSoundAndItsFilledTextIsTheSameModel(t *testing.T) {
@@ -114,9 +106,7 @@ func TestFilledTextIsTheSameModelForRandomSettings(t *testing.T) {
 		m := randomModel(r)
 		text := m.Text()
 		f, err := Load("config.toml", text)
-		if err != nil {
-			t.Fatalf("%v\n%s", err, text)
-		}
+		fatal.If(t, err, text)
 		again := &Model{Name: m.Name}
 		d := &table.Decoder{Language: language}
 		d.Decode(f.models.Child(m.Name), again, "")
@@ -272,7 +262,5 @@ hook.mine = { kind = "adversarial", method = "fgsm", random_start = false, epsil
 	if h := model(t, f, "p").Hooks["mine"].(*hooks.Adversarial); !reflect.DeepEqual(h.Attack, &attack.FGSM{}) || h.Epsilon != 0.1 {
 		t.Errorf("got %+v", h)
 	}
-	if _, err := f.Model("n", parseSets(t, []string{"hook.adversarial.method=fgsm", "hook.adversarial.steps=3"})...); err == nil || !strings.Contains(err.Error(), `unknown key "steps"`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(f.Model("n", parseSets(t, []string{"hook.adversarial.method=fgsm", "hook.adversarial.steps=3"})...)), `unknown key "steps"`)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -58,9 +59,8 @@ head.h  = { from = "noise", layers = [{ kind = "dense", units = 6 }] }
 column  = { noise = { kind = "normal", shape = [2] } }
 loss    = [{ kind = "mse" }, { kind = "l2_activity", on = "h" }]
 `).Check()
-		if err == nil || !strings.Contains(err.Error(), "encoder[1] (dense): name: ") || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got %v, want %s", name, err, want)
-		}
+		expect.Error(t, err, "encoder[1] (dense): name: ", name)
+		expect.Error(t, err, want, name)
 	}
 }
 

@@ -24,9 +24,8 @@ func TestAsymmetricEncoderHas6742132ParametersAnd2304OfThemAreState(t *testing.T
 			state += product(p.Shape)
 		}
 	}
-	if total != 6742132 || state != 2304 {
-		t.Errorf("got %d parameters, %d of them state", total, state)
-	}
+	expect.Equal(t, total, 6742132)
+	expect.Equal(t, state, 2304)
 }
 
 func TestLayoutOfTheStudysModelHas157684Parameters(t *testing.T) {
@@ -41,9 +40,8 @@ func TestLayoutOfTheStudysModelHas157684Parameters(t *testing.T) {
 	if !reflect.DeepEqual(l.Code, []int{100}) || !reflect.DeepEqual(l.Decoder[0].Out, []int{784}) {
 		t.Errorf("code %v, output %v", l.Code, l.Decoder[0].Out)
 	}
-	if l.Decoder[1].Path != "decoder.1" || l.Decoder[1].Kind != "leaky_relu" {
-		t.Errorf("got %+v", l.Decoder[1])
-	}
+	expect.Equal(t, l.Decoder[1].Path, "decoder.1", l.Decoder[1])
+	expect.Equal(t, l.Decoder[1].Kind, "leaky_relu", l.Decoder[1])
 }
 
 // TestOpenUnitsFollowTheInput checks that layouts of one model can be computed for several shapes, one after the other.

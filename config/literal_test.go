@@ -1,7 +1,6 @@
 package config_test
 
 import (
-	"bytes"
 	"math"
 	"math/rand/v2"
 	"strings"
@@ -54,9 +53,7 @@ train = { epochs = 3 }
 	fatal.If(t, err)
 	want, err := f.Model("m")
 	fatal.If(t, err)
-	if g, w := got.Text(), want.Text(); !bytes.Equal(g, w) {
-		t.Errorf("got\n%s\nwant\n%s", g, w)
-	}
+	expect.Equal(t, string(got.Text()), string(want.Text()))
 }
 
 func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
@@ -75,9 +72,7 @@ func TestALiteralOfImagesInMemoryIsChecked(t *testing.T) {
 	}
 	small := &config.Model{Dataset: config.Dataset{Source: images}, Encoder: []config.Layer{{Layer: &layers.Dense{Units: 3}}},
 		Decoder: []config.Layer{{Layer: &layers.Dense{Units: 29}}}}
-	if _, err := config.Complete(small); err == nil || !strings.Contains(err.Error(), "decoder[0] (dense): the decoder gives 29 values, but the images have 6x5 = 30") {
-		t.Errorf("a decoder of 29 values: %v", err)
-	}
+	expect.Error(t, expect.Err(config.Complete(small)), "decoder[0] (dense): the decoder gives 29 values, but the images have 6x5 = 30", "a decoder of 29 values")
 }
 
 // In a struct literal a weight of 0 at the end of a schedule is a value, not a missing one. A final weight of 1 must be
@@ -130,9 +125,7 @@ func TestTheLayoutOfAHandmadeModelNamesANilLayer(t *testing.T) {
 	var none *layers.Dense
 	for _, l := range []layers.Layer{nil, none} {
 		m := &config.Model{Name: "m", Encoder: []config.Layer{{Kind: "dense", Layer: l}}, Decoder: []config.Layer{{Kind: "dense", Layer: l}}}
-		if _, err := m.Layout([]int{6, 5}); err == nil || !strings.Contains(err.Error(), `model "m": encoder[0] (dense): there is no layer`) {
-			t.Errorf("%T: got %v", l, err)
-		}
+		expect.Error(t, expect.Err(m.Layout([]int{6, 5})), `model "m": encoder[0] (dense): there is no layer`, l)
 	}
 }
 

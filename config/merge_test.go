@@ -19,9 +19,8 @@ import (
 
 func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	m := model(t, load(t, "[[model.m.encoder]]\nkind = \"dense\"\nunits = 3\n"), "m")
-	if m.Kind != Autoencoder || m.Dataset.Name != "swimmer" {
-		t.Errorf("kind %q, dataset %q", m.Kind, m.Dataset.Name)
-	}
+	expect.Equal(t, m.Kind, Autoencoder, "kind")
+	expect.Equal(t, m.Dataset.Name, "swimmer", "kind")
 	if want := (&layers.Dense{Units: 1024, Activation: "linear", Bias: true, Init: &layers.GlorotUniform{}}); len(m.Decoder) != 1 || !reflect.DeepEqual(m.Resolved([]int{32, 32}).Decoder[0].Layer, want) {
 		t.Errorf("decoder %+v", m.Decoder)
 	}
@@ -34,9 +33,7 @@ func TestDefaultsAreThoseOfTheContract(t *testing.T) {
 	if want := (Train{Epochs: 100, Batch: 128, Seed: 1, CheckpointSeconds: 5}); !reflect.DeepEqual(m.Train, want) {
 		t.Errorf("train %+v", m.Train)
 	}
-	if len(m.Constraints) != 0 {
-		t.Errorf("constraints %+v", m.Constraints)
-	}
+	expect.Equal(t, len(m.Constraints), 0, "constraints", m.Constraints)
 }
 
 func TestAdadeltaDefaultsAreTheStudys(t *testing.T) {
@@ -177,14 +174,11 @@ func TestSetLeavesTheFileAlone(t *testing.T) {
 
 func TestUnknownModelsAreSuggested(t *testing.T) {
 	_, err := load(t, family).Model("bsae")
-	var unknown *UnknownModel
-	if !errors.As(err, &unknown) || err.Error() != `unknown model "bsae" in models.toml: did you mean "base"?` {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*UnknownModel](t, err, "")
+	expect.Equal(t, err.Error(), `unknown model "bsae" in models.toml: did you mean "base"?`)
 	_, err = load(t, "").Model("m")
-	if !errors.As(err, &unknown) || err.Error() != `unknown model "m" in models.toml` {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*UnknownModel](t, err, "")
+	expect.Equal(t, err.Error(), `unknown model "m" in models.toml`)
 }
 
 // A model that extends a model with an error has the error, too, located in the other model. All other models can be
@@ -220,9 +214,7 @@ model = "bse"
 		_, err := f.Sweep(name)
 		expect.Slice(t, subjectsOf(err), subjects, "sweep", name)
 	}
-	if got := subjectsOf(f.Check()); !slices.Equal(got, []string{`model "broken"`, `model "lost"`, `sweep "broken"`, ""}) {
-		t.Errorf("check reports errors of %q:\n%v", got, f.Check())
-	}
+	expect.Slice(t, subjectsOf(f.Check()), []string{`model "broken"`, `model "lost"`, `sweep "broken"`, ""}, "check reports errors of", f.Check())
 	if _, err := f.Model("base", parseSets(t, []string{"extends=heir"})...); !slices.Equal(subjectsOf(err), []string{`model "base"`}) {
 		t.Errorf("base that extends a broken model: %v", err)
 	}
@@ -286,9 +278,7 @@ encoder = [{ kind = "dense", units = 2 }]
 		}
 		checkFillRoundTrip(t, m)
 	}
-	if n := model(t, f, "trained", "kind=autoencoder").Train.Epochs; n != 7 {
-		t.Errorf("an auto-encoder that stays one has %d epochs", n)
-	}
+	expect.Equal(t, model(t, f, "trained", "kind=autoencoder").Train.Epochs, 7, "an auto-encoder that stays one has")
 }
 
 // Another data set does not inherit the selection of test images: it would fit or select on them without a word. A change of the name

@@ -32,13 +32,9 @@ func TestADataSetIsAPath(t *testing.T) {
 	} {
 		text := func(dataset string) string {
 			f, err := Load("models.toml", []byte("[model.m]\nkind = \"pca\"\ncomponents = 1\ndataset = "+dataset+"\n"))
-			if err != nil {
-				t.Fatalf("%s: %v", dataset, err)
-			}
+			fatal.If(t, err, dataset)
 			m, err := f.Model("m")
-			if err != nil {
-				t.Fatalf("%s: %v", dataset, err)
-			}
+			fatal.If(t, err, dataset)
 			return string(m.Text())
 		}
 		expect.Equal(t, text(declared), text(want), declared)

@@ -67,9 +67,7 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 		layout, err := m.Layout([]int{2})
 		fatal.If(t, err)
 		found := slices.ContainsFunc(m.Wanted(layout), func(w Wanted) bool { return w.Column == "ids" && w.Layer && !w.Holds(7) && w.Holds(4) })
-		if found != want {
-			t.Errorf("%s: got %v, want numbers below 5 in ids: %v", list, m.Wanted(layout), want)
-		}
+		expect.Equal(t, found, want, list, m.Wanted(layout))
 	}
 }
 

@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 
@@ -30,13 +29,10 @@ func TestKeysChangeWithTheSeed(t *testing.T) {
 		t.Helper()
 		s, err := f.Sweep("s", sets...)
 		fatal.If(t, err)
-		if !slices.Equal(s.Keys, []string{"dataset"}) || len(s.Trials) != want {
-			t.Errorf("got the keys %q and %d trials, want dataset alone and %d", s.Keys, len(s.Trials), want)
-		}
+		expect.Slice(t, s.Keys, []string{"dataset"}, "the keys")
+		expect.Equal(t, len(s.Trials), want, "the keys")
 		for _, trial := range s.Trials {
-			if text := string(trial.Model.Text()); !strings.Contains(text, fmt.Sprint(100+trial.Model.Train.Seed)) {
-				t.Errorf("the trial with seed %d has another data set:\n%s", trial.Model.Train.Seed, text)
-			}
+			expect.Contains(t, string(trial.Model.Text()), fmt.Sprint(100+trial.Model.Train.Seed), "the trial with seed", trial.Model.Train.Seed, "has another data set")
 		}
 	}
 	trials(6)

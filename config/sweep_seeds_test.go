@@ -69,9 +69,8 @@ func TestSeedsOfOneModelReplaceThoseOfTheSweep(t *testing.T) {
 	}
 	for list, problem := range map[string]string{"[]": "seeds: got an empty list, want at least one seed", "[1, 1]": "is given before, as seeds[0]", "\"a\"": "seeds: got"} {
 		_, err := load(t, strings.Replace(text, "[4]", list, 1)).Sweep("s")
-		if err == nil || !strings.Contains(err.Error(), problem) || !strings.Contains(err.Error(), "for.nmf") {
-			t.Errorf("%s: got %v, want %q", list, err, problem)
-		}
+		expect.Error(t, err, problem, list)
+		expect.Error(t, err, "for.nmf", list)
 	}
 }
 

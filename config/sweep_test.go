@@ -141,10 +141,7 @@ func TestSetThatMakesTrialsWrongIsToBlame(t *testing.T) {
 
 func TestUnknownSweepsAreSuggested(t *testing.T) {
 	_, err := load(t, sweeping+"[sweep.figure8]\nmodel = \"m\"\n").Sweep("figure-8")
-	var unknown *UnknownSweep
-	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "figure8"?`) {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*UnknownSweep](t, err, `did you mean "figure8"?`)
 }
 
 // No part without a kind has a table with the key `to`, or with two keys of a range, because such a table in a sweep is
@@ -218,9 +215,7 @@ func TestPassesAreEpochsOrIterationsByTheModel(t *testing.T) {
 		return lines
 	}
 	for i, want := range [][]string{{"iterations = 3"}, nil, {"epochs = 3"}} {
-		if got := differing(i); !slices.Equal(got, want) {
-			t.Errorf("%s: %q changed, want %q", plain.Trials[i].Model.Name, got, want)
-		}
+		expect.Slice(t, differing(i), want, plain.Trials[i].Model.Name)
 	}
 	s, err := load(t, strings.Replace(sweeping, "epochs = 3", "epochs = [3, 4]", 1)).Sweep("s", Passes(7))
 	fatal.If(t, err)
@@ -243,20 +238,13 @@ func TestAModelThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 || s.Trials[0].Model.Name != "shallow" || s.Trials[1].Model.Train.Epochs != 200 {
 		t.Errorf("200 passes: unfit %q, %d trials; want %q and the 2 trials of shallow", s.Unfit, len(s.Trials), want)
 	}
-	var found *table.Diagnostics
-	if _, err := f.Sweep("alone", Passes(200)); !errors.As(err, &found) || !strings.Contains(err.Error(), "the phase begins after epoch 200") {
-		t.Errorf("the only model of a sweep: got %v", err)
-	}
+	expect.As[*table.Diagnostics](t, expect.Err(f.Sweep("alone", Passes(200))), "the phase begins after epoch 200", "the only model of a sweep")
 	epochs, err := ParseSet("hook.prune.from=300")
 	fatal.If(t, err)
-	if _, err := f.Sweep("alone", epochs, Passes(250)); !errors.As(err, &found) {
-		t.Errorf("an invalid combination for the only model: got %v", err)
-	}
+	expect.As[*table.Diagnostics](t, expect.Err(f.Sweep("alone", epochs, Passes(250))), "", "an invalid combination for the only model")
 	batch, err := ParseSet("train.batch=0")
 	fatal.If(t, err)
-	if _, err := f.Sweep("both", batch, Passes(200)); !errors.As(err, &found) {
-		t.Errorf("another invalid change: got %v", err)
-	}
+	expect.As[*table.Diagnostics](t, expect.Err(f.Sweep("both", batch, Passes(200))), "", "another invalid change")
 }
 
 // Other settings of a model keep their trials.
@@ -265,9 +253,8 @@ func TestASettingThatPassesMakeInvalidIsLeftOut(t *testing.T) {
 	s, err := f.Sweep("s", Passes(200))
 	fatal.If(t, err)
 	want := []Unfit{{"dsd", "hook.prune.from=300", "hook.prune: from: the phase begins after epoch 300, but the run ends after epoch 200: nothing would be pruned"}}
-	if !slices.Equal(s.Unfit, want) || len(s.Trials) != 2 {
-		t.Errorf("got unfit %q and %d trials, want %q and 2", s.Unfit, len(s.Trials), want)
-	}
+	expect.Slice(t, s.Unfit, want, "unfit")
+	expect.Equal(t, len(s.Trials), 2, "unfit")
 }
 
 // Passes also changes a single model. Seeds does not.
@@ -277,9 +264,7 @@ func TestChangesOfSweepsGivenToAModel(t *testing.T) {
 	for name, key := range map[string]string{"m": "train.epochs", "n": "iterations"} {
 		m, err := f.Model(name, Passes(7))
 		fatal.If(t, err)
-		if all := maps.Collect(m.Settings()); all[key] != "7" {
-			t.Errorf("%s: got %s, want 7", key, all[key])
-		}
+		expect.Equal(t, maps.Collect(m.Settings())[key], "7", key)
 	}
 	seeds, err := Seeds([]uint64{1, 2})
 	fatal.If(t, err)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // A start may be the name of a model, whose run is runs/NAME, or a folder.
@@ -16,9 +18,7 @@ func TestAStartMayBeANameOrAFolder(t *testing.T) {
 			t.Errorf("%s: got %+v, want the run %s", short, m.Start, run)
 		}
 		checkFillRoundTrip(t, m)
-		if m := model(t, file, "m", fmt.Sprintf("start=%q", "other")); m.Start.Run != "runs/other" {
-			t.Errorf("--set start=other: got %s", m.Start.Run)
-		}
+		expect.Equal(t, model(t, file, "m", fmt.Sprintf("start=%q", "other")).Start.Run, "runs/other", "--set start=other")
 	}
 }
 
@@ -40,9 +40,7 @@ encoder = [{ kind = "dense", units = 4 }]
 			t.Errorf("%s is written without being used:\n%s", key, plain)
 		}
 		m := model(t, load(t, text), "m", key+"="+value)
-		if !strings.Contains(string(m.Text()), key) {
-			t.Errorf("%s is not written:\n%s", key, m.Text())
-		}
+		expect.Contains(t, string(m.Text()), key, "is not written")
 		checkFillRoundTrip(t, m)
 	}
 }

@@ -101,9 +101,8 @@ func TestALayerThatDeclaresTheImpossibleIsNamed(t *testing.T) {
 dataset = "bars"
 encoder = [{ kind = "flatten" }, { kind = "zz_careless", how = "`+how+`" }, { kind = "dense", units = 4 }]
 `).Check()
-		if err == nil || !strings.Contains(err.Error(), "encoder[1] (zz_careless): ") || !strings.Contains(err.Error(), want[strings.LastIndex(want, "its"):][:20]) {
-			t.Errorf("%s: got %v, want %s", how, err, want)
-		}
+		expect.Error(t, err, "encoder[1] (zz_careless): ", how)
+		expect.Error(t, err, want[strings.LastIndex(want, "its"):][:20], how)
 	}
 }
 

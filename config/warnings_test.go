@@ -14,9 +14,7 @@ dataset = "fashion-mnist"
 encoder = [{ kind = "dense", units = 4 }]
 `
 	for set, want := range map[string]int{"hook.early_stopping=false": 0, "hook.early_stopping.patience=3": 0, "dataset.validation=test": 0} {
-		if got := model(t, load(t, text), "m", set).Warnings(); len(got) != want {
-			t.Errorf("%s: %q", set, got)
-		}
+		expect.Equal(t, len(model(t, load(t, text), "m", set).Warnings()), want, set)
 	}
 	for _, set := range []string{"hook.early_stopping.patience=3"} {
 		if got := model(t, load(t, text), "m", set, "dataset.validation=test").Warnings(); len(got) != 1 || !strings.Contains(got[0], `model "m": early stopping`) {
@@ -77,9 +75,7 @@ loss = [{ kind = "mse" }, { kind = "cross_entropy", on = "side" }]
 		place, _, _ := strings.Cut(strings.TrimPrefix(line, `model "m": `), ".bias has no effect")
 		places = append(places, place)
 	}
-	if want := []string{"encoder[0]", "encoder[6].layers[2]", "head.side.layers[0]"}; !slices.Equal(places, want) {
-		t.Errorf("got %q, want warnings about %q", got, want)
-	}
+	expect.Slice(t, places, []string{"encoder[0]", "encoder[6].layers[2]", "head.side.layers[0]"}, got)
 }
 
 // Keys without effect give warnings.
@@ -189,9 +185,7 @@ hook.surgery = {}
 		}
 		got := model(t, load(t, text), "m", changes...).Warnings()
 		got = slices.DeleteFunc(got, func(w string) bool { return !strings.Contains(w, "hook.surgery has no effect") })
-		if len(got) != want {
-			t.Errorf("%s: got %q, want %d warnings", sets, got, want)
-		}
+		expect.Equal(t, len(got), want, sets, got)
 	}
 }
 

@@ -67,9 +67,7 @@ func TestSparseRowsHaveTheSparseness(t *testing.T) {
 	for _, v := range w[:4] {
 		sum, squares = sum+float64(v), squares+float64(v)*float64(v)
 	}
-	if s := (2 - sum/math.Sqrt(squares)) / (2 - 1); math.Abs(s-0.5) > 1e-6 {
-		t.Errorf("got %v of sparseness %v, want 0.5", w[:4], s)
-	}
+	expect.Near(t, (2-sum/math.Sqrt(squares))/(2-1), 0.5, 1e-6, w[:4], "of sparseness")
 	equal(t, "a row of zeros", w[4:], 0, 0, 0, 0)
 	equal(t, "one value", projected(&constraints.Sparse{Sparseness: 1}, []int{1, 3}, 1, 4, 2), 0, 4, 0)
 	equal(t, "nothing positive", projected(c, []int{1, 3}, -1, -4, -2), 0, 0, 0)
@@ -139,9 +137,7 @@ func TestRowsAreThoseOfTheFirstAxis(t *testing.T) {
 	equal(t, "two atoms of four pixels", projected(c, []int{2, 4}, 1, 1, 1, 1, 0, 0, 5, 0), .5, .5, .5, .5, 0, 0, 1, 0)
 	equal(t, "a bias is one row", projected(c, []int{4}, 2, 2, 2, 2), .5, .5, .5, .5)
 	equal(t, "a scalar", projected(c, nil, -3), -1)
-	if got := projected(c, []int{0, 4}); len(got) != 0 {
-		t.Errorf("no rows become %v", got)
-	}
+	expect.Equal(t, len(projected(c, []int{0, 4})), 0, "no rows become")
 }
 
 func TestARowOfZerosBecomesEvenAndStaysNonNegative(t *testing.T) {

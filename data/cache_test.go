@@ -99,9 +99,8 @@ func TestKeptPixelsAreThoseOfTheImages(t *testing.T) {
 				WithoutCache(true)
 				defer WithoutCache(false)
 				want, wanted := pixelsOf(t, folder)
-				if !slices.Equal(got, want) || file != wanted {
-					t.Errorf("the pixels or their checksum differ: %v, %v", file, wanted)
-				}
+				expect.Slice(t, got, want, "the pixels or their checksum differ")
+				expect.Equal(t, file, wanted, "the pixels or their checksum differ")
 			})
 		}
 	}
@@ -171,9 +170,7 @@ func TestKeptPixelsKeepWhatReadingChanges(t *testing.T) {
 	source := &Files{Kind: "images", File: folder, Channels: 1}
 	first, err := Load(context.Background(), source, Dirs{}, Need{Train: true})
 	fatal.If(t, err)
-	if len(first.Notes) != 1 {
-		t.Errorf("got %q, want a note about the colours", first.Notes)
-	}
+	expect.Equal(t, len(first.Notes), 1, first.Notes)
 	r := source.reading()
 	p := r.pictures()
 	l, err := p.list(folder)

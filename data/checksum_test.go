@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -13,9 +14,8 @@ func TestEqualImagesHaveEqualChecksums(t *testing.T) {
 	fatal.If(t, err)
 	same, err := NewFloats([]int{2, 2}, a.Float32(), []int{0, 1, 2})
 	fatal.If(t, err)
-	if a.Checksum() != same.Checksum() || a.First(2).Checksum() != a.Subset([]int{0, 1}).Checksum() {
-		t.Error("equal images have other checksums")
-	}
+	expect.Equal(t, a.Checksum(), same.Checksum(), "equal images have other checksums")
+	expect.Equal(t, a.First(2).Checksum(), a.Subset([]int{0, 1}).Checksum(), "equal images have other checksums")
 	seen := []string{a.Checksum()}
 	unlabelled, _ := NewBytes([]int{2, 2}, bytes, nil)
 	relabelled, _ := NewBytes([]int{2, 2}, bytes, []int{0, 1, 1})

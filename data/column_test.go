@@ -106,7 +106,5 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	s.TestImages = write(t, dir, "holes.csv", []byte("a,b,sex,w,n\n5,6,,1,9\n7,8,m,1,9\n"))
 	set, err = Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))
 	fatal.If(t, err)
-	if classes := set.Test.Classes("group"); !slices.Equal(classes, []int{UnknownLabel, 1}) {
-		t.Errorf("got %v for a missing text", classes)
-	}
+	expect.Slice(t, set.Test.Classes("group"), []int{UnknownLabel, 1}, "for a missing text")
 }

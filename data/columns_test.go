@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
@@ -157,9 +158,7 @@ func TestSomeNamesOfTheTrainingAreAnError(t *testing.T) {
 		_, completed := Complete(background, path, filepath.Join(t.TempDir(), "out.csv"), []int{2}, like, nines)
 		_, loaded := Load(background, &Files{Kind: "csv", File: train, TestImages: path}, nil, Both)
 		for how, err := range map[string]error{"rows": read, "completed": completed, "test samples": loaded} {
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("%s, %s: got the error %v, want %s", header, how, err, want)
-			}
+			expect.Error(t, err, want, header, how)
 		}
 	}
 	ratings := &Files{Kind: "triples", File: writeText(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\n"), Empty: refuseEmpty}
@@ -182,9 +181,7 @@ func TestUnknownTextsHaveTheirLine(t *testing.T) {
 		if err == nil {
 			got = strings.Join(rows.Notes, "\n")
 		}
-		if !strings.Contains(got, want) {
-			t.Errorf("%q: got %s, want %s", text, got, want)
-		}
+		expect.Contains(t, got, want, text)
 	}
 }
 

@@ -218,9 +218,7 @@ func TestCompletedTensorsKeepEveryOtherEntry(t *testing.T) {
 	fatal.If(t, err)
 	want := b.Bytes()
 	binary.LittleEndian.PutUint16(want[len(want)-len(values)+26:], toBrain(9+15./16))
-	if !bytes.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
+	expect.Equal(t, string(got), string(want))
 }
 
 func TestWhatCannotBeCompleted(t *testing.T) {
@@ -252,7 +250,6 @@ func TestHalvesAreRoundedToTheNearest(t *testing.T) {
 			t.Fatalf("bfloat16 %x", b)
 		}
 	}
-	if toHalf(1e9) != 0x7c00 || toHalf(-2) != 0xc000 {
-		t.Error("large or negative values")
-	}
+	expect.Equal(t, toHalf(1e9), 0x7c00, "large or negative values")
+	expect.Equal(t, toHalf(-2), 0xc000, "large or negative values")
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -47,9 +48,7 @@ func creditOf(t *testing.T, edit func(*Credit)) (images *Images, count [2]int, l
 func TestCreditHasTheBiasesThatItDocuments(t *testing.T) {
 	near := func(what string, got, want, by float64) {
 		t.Helper()
-		if !(math.Abs(got-want) <= by) {
-			t.Errorf("%s: got %v, want %v", what, got, want)
-		}
+		expect.Near(t, got, want, by, what)
 	}
 	_, count, label, truth, mean, deviation := creditOf(t, func(c *Credit) {})
 	near("share", float64(count[1])/20000, 0.3, 0.01)
@@ -83,9 +82,8 @@ func TestCreditHasTheBiasesThatItDocuments(t *testing.T) {
 func TestMoreApplicantsBeginWithTheSame(t *testing.T) {
 	few, _, _, _, _, _ := creditOf(t, func(c *Credit) { c.Count = 50 })
 	more, _, _, _, _, _ := creditOf(t, func(c *Credit) { c.Count = 80 })
-	if !slices.Equal(few.Float32(), more.First(50).Float32()) || !slices.Equal(few.Classes("group"), more.First(50).Classes("group")) {
-		t.Error("more applicants begin with other ones")
-	}
+	expect.Slice(t, few.Float32(), more.First(50).Float32(), "more applicants begin with other ones")
+	expect.Slice(t, few.Classes("group"), more.First(50).Classes("group"), "more applicants begin with other ones")
 	if c, ok := few.Column("group"); !ok || !slices.Equal(c.Names, []string{"a", "b"}) {
 		t.Errorf("the column is %+v", c)
 	}

@@ -21,9 +21,8 @@ func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
 	fatal.If(t, err)
 	expect.Slice(t, set.Train.Float32(), []float32{1, 2, 5, 3, 4, 6}, "values")
 	all := set.Train.All()
-	if !slices.Equal(all["mask"], []float32{1, 0}) || !slices.Equal(all["rest"], []float32{5, 6}) {
-		t.Errorf("got %v", all)
-	}
+	expect.Slice(t, all["mask"], []float32{1, 0}, all)
+	expect.Slice(t, all["rest"], []float32{5, 6}, all)
 	s.Columns[ImagesColumn] = []string{"m0", "mask"}
 	if set, err = s.Load(t.Context(), nil, Need{Train: true}); err != nil || !slices.Equal(set.Train.Float32(), []float32{1, 1, 3, 0}) {
 		t.Errorf("exact names: got %v, %v", set, err)
@@ -60,9 +59,7 @@ func TestARenamedColumnIsNamed(t *testing.T) {
 	write(t, dir, "renamed.csv", []byte("a,B,c\n1,2,3\n"))
 	s := &Files{Kind: "csv", File: filepath.Join(dir, "f.csv"), Columns: ColumnNames{ImagesColumn: {"a", "b", "c"}}}
 	_, err := ReadRows(t.Context(), filepath.Join(dir, "renamed.csv"), []int{3}, InOrder(s, []string{"a", "b", "c"}))
-	if want := `got 2 columns of values, want 3; missing: "b"; unknown to the training: "B"`; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %s", err, want)
-	}
+	expect.Error(t, err, `got 2 columns of values, want 3; missing: "b"; unknown to the training: "B"`)
 }
 
 // A file without a byte is still of the kind that its name says, and the error says that it is empty.

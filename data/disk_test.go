@@ -193,10 +193,7 @@ func TestOnDiskCut(t *testing.T) {
 	fatal.If(t, os.Truncate(strings.Replace(f.File, "*", "0", 1), 1000))
 	defer func() {
 		err, _ := recover().(error)
-		var bad *Error
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), "has changed while it was read") {
-			t.Errorf("got %v", err)
-		}
+		expect.As[*Error](t, err, "has changed while it was read")
 	}()
 	m.Float32()
 }

@@ -3,7 +3,6 @@ package data
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"hash/crc32"
 	"math"
 	"os"
@@ -114,10 +113,7 @@ func TestLoadRefusesWhatASourceMustNotReturn(t *testing.T) {
 		"own: sample 2, value 1: got NaN, want a fin": {Name: "own", Shape: []int{2}, Train: images(1, 2, 3, 4, 5, nan).Subset([]int{0, 2})},
 	} {
 		_, err := Load(context.Background(), returns{set}, nil, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an *Error with %q", err, want)
-		}
+		expect.As[*Error](t, err, want)
 	}
 	sound := &Set{Name: "own", Shape: []int{2}, Train: images(1, 2, nan, 4).Subset([]int{0})}
 	if got, err := Load(context.Background(), returns{sound}, nil, Both); got != sound || err != nil {
@@ -177,9 +173,7 @@ func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 			expect.Error(t, err, " pixels of ", c)
 			continue
 		}
-		if err != nil {
-			t.Fatalf("%v: %v", c, err)
-		}
+		fatal.If(t, err, c)
 		expect.Equal(t, decoded, c.bytes, c)
 	}
 }
@@ -200,9 +194,8 @@ func TestABudgetIsNeverExceeded(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if most.Load() != 0 || b.left != 10 {
-		t.Errorf("%d were taken of 10; %d are left", most.Load(), b.left)
-	}
+	expect.Equal(t, most.Load(), 0)
+	expect.Equal(t, b.left, 10)
 }
 
 // Only one copy of an array of floats is in memory: reading the array and accessing its values allocates no second copy.

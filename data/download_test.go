@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 	"time"
 
@@ -33,9 +32,8 @@ func TestGetDownloadsAllFilesOnceAndReportsProgress(t *testing.T) {
 		got, err := d.get(background, set, dir)
 		fatal.If(t, err)
 		for i, f := range got {
-			if f.Path != filepath.Join(dir, "tiny", set.files[i].name+".gz") || f.SHA256 != set.files[i].sha256 {
-				t.Errorf("file %d is %+v", i, f)
-			}
+			expect.Equal(t, f.Path, filepath.Join(dir, "tiny", set.files[i].name+".gz"), "file", i, f)
+			expect.Equal(t, f.SHA256, set.files[i].sha256, "file", i, f)
 		}
 	}
 	for name, b := range files {
@@ -74,9 +72,7 @@ func TestACutConnectionIsResumedWhereItWasCut(t *testing.T) {
 	dir := t.TempDir()
 	fatal.If(t, fetch(t, set, dir, m))
 	name := set.files[trainImages].name + ".gz"
-	if want := []string{name, name + " bytes=300-", name + " bytes=600-"}; !slices.Equal(m.requests[:3], want) {
-		t.Errorf("requests %q, want %q first", m.requests, want)
-	}
+	expect.Slice(t, m.requests[:3], []string{name, name + " bytes=300-", name + " bytes=600-"}, "requests", m.requests)
 	wantComplete(t, set, dir)
 }
 

@@ -137,9 +137,7 @@ func TestADrawnColumnOfClasses(t *testing.T) {
 	other := make([]float32, 90)
 	OneHotOf(other, drawnOf(m, "turn", all...))
 	for i, class := range m.Classes("turn") {
-		if dst[3*i+class] != 1 {
-			t.Errorf("row %d is %v, want 1 at %d", i, dst[3*i:3*i+3], class)
-		}
+		expect.Equal(t, dst[3*i+class], 1, "row", i, dst[3*i:3*i+3], class)
 	}
 	expect.Slice(t, dst, other)
 	if place, v := m.FirstOutside("turn", func(v float32) bool { return v < 2 }); place != `the drawn column "turn"` || v != 2 {

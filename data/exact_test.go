@@ -100,9 +100,7 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 			expect.Equal(t, centred[2*i], fitted[2*i], method, "sample", i)
 		}
 		splits.Scaling.Undo(fitted)
-		if got := fitted[0]; math.Abs(float64(got)-northing[0]) > 0.25 {
-			t.Errorf("%s: got %v after undoing, want %v", method, got, northing[0])
-		}
+		expect.Near(t, float64(fitted[0]), northing[0], 0.25, method)
 		for _, note := range set.Notes {
 			if strings.Contains(note, "northing") && strings.Contains(note, "float32") {
 				t.Errorf("%s: warned of the precision although the mean is subtracted: %s", method, note)

@@ -14,6 +14,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -66,9 +67,7 @@ func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3,)": {2, 3}, "(1, 2, 3,)": {1, 2, 3}} {
 		var b bytes.Buffer
 		fatal.If(t, WriteNPY(&b, dims, values))
-		if start := b.Len() - 4*len(values); start%64 != 0 {
-			t.Errorf("the values of %v start at %d, want a multiple of 64", dims, start)
-		}
+		expect.Equal(t, b.Len()-4*len(values)%64, 0, "the values of", dims, "start at")
 		text := b.Bytes()
 		start := 10 + int(binary.LittleEndian.Uint16(text[8:]))
 		header, got := string(text[10:start]), make([]float32, len(values))

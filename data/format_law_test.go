@@ -22,9 +22,7 @@ func TestEveryFormatReadsWhatItWritesAndRefusesEveryTruncation(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "own"+suffix)
 			var like Source
 			if f.write != nil {
-				if err := WriteRows(path, "x", []int{1, 3}, want, Rows{}); err != nil {
-					t.Fatalf("%s: %v", suffix, err)
-				}
+				fatal.If(t, WriteRows(path, "x", []int{1, 3}, want, Rows{}), suffix)
 				rows, err := ReadRows(background, path, nil, nil)
 				if err != nil || !slices.Equal(rows.Float32(), want) {
 					t.Errorf("%s: read %v, %v, want %v", suffix, rows, err, want)

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"reflect"
@@ -152,9 +151,7 @@ func TestDamagedMatrixMarketFilesAreRefused(t *testing.T) {
 		head + "2 2000000000 1\n1 1 1\n":   "leave out the empty rows",
 	} {
 		_, err := Load(t.Context(), &Files{Kind: "triples", File: write(t, t.TempDir(), "m.mtx", []byte(text)), Absent: absentZero}, nil, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || !strings.Contains(fmt.Sprint(err), want) {
-			t.Errorf("%q: got %v, want %q", text, err, want)
-		}
+		expect.As[*Error](t, err, "", text)
+		expect.Contains(t, fmt.Sprint(err), want, text)
 	}
 }

@@ -67,9 +67,7 @@ func TestFormatsOfOtherModules(t *testing.T) {
 		fatal.If(t, os.WriteFile(c.source.File, []byte(c.text), 0o600))
 		expect.Equal(t, data.KindOf(c.source.File), c.source.Kind, name, "the data set")
 		set, err := data.Load(t.Context(), c.source, nil, data.Both)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		fatal.If(t, err, name)
 		if got := set.Train.Float32(); !slices.Equal(got, c.want) || !slices.Equal(set.Train.Labels(), c.labels) || len(set.Files) != 1 {
 			t.Errorf("%s: got %v, labels %v, files %v", name, got, set.Train.Labels(), set.Files)
 		}

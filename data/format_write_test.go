@@ -1,7 +1,6 @@
 package data
 
 import (
-	"bytes"
 	"errors"
 	"io/fs"
 	"math"
@@ -45,9 +44,7 @@ func TestImagesAreWrittenAndReadBackInEveryFormat(t *testing.T) {
 
 func TestBytesAreRoundedAndClippedAndFloatsAreKept(t *testing.T) {
 	values := []float32{-3, 0.499 / 255, 0.501 / 255, 0.5, 254.6 / 255, 1, 7, float32(math.NaN())}
-	if got, want := toBytes(values), []byte{0, 0, 1, 128, 255, 255, 255, 0}; !bytes.Equal(got, want) {
-		t.Errorf("bytes %v, want %v", got, want)
-	}
+	expect.Equal(t, string(toBytes(values)), string([]byte{0, 0, 1, 128, 255, 255, 255, 0}), "bytes")
 	path := filepath.Join(t.TempDir(), "codes.npy")
 	codes := []float32{-3, 7, 1e-20, 0.1, 5, 6}
 	fatal.If(t, WriteImages(path, []int{3}, codes))
@@ -93,10 +90,7 @@ func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 		err := WriteImages(filepath.Join(dir, c.name), c.shape, make([]float32, c.n))
 		expect.Error(t, err, c.want, c.name)
 	}
-	var disk *fs.PathError
-	if err := WriteImages(filepath.Join(dir, "no/folder.npy"), []int{1}, nil); !errors.As(err, &disk) {
-		t.Errorf("a missing folder gave %v, want a *fs.PathError", err)
-	}
+	expect.As[*fs.PathError](t, WriteImages(filepath.Join(dir, "no/folder.npy"), []int{1}, nil), "", "a missing folder gave")
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("the folder holds %v: something was left", entries)
 	}

@@ -94,9 +94,7 @@ func TestSwimmerPartsAreDisjointAndLieWhereTheLayoutSays(t *testing.T) {
 		{1, 10, 7}, {2, 3, 7}, {3, 3, 14}, {4, 17, 7}, // upper left limb: level, up and out, up, down and out
 		{6, 3, 24}, {11, 28, 14}, {16, 14, 24}, // upper right up and out, lower left down, lower right up and out
 	} {
-		if set.Parts[c.part][c.row*32+c.column] != 1 {
-			t.Errorf("part %d lacks its end (%d,%d)", c.part, c.row, c.column)
-		}
+		expect.Equal(t, set.Parts[c.part][c.row*32+c.column], 1, "part", c.part, "lacks its end", c.row, c.column)
 	}
 }
 
@@ -126,9 +124,7 @@ func TestBarsAreUnionsOfBarsPresentWithProbabilityOneEighth(t *testing.T) {
 	}
 	deviation := math.Sqrt(n * 1.0 / 8 * 7 / 8)
 	for p, c := range count {
-		if math.Abs(float64(c)-n/8) > 5*deviation {
-			t.Errorf("bar %d is in %d of %d images, want %d +- %.0f", p, c, n, n/8, deviation)
-		}
+		expect.Near(t, float64(c), n/8, 5*deviation, "bar", p, "is in", n, deviation)
 	}
 }
 
@@ -149,12 +145,8 @@ func TestBarsOfAnotherSide(t *testing.T) {
 		}
 	}
 	want := n * math.Pow(2.0/3, 6) // no bar is there
-	if math.Abs(float64(dark)-want) > 5*math.Sqrt(want) {
-		t.Errorf("%d of %d images are dark, want about %.0f", dark, n, want)
-	}
-	if !slices.Equal(load(t, &Bars{Count: 5, Seed: 1}).Train.Float32(), load(t, &Bars{Side: 8, Count: 5, Seed: 1}).Train.Float32()) {
-		t.Error("bars without a side are not those of side 8")
-	}
+	expect.Near(t, float64(dark), want, 5*math.Sqrt(want), n)
+	expect.Slice(t, load(t, &Bars{Count: 5, Seed: 1}).Train.Float32(), load(t, &Bars{Side: 8, Count: 5, Seed: 1}).Train.Float32(), "bars without a side are not those of side 8")
 }
 
 func TestBarsOfOnePixelAreAnError(t *testing.T) {

@@ -41,22 +41,17 @@ func TestChordsAreSumsOfNotes(t *testing.T) {
 		for h := 1; float64(h)*f < 64; h++ {
 			want0 += math.Exp(-math.Pow(4-float64(h)*f, 2)/2) / float64(h) // bin 4, the next to the fundamental
 		}
-		if math.Abs(float64(got)-want/want0) > 1e-6 || best != 1 {
-			t.Errorf("bin %d: got %v, want %v; largest %v", b, got, want/want0, best)
-		}
+		expect.Near(t, float64(got), want/want0, 1e-6, "bin", b)
+		expect.Equal(t, best, 1, "bin", b)
 	}
 	x := set.Train.Float32()
 	if largest := slices.Max(x); largest != 1 || slices.Min(x) < 0 {
 		t.Errorf("values reach from %v to %v, want from 0 to 1", slices.Min(x), largest)
 	}
-	if _, err := (&Notes{Notes: 60, Bins: 64, Count: 1, Density: 0.5}).Load(background, nil, Both); err == nil {
-		t.Error("a note above the highest frequency is taken")
-	}
+	expect.AnyError(t, expect.Err((&Notes{Notes: 60, Bins: 64, Count: 1, Density: 0.5}).Load(background, nil, Both)), "a note above the highest frequency is taken")
 	s.Count = 20
 	few := load(t, s).Train.Float32()
-	if a, b := float64(few[5]/few[6]), float64(x[5]/x[6]); math.Abs(a-b) > 1e-4 {
-		t.Errorf("a smaller set does not begin as a larger one: ratios %v and %v", a, b)
-	}
+	expect.Near(t, float64(few[5]/few[6]), float64(x[5]/x[6]), 1e-4, "a smaller set does not begin as a larger one: ratios")
 }
 
 func TestTextsMixTheirTopics(t *testing.T) {

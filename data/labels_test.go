@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/config/part"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -60,9 +61,8 @@ func TestEachClassKeepsItsShareOfLabels(t *testing.T) {
 		if validation != (Validation{}) && !slices.Equal(splits.Validation.Labels(), plain.Validation.Labels()) {
 			t.Errorf("%+v: the images that validate lose their labels", validation)
 		}
-		if !slices.Equal(set.Train.Labels(), threeClasses()) || !slices.Equal(splits.Test.Labels(), []int{0, 1, 2}) {
-			t.Errorf("%+v: the set itself is changed", validation)
-		}
+		expect.Slice(t, set.Train.Labels(), threeClasses(), validation, "the set itself is changed")
+		expect.Slice(t, splits.Test.Labels(), []int{0, 1, 2}, validation, "the set itself is changed")
 	}
 }
 

@@ -1,12 +1,12 @@
 package data
 
 import (
-	"math"
 	"slices"
 	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -47,9 +47,7 @@ func TestLinearRulesFollowFromTheirExamples(t *testing.T) {
 				for j, v := range row {
 					want += w.AtVec(j) * float64(v)
 				}
-				if math.Abs(want-float64(y[0])) > 1e-3*(1+mat.Norm(w, 2)) {
-					t.Errorf("sample %d, example %d: got %v, the rule says %v", i, k, y[0], want)
-				}
+				expect.Near(t, want, float64(y[0]), 1e-3*(1+mat.Norm(w, 2)), "sample", i, "example", k)
 			}
 			if of == set.Train {
 				squares += float64(answers[0]*answers[0]) / 300

@@ -1,10 +1,8 @@
 package data
 
 import (
-	"errors"
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/internal/expect"
@@ -65,10 +63,7 @@ func TestImagesThatCannotBeAreErrors(t *testing.T) {
 		"not in this process":      func() (*Memory, error) { return (&Memory{}).WithTest([]float32{1}, nil) },
 		"images are not in this":   func() (*Memory, error) { _, err := (&Memory{}).Load(t.Context(), nil, Both); return nil, err },
 	} {
-		var wrong *Error
-		if _, err := make(); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want an *Error with %q", err, want)
-		}
+		expect.As[*Error](t, expect.Err(make()), want)
 	}
 }
 

@@ -186,9 +186,7 @@ func TestWhenAllMirrorsFailTheErrorSaysWhyAndNoFileHasTheName(t *testing.T) {
 		t.Fatalf("got %v, want an *Error of one line", err)
 	}
 	for _, want := range []string{"no mirror provides it", missing.URL + "/tiny/", "404 Not Found", other.URL, "wrong size: more than 2368 bytes", gone.URL, "refused"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("got %q, want %q in it", err, want)
-		}
+		expect.Contains(t, err.Error(), want, err)
 	}
 	if entries, _ := os.ReadDir(filepath.Join(dir, "tiny")); len(entries) != 0 {
 		t.Errorf("the folder holds %v", entries)
@@ -205,7 +203,5 @@ func TestMirrorsComeFromTheCallerThenTheEnvironmentThenTheSet(t *testing.T) {
 	t.Setenv(EnvMirror, "http://a/data http://b")
 	want := []string{"http://a/data/fashion-mnist/train-images-idx3-ubyte.gz", "http://b/fashion-mnist/train-images-idx3-ubyte.gz"}
 	expect.Slice(t, (Download{}).urls(set, f), want, "the environment's")
-	if got := (Download{Mirrors: []string{"http://c/"}}).urls(set, f); !slices.Equal(got, []string{"http://c/fashion-mnist/train-images-idx3-ubyte.gz"}) {
-		t.Errorf("the caller's: %q", got)
-	}
+	expect.Slice(t, (Download{Mirrors: []string{"http://c/"}}).urls(set, f), []string{"http://c/fashion-mnist/train-images-idx3-ubyte.gz"}, "the caller's")
 }

@@ -125,9 +125,8 @@ func TestVectorsAreReadFromEveryFormat(t *testing.T) {
 			t.Errorf("%s: shape %v without reading values, %v with them", name, shape, set.Shape)
 		}
 		holds(t, name, set.Train, c.want, 0)
-		if !slices.Equal(set.Classes, c.classes) || !slices.Equal(set.Train.Labels(), c.labels) {
-			t.Errorf("%s: classes %q, labels %v, want %q, %v", name, set.Classes, set.Train.Labels(), c.classes, c.labels)
-		}
+		expect.Slice(t, set.Classes, c.classes, name, "classes")
+		expect.Slice(t, set.Train.Labels(), c.labels, name, "classes")
 		if err := set.Doubt(); err != nil || len(set.Files) != 1 || len(set.Files[0].SHA256) != 64 {
 			t.Errorf("%s: %v, files %v", name, err, set.Files)
 		}
@@ -240,10 +239,7 @@ func TestATensorWithoutSamplesHasNoShape(t *testing.T) {
 			if shape, ok := s.Shape(nil); ok {
 				t.Errorf("%T %s: got shape %v", s, tensor, shape)
 			}
-			var bad *Error
-			if _, err := s.Load(background, nil, Both); !errors.As(err, &bad) {
-				t.Errorf("%T %s: got %v", s, tensor, err)
-			}
+			expect.As[*Error](t, expect.Err(s.Load(background, nil, Both)), "", s, tensor)
 		}
 	}
 }

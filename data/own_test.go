@@ -39,9 +39,7 @@ func TestIDXAndNPYSetsLoadBothSplitsWithLabels(t *testing.T) {
 			t.Errorf("%s: shape %v, %v", name, shape, ok)
 		}
 		set, err := source.Load(background, nil, Both)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		fatal.If(t, err, name)
 		if set.Name != name || !set.HasTest || len(set.Files) != 4 || !slices.Equal(set.Shape, []int{2, 2}) {
 			t.Errorf("%s: %+v", name, set)
 		}
@@ -132,10 +130,7 @@ func TestPNGFoldersLoadInTheOrderOfNamesWithClassesAsLabels(t *testing.T) {
 		t.Errorf("labels %v, classes %v, test labels %v, files %v", set.Train.Labels(), set.Classes, set.Test.Labels(), set.Files)
 	}
 	write(t, dir, "test/hat/x.png", pngBytes(t, image.NewGray(rect), grey(0)))
-	var bad *Error
-	if _, err := source.Load(background, nil, Both); !errors.As(err, &bad) || !strings.Contains(err.Error(), "bag hat shoe") {
-		t.Errorf("other classes in the test folder gave %v", err)
-	}
+	expect.As[*Error](t, expect.Err(source.Load(background, nil, Both)), "bag hat shoe", "other classes in the test folder gave")
 }
 
 func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
@@ -222,9 +217,7 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 	for i := range 1000 {
 		write(t, dir, fmt.Sprintf("s%03d.png", i), good)
 	}
-	if _, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both); err == nil || !strings.Contains(err.Error(), "s000.png: the image is 4x5") {
-		t.Errorf("a large first file: got %v", err)
-	}
+	expect.Error(t, expect.Err((&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)), "s000.png: the image is 4x5", "a large first file")
 	var key part.KeyError
 	if err := (&Files{Kind: "png", Channels: 2}).Check(); !errors.As(err, &key) || key.Key != "channels" {
 		t.Errorf("two channels: %v", err)

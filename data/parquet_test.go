@@ -30,9 +30,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 		fatal.If(t, os.WriteFile(path, want.File, 0o600))
 		source := &Files{Kind: "csv", File: path, Labels: "species"}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
-		if err != nil {
-			t.Fatalf("%s: %v", codec, err)
-		}
+		fatal.If(t, err, codec)
 		expect.Slice(t, set.Train.ValueNames(), []string{"d", "f", "small", "big", "u", "flag", "price"}, codec)
 		sums := make([]float64, 8)
 		for i, v := range set.Train.Float32() {
@@ -128,9 +126,7 @@ func TestDatesOfParquetAreThoseOfCSV(t *testing.T) {
 	fatal.If(t, errors.Join(writer.Close(), file.Close(), os.WriteFile(filepath.Join(folder, "x.csv"), []byte(csv), 0o600)))
 	values := func(name string) []float32 {
 		set, err := Load(t.Context(), &Files{Kind: "csv", File: filepath.Join(folder, name), Columns: ColumnNames{ImagesColumn: {"date", "micro", "milli", "nano", "old"}}}, Dirs{}, Both)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		fatal.If(t, err, name)
 		return set.Train.Float32()
 	}
 	got := values("x.parquet")

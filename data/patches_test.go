@@ -110,9 +110,7 @@ func TestWhitenedSamplesAreUncorrelated(t *testing.T) {
 		for i := range n {
 			want += float64(w[a*n+i]) * (float64(plain[i]) - mean[i])
 		}
-		if math.Abs(want-float64(white[a])) > 1e-4 {
-			t.Errorf("value %d: got %v, want %v", a, white[a], want)
-		}
+		expect.Near(t, want, float64(white[a]), 1e-4, "value", a)
 	}
 	back := slices.Clone(white)
 	splits.Scaling.Undo(back)

@@ -85,9 +85,8 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 	source := &Files{Kind: "images", Images: dir, Channels: 3}
 	set, err := source.Load(background, nil, Both)
 	fatal.If(t, err)
-	if !slices.Equal(set.Classes, []string{"owl", "wren"}) || !slices.Equal(set.Train.Labels(), []int{0, 0, 1}) {
-		t.Errorf("classes %q, labels %v", set.Classes, set.Train.Labels())
-	}
+	expect.Slice(t, set.Classes, []string{"owl", "wren"}, "classes")
+	expect.Slice(t, set.Train.Labels(), []int{0, 0, 1}, "classes")
 	want := dir + ": skipped 2 of 5 files, no PNG, JPEG, GIF, BMP, TIFF or WebP images: empty/readme.md, wren/notes.txt"
 	if notes, err := source.Inspect(background); err != nil || !slices.Equal(notes, set.Notes) || !slices.Equal(notes, []string{want}) {
 		t.Errorf("notes %q, inspected %q, %v, want %q", set.Notes, notes, err, want)
@@ -145,10 +144,7 @@ func TestPNGFoldersSayWhatTheyLeaveOut(t *testing.T) {
 	}
 	jpegs := copied(t, map[string]string{"a.jpg": "turned1.jpg", "b.jpg": "turned2.jpg"})
 	_, err = (&Files{Kind: "png", Images: jpegs, Channels: 3}).Load(background, nil, Both)
-	var bad *Error
-	if !errors.As(err, &bad) || !strings.Contains(err.Error(), `write name = "images" in the dataset table to read the 2 images`) {
-		t.Errorf("JPEG only: %v", err)
-	}
+	expect.As[*Error](t, err, `write name = "images" in the dataset table to read the 2 images`, "JPEG only")
 	splits := copied(t, map[string]string{"train/a.png": "picture.png", "test/b.png": "picture.png"})
 	if notes, err := (&Files{Kind: "images", Images: splits, Channels: 3}).Inspect(background); err != nil || len(notes) != 1 || !strings.Contains(notes[0], "name each with images and test_images") {
 		t.Errorf("folders of splits: %q, %v", notes, err)
@@ -204,10 +200,7 @@ func TestDamagedAndBoastfulImagesAreErrors(t *testing.T) {
 		"gif head": {[]byte("GIF89a"), ""},
 	} {
 		_, err := ReadImages(background, write(t, t.TempDir(), "some file", c.b), nil)
-		var bad *Error
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v", name, err)
-		}
+		expect.As[*Error](t, err, c.want, name)
 	}
 	for cut := range len(jpeg) { // the reader of EXIF never reads beyond
 		orientation(jpeg[:cut])
@@ -281,9 +274,7 @@ func TestFilesOfSeveralImagesAreSaid(t *testing.T) {
 	fatal.If(t, err)
 	first := binary.LittleEndian.Uint32(b[4:])
 	binary.LittleEndian.PutUint32(b[int(first)+2+12*int(binary.LittleEndian.Uint16(b[first:])):], first)
-	if got := pages(write(t, t.TempDir(), "round.tif", b)); got != mostPages {
-		t.Errorf("a circle of directories has %d images", got)
-	}
+	expect.Equal(t, pages(write(t, t.TempDir(), "round.tif", b)), mostPages, "a circle of directories has")
 }
 
 // folderOf writes pictures, given by their pixels (value, 8 or 16 bits), of 4x4.

@@ -86,10 +86,7 @@ func TestOnlyTheFilesThatAreNeededAreRead(t *testing.T) {
 	if err != nil || loaded.Train != nil || loaded.Test.Len() != 2 || !loaded.HasTest {
 		t.Errorf("the test split alone: %+v, %v", loaded, err)
 	}
-	var missing *Error
-	if _, err := set.Load(background, Dirs{dir}, Both); !errors.As(err, &missing) {
-		t.Errorf("missing training images gave %v", err)
-	}
+	expect.As[*Error](t, expect.Err(set.Load(background, Dirs{dir}, Both)), "", "missing training images gave")
 }
 
 func TestMissingAndWrongFilesSayWhatToDo(t *testing.T) {
@@ -128,9 +125,7 @@ func TestMissingAndWrongFilesSayWhatToDo(t *testing.T) {
 			continue
 		}
 		for _, want := range c.want {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %q, want %q in it", problem, err, want)
-			}
+			expect.Contains(t, err.Error(), want, problem, err)
 		}
 	}
 }
@@ -174,9 +169,8 @@ func TestTheRealFilesHaveThePublishedChecksums(t *testing.T) {
 		}
 		if name == "fashion-mnist" {
 			mean, deviation := moments(loaded.Train)
-			if math.Abs(mean-0.2860) > 5e-5 || math.Abs(deviation-0.3530) > 5e-5 {
-				t.Errorf("pixel mean %.5f, deviation %.5f, want 0.2860 and 0.3530", mean, deviation)
-			}
+			expect.Near(t, mean, 0.2860, 5e-5, "pixel mean")
+			expect.Near(t, deviation, 0.3530, 5e-5, "pixel mean")
 		}
 	}
 }

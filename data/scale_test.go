@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"math"
 	"os"
 	"slices"
@@ -43,9 +42,7 @@ func TestScalingHasTheStatisticsOfTheFittedSamplesOnly(t *testing.T) {
 		if low, high := first.Test.Range(); c.name == "minmax" && (low != 0 || high != 1) {
 			t.Errorf("minmax of other samples than the fitted ones reaches from %g to %g", low, high)
 		}
-		if x := first.Test.Float32()[0]; x != first.Fit.Float32()[0] {
-			t.Errorf("%s: the test samples are scaled to %g, the fitted ones to %g", c.name, x, first.Fit.Float32()[0])
-		}
+		expect.Equal(t, first.Test.Float32()[0], first.Fit.Float32()[0], c.name, "the test samples are scaled to")
 	}
 }
 
@@ -100,18 +97,13 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 		fatal.If(t, err)
 		return set, set.Doubt()
 	}
-	var bad *Error
-	if _, err := load(floats, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write scale = "bytes"`) {
-		t.Errorf("floats up to 255: %v", err)
-	}
+	expect.As[*Error](t, expect.Err(load(floats, Files{})), `write scale = "bytes"`, "floats up to 255")
 	set, err := load(floats, Files{Scale: Scale{&Bytes255{}}})
 	if splits, split := set.Split(Selection{}, 1); err != nil || split != nil || splits.Fit.Float32()[2] != 1 {
 		t.Errorf(`floats up to 255 with scale = "bytes": %v, %v`, err, split)
 	}
 	expect.NoError(t, expect.Err(load(floats, Files{Scale: Scale{&Factor{By: 1}}})), "floats up to 255 with scale = 1")
-	if _, err := load(first, Files{}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `write axes = "nchw"`) {
-		t.Errorf("channels first: %v", err)
-	}
+	expect.As[*Error](t, expect.Err(load(first, Files{})), `write axes = "nchw"`, "channels first")
 	if set, err := load(first, Files{Axes: channelsLast}); err != nil || !slices.Equal(set.Shape, []int{3, 8, 9}) {
 		t.Errorf("axes = nhwc: shape %v, %v", set.Shape, err)
 	}
@@ -120,13 +112,9 @@ func TestDoubtfulArraysSayWhatToWrite(t *testing.T) {
 		t.Fatalf("axes = nchw: shape %v, %v", set.Shape, err)
 	}
 	rows := write(t, dir, "rows.npy", npyBytes("|u1", "False", "(2, 216)", binary.LittleEndian, planes))
-	if _, err := load(rows, Files{Height: 8, Width: 9, Axes: channelsFirst}); !errors.As(err, &bad) || !strings.Contains(err.Error(), `axes = "nchw" is for arrays of four axes`) {
-		t.Errorf("rows with axes = nchw: %v", err)
-	}
+	expect.As[*Error](t, expect.Err(load(rows, Files{Height: 8, Width: 9, Axes: channelsFirst})), `axes = "nchw" is for arrays of four axes`, "rows with axes = nchw")
 	for _, l := range []Files{{Height: 8, Width: 9}, {Height: 8, Width: 9, Axes: channelsLast}, {Height: 8, Width: 27, Axes: channelsFirst}, {Axes: channelsFirst}} {
-		if _, err := load(rows, l); err != nil {
-			t.Errorf("rows with %+v: %v", l, err)
-		}
+		expect.NoError(t, expect.Err(load(rows, l)), "rows with", l)
 	}
 	for i := range planes { // image, row, column, channel
 		n, y, x, c := i/216, i/27%8, i/3%9, i%3
@@ -174,9 +162,7 @@ func TestScalingsOfCountsHaveTheValuesOfScikitLearn(t *testing.T) {
 			text, _ := json.Marshal(c.Scale)
 			set := &Set{Name: "x", Shape: []int{7}, Train: of(all.Fit), Test: of(all.Other), HasTest: true, Scale: c.Scale}
 			splits, err := set.Split(Selection{}, 1)
-			if err != nil {
-				t.Fatalf("%s: %s: %v", kind, text, err)
-			}
+			fatal.If(t, err, kind, text)
 			holds(t, kind+" "+string(text), splits.Fit, c.Want[:len(all.Fit)], 2e-6)
 			holds(t, kind+" "+string(text), splits.Test, c.Want[len(all.Fit):], 2e-6)
 			expect.Equal(t, splits.Test.Zeros(), (kind == "sparse"), kind, text, "the zeros are stored")

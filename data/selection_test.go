@@ -1,7 +1,6 @@
 package data
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -103,9 +102,7 @@ func TestDefaultsHoldOutATenthOfWhatIsNotGenerated(t *testing.T) {
 		{&Files{Kind: "idx", TestImages: "a"}, 0.1}, {&Files{Kind: "npy", TestImages: "a"}, 0.1}, {&Files{Kind: "png", TestImages: "a"}, 0.1},
 	} {
 		sel := DefaultSelection(c.source)
-		if sel != (Selection{Fit: "train", Validation: Validation{Fraction: c.want}}) {
-			t.Errorf("%T: default %+v, want %v held out", c.source, sel, c.want)
-		}
+		expect.Equal(t, sel, Selection{Fit: "train", Validation: Validation{Fraction: c.want}}, c.source, "default", c.want)
 	}
 }
 
@@ -152,13 +149,8 @@ func TestASetOfImagesOfAnotherShapeIsAnError(t *testing.T) {
 	images, err := NewFloats([]int{2, 3}, make([]float32, 60), nil)
 	fatal.If(t, err)
 	set := &Set{Name: "odd", Shape: []int{2, 2}, Train: images}
-	var located *Error
-	if _, err := set.Split(Selection{Fit: "train"}, 1); !errors.As(err, &located) || !strings.Contains(err.Error(), "odd: the source returned images of shape [2 3]") {
-		t.Errorf("split: got %v", err)
-	}
-	if _, err := set.Evaluation(); !errors.As(err, &located) {
-		t.Errorf("evaluation: got %v", err)
-	}
+	expect.As[*Error](t, expect.Err(set.Split(Selection{Fit: "train"}, 1)), "odd: the source returned images of shape [2 3]", "split")
+	expect.As[*Error](t, expect.Err(set.Evaluation()), "", "evaluation")
 }
 
 // Messages about values of TOML have texts in quotes: "32" is not 32.

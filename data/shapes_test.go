@@ -33,9 +33,7 @@ func TestShapesAreSumsOfTheirParts(t *testing.T) {
 	if single < 5 {
 		t.Errorf("%d images are one part, want at least 5", single)
 	}
-	if kinds := []string{"disc", "line", "rectangle"}; !slices.Equal(set.Kinds[:3], kinds) {
-		t.Errorf("kinds %v, want %v, ...", set.Kinds, kinds)
-	}
+	expect.Slice(t, set.Kinds[:3], []string{"disc", "line", "rectangle"}, "kinds", set.Kinds)
 }
 
 func TestShapesOverlapNoMoreThanDeclared(t *testing.T) {
@@ -91,9 +89,7 @@ func TestShapesHaveTheDeclaredDensityAndCorrelation(t *testing.T) {
 		return sum / math.Sqrt(ma*(1-ma)*mb*(1-mb))
 	}
 	for p := range present {
-		if got := mean(present[p]); math.Abs(got-s.Density) > 0.04 {
-			t.Errorf("part %d is in %.3f of the images, want %g", p, got, s.Density)
-		}
+		expect.Near(t, mean(present[p]), s.Density, 0.04, "part", p, "is in")
 	}
 	for p := 0; p+2 < s.Parts; p += 2 {
 		expect.Near(t, correlation(present[p], present[p+1]), s.Correlation, 0.08, "the pair of part", p, "has correlation")
@@ -177,9 +173,8 @@ func TestThickAndNoisySwimmers(t *testing.T) {
 		t.Errorf("pixels in [%g,%g], want [0,1]", low, high)
 	}
 	noisy := load(t, &Swimmer{Noise: 0.2, Seed: 1})
-	if !slices.Equal(noisy.Parts[3], plain.Parts[3]) || len(noisy.Train.Parts) != 17 {
-		t.Error("noise changed the parts")
-	}
+	expect.Slice(t, noisy.Parts[3], plain.Parts[3], "noise changed the parts")
+	expect.Equal(t, len(noisy.Train.Parts), 17, "noise changed the parts")
 	sum, n := 0.0, 0
 	values := noisy.Train.Float32()
 	for i, v := range plain.Train.Float32() {

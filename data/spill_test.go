@@ -63,13 +63,10 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 						if !slices.Equal(g.Float32(), w.Float32()) || !slices.Equal(g.Labels(), w.Labels()) || g.Checksum() != w.Checksum() {
 							t.Errorf("%s: values, labels or checksums differ", name)
 						}
-						if !slices.Equal(g.RowNames(), w.RowNames()) || !slices.Equal(columnOf(g, "weight"), columnOf(w, "weight")) {
-							t.Errorf("%s: names or columns differ", name)
-						}
+						expect.Slice(t, g.RowNames(), w.RowNames(), name, "names or columns differ")
+						expect.Slice(t, columnOf(g, "weight"), columnOf(w, "weight"), name, "names or columns differ")
 					}
-					if gotten != wanted {
-						t.Errorf("described as %s\nwant %s", gotten, wanted)
-					}
+					expect.Equal(t, gotten, wanted, "described as")
 				})
 			}
 		}

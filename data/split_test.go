@@ -1,7 +1,6 @@
 package data
 
 import (
-	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -32,9 +31,8 @@ func TestASplitIsWhatTheModelIsMeasuredOn(t *testing.T) {
 			set := testSet(t, 30, c.test)
 			images, split, err := set.Measured(c.sel, 7, c.split)
 			fatal.If(t, err)
-			if images.Len() != c.n || split != c.want {
-				t.Errorf("got %d %s images, want %d %s images", images.Len(), split, c.n, c.want)
-			}
+			expect.Equal(t, images.Len(), c.n)
+			expect.Equal(t, split, c.want)
 			if slices.Contains(images.Labels(), UnknownLabel) {
 				t.Error("measured images lost their labels")
 			}
@@ -60,10 +58,8 @@ func TestAModelThatHoldsNothingOutHasNoValidationSplit(t *testing.T) {
 		"validation = 0":      {Fit: "train"},
 	} {
 		_, _, err := testSet(t, 30, 10).Measured(sel, 1, ValidationSplit)
-		var lacking *Error
-		if !errors.As(err, &lacking) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "dataset.validation = 0.1") {
-			t.Errorf("got %v, want %s and what to do", err, want)
-		}
+		expect.As[*Error](t, err, want)
+		expect.Error(t, err, "dataset.validation = 0.1")
 	}
 	if _, _, err := testSet(t, 30, 10).Measured(Selection{}, 1, "tset"); err == nil || !strings.Contains(err.Error(), `unknown split "tset"`) {
 		t.Errorf("an unknown split: %v", err)

@@ -1,7 +1,6 @@
 package data
 
 import (
-	"math"
 	"testing"
 
 	"tessera/internal/expect"
@@ -46,14 +45,10 @@ func TestFeaturesInSuperpositionAreCorrelatedInGroups(t *testing.T) {
 	}
 	// the chance that two normals of correlation 0.6 both exceed their upper quartile is 0.1345 (scipy.stats.multivariate_normal)
 	for pair, want := range map[[2]int]float64{{0, 1}: 0.1345, {2, 3}: 0.1345, {0, 2}: 0.0625, {1, 3}: 0.0625} {
-		if got := both[pair] / 4000; math.Abs(got-want) > 0.015 {
-			t.Errorf("features %v are both active in %v of the samples, want %v", pair, got, want)
-		}
+		expect.Near(t, both[pair]/4000, want, 0.015, "features", pair, "are both active in")
 	}
 	s.Count = 10
-	if few := load(t, s).Train.Float32(); few[9*4000] != set.Train.Float32()[9*4000] {
-		t.Error("a smaller set is not the beginning of a larger one")
-	}
+	expect.Equal(t, load(t, s).Train.Float32()[9*4000], set.Train.Float32()[9*4000], "a smaller set is not the beginning of a larger one")
 }
 
 func TestChildrenImplyTheirParents(t *testing.T) {
@@ -73,10 +68,8 @@ func TestChildrenImplyTheirParents(t *testing.T) {
 			}
 		}
 	}
-	if math.Abs(parents/3000-1.5) > 0.05 || math.Abs(children/parents-0.8) > 0.015 {
-		t.Errorf("%v parents a sample and %v children a parent, want 1.5 and 0.8", parents/3000, children/parents)
-	}
-	if set.Kinds[2] != ParentKind || set.Kinds[3] != ChildKind {
-		t.Errorf("kinds %v", set.Kinds)
-	}
+	expect.Near(t, parents/3000, 1.5, 0.05)
+	expect.Near(t, children/parents, 0.8, 0.015)
+	expect.Equal(t, set.Kinds[2], ParentKind, "kinds", set.Kinds)
+	expect.Equal(t, set.Kinds[3], ChildKind, "kinds", set.Kinds)
 }

@@ -162,15 +162,11 @@ func TestDamagedTriplesAreRefused(t *testing.T) {
 	} {
 		path := write(t, dir, "t.csv", []byte(c.text))
 		_, err := Load(background, &Files{Kind: "triples", File: path}, nil, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s: got %v, want %q", name, err, c.want)
-		}
+		expect.As[*Error](t, err, c.want, name)
+		expect.Error(t, err, path, name)
 	}
 	path := write(t, dir, "named.csv", []byte("u,v,x\na,b,1\n"))
-	if _, err := Load(background, &Files{Kind: "triples", File: path, Row: "user"}, nil, Both); err == nil || !strings.Contains(err.Error(), `has no column "user"`) {
-		t.Errorf("an unknown column: %v", err)
-	}
+	expect.Error(t, expect.Err(Load(background, &Files{Kind: "triples", File: path, Row: "user"}, nil, Both)), `has no column "user"`, "an unknown column")
 	expect.AnyError(t, (&Files{Kind: "triples", File: path, Row: "u", Column: "u"}).Check(), "one column for two roles was accepted")
 	ended, cancel := context.WithCancel(background)
 	cancel()

@@ -29,9 +29,7 @@ func TestNumbersMayHaveSignsBetweenThousands(t *testing.T) {
 			if v, ok := parseNumber(c.cell, decimal); ok {
 				got = fmt.Sprint(v)
 			}
-			if got != want {
-				t.Errorf("%q with decimal %q: got %s, want %s", c.cell, decimal, got, want)
-			}
+			expect.Equal(t, got, want, c.cell, "with decimal", decimal)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
@@ -45,9 +46,7 @@ func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
 			set, err = f.Load(t.Context(), nil, Both)
 		}
 		if err != nil {
-			if !strings.Contains(err.Error(), want) {
-				t.Errorf("%s: got %v, want %s", where, err, want)
-			}
+			expect.Contains(t, err.Error(), want, where, err)
 			continue
 		}
 		var got []float32
@@ -55,9 +54,8 @@ func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
 			row := set.Train.First(i + 1).Float32()
 			got = append(got, row[len(row)-2])
 		}
-		if fmt.Sprint(got) != want || fmt.Sprint(set.Kept) != fmt.Sprintf("[%s of 6, where %s]", numeral.Of(len(got), "row"), strings.Join(f.Where, " and ")) {
-			t.Errorf("%s: got %v and %q, want %s", where, got, set.Kept, want)
-		}
+		expect.Equal(t, fmt.Sprint(got), want, where)
+		expect.Equal(t, fmt.Sprint(set.Kept), fmt.Sprintf("[%s of 6, where %s]", numeral.Of(len(got), "row"), strings.Join(f.Where, " and ")), where)
 	}
 }
 

@@ -106,9 +106,7 @@ func TestLinksLeadToFilesAndHeadings(t *testing.T) {
 
 func TestBrokenLinksAreFound(t *testing.T) {
 	page := "# A page\n## `kl`: its *key*\n## A page\n[a](#a-page) [b](#a-page-1) [c](#kl-its-key) [d](docs.go) [e](https://go.dev/x)\n"
-	if got := broken(".", page); len(got) != 0 {
-		t.Errorf("broken: %q", got)
-	}
+	expect.Equal(t, len(broken(".", page)), 0, "broken")
 	page += "```\n# code\n[x](none.md)\n```\n[f](#a-page-2) [g](none.md) [h](#code)\n"
 	expect.Equal(t, fmt.Sprint(broken(".", page)), "[#a-page-2 none.md #code]", "broken")
 }

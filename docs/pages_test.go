@@ -68,9 +68,7 @@ func TestDocsListTheShippedModels(t *testing.T) {
 		fatal.If(t, os.WriteFile(filepath.Join(root, modelsFile), []byte(before+tableHead+want.String()), 0o600))
 		return
 	}
-	if got != want.String() {
-		t.Errorf("%s lists\n%s\nwant\n%s\n(go test ./docs -update writes it)", modelsFile, got, want.String())
-	}
+	expect.Equal(t, got, want.String(), modelsFile, "lists")
 }
 
 // Every shipped model has a row in the tables of the page of the shipped models, which are those of the sweep, or the page says
@@ -165,9 +163,7 @@ func TestGoInDocsIsThatOfTheExamples(t *testing.T) {
 			t.Errorf("%s: %d snippets, want at least %d", file, len(snippets), least)
 		}
 		for _, snippet := range snippets {
-			if !strings.Contains(examples, trimmed(snippet)) {
-				t.Errorf("%s: in no example:\n%s", file, snippet)
-			}
+			expect.Contains(t, examples, trimmed(snippet), file, "in no example", snippet)
 		}
 	}
 }
@@ -250,9 +246,7 @@ func TestTheMetricsInTheDocsAreTheRegisteredOnes(t *testing.T) {
 		fatal.If(t, os.WriteFile(filepath.Join(root, file), []byte(want), 0o600))
 		return
 	}
-	if want != text {
-		t.Errorf("the table of %s is not that of the registry, which is\n%s\n(go test ./docs -update writes it)", file, metricsTable())
-	}
+	expect.Equal(t, want, text, "the table of", file, "is not that of the registry, which", metricsTable(), "(go test ./docs -update writes it)")
 }
 
 // partsFile is generated from the registries and from the doc comments of the registered types.

@@ -89,9 +89,7 @@ func TestInputGradientUsesOnlyReconstructionTerms(t *testing.T) {
 		got, err := coder.InputGradient(images, clean)
 		fatal.If(t, err)
 		for i, g := range got {
-			if math.Abs(float64(g)-want[i]) > 1e-5*math.Abs(want[i])+1e-7 {
-				t.Errorf("%s: pixel %d: got %v, want %v", name, i, g, want[i])
-			}
+			expect.Near(t, float64(g), want[i], 1e-5*math.Abs(want[i])+1e-7, name, "pixel", i)
 		}
 		expect.Error(t, expect.Err(coder.InputGradient(images, clean[:12])), "equal numbers", name, "other numbers of images")
 		expect.NoError(t, coder.Close())

@@ -160,9 +160,7 @@ func TestDrawnImagesBeginAtPersistentChains(t *testing.T) {
 	seen := map[float32]int{}
 	for v := range slices.Chunk(images, 4) {
 		for i, want := range [][]float32{{1, 0, 1, 0}, {0, 1, 0, 0}}[int(math.Round(float64(v[1])))] {
-			if math.Abs(float64(v[i]-want)) > 1e-3 {
-				t.Errorf("got %v, want one of the two chains", v)
-			}
+			expect.Near(t, v[i], want, 1e-3, v)
 		}
 		seen[float32(math.Round(float64(v[0])))]++
 	}

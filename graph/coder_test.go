@@ -260,9 +260,7 @@ func (r *refusing) Compile(p ir.Program) (ir.Runner[float32], error) {
 func TestLargeModelsAreCodedInSmallerBatches(t *testing.T) {
 	for name, want := range map[string]int{"attentive": 128, "small": 1000} {
 		m := model(t, attentive, name, 32, 32)
-		if got := m.AtOnce(1000); got != want {
-			t.Errorf("%s: %d images at once, want %d", name, got, want)
-		}
+		expect.Equal(t, m.AtOnce(1000), want, name)
 		images := make([]float32, 1000*m.Pixels())
 		b := &refusing{}
 		c := graph.NewCoder(m, b)

@@ -12,6 +12,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
@@ -83,9 +84,7 @@ func TestMaxApproximationTermIsTheMetric(t *testing.T) {
 			if want *= term.weight; !ok {
 				t.Fatal("max_approx was not measured")
 			}
-			if got := tapped(t, m, backend, images, term.name); math.Abs(got-want) > 1e-5*want {
-				t.Errorf("%T: %s: got %v, want %v", backend, term.name, got, want)
-			}
+			expect.Near(t, tapped(t, m, backend, images, term.name), want, 1e-5*want, backend, term.name)
 		}
 	}
 }
@@ -141,7 +140,5 @@ func TestOperatedAtomsUseTheSameNoise(t *testing.T) {
 	p, err := m.Program(graph.Request{Batch: 2, Training: true, Dtype: tensor.Float64})
 	fatal.If(t, err)
 	names := lists.Map(p.Inputs, func(in graph.Input) string { return in.Name })
-	if got := strings.Join(names, " "); got != "input decoder.1.noise" {
-		t.Errorf("inputs %q, want the images and one noise", got)
-	}
+	expect.Equal(t, strings.Join(names, " "), "input decoder.1.noise", "inputs")
 }

@@ -111,9 +111,7 @@ encoder = [{ kind = "dense", units = 12 }, { kind = "residual", layers = [`+bloc
 		for training, want := range map[bool]bool{true: true, false: false} {
 			p, err := m.Program(graph.Request{Batch: 6, Training: training})
 			fatal.If(t, err)
-			if got := slices.ContainsFunc(p.Inputs, func(in graph.Input) bool { return in.Name == "encoder.1.noise" }); got != want {
-				t.Errorf("%s: training %v: draws noise: %v, want %v", block, training, got, want)
-			}
+			expect.Equal(t, slices.ContainsFunc(p.Inputs, func(in graph.Input) bool { return in.Name == "encoder.1.noise" }), want, block, "training", training, "draws noise")
 		}
 	}
 }

@@ -207,9 +207,7 @@ func TestBoundsOfALinearModelAreItsLikelihood(t *testing.T) {
 func TestBoundsOfOtherModelsAreNotApplicable(t *testing.T) {
 	for name, want := range map[string]string{"plain": "not variational", "absolute": "bce and mse do", "relative": "a relative or censored error", "censored": "a relative or censored error",
 		"side": "not variational", "holed": "missing or hidden entries", "skips": `reads the column "images"`, "drawn": `"noise" is not given`, "noisy": `"noise" is not given`, "target": `"other" is not given`} {
-		if v := bounds(t, tape.Backend{}, model(t, variational, name, 3, 2), noise(12), 1, 0)["iwae"]; !strings.Contains(v.Missing, want) {
-			t.Errorf("%s: got %v, want %q", name, v, want)
-		}
+		expect.Contains(t, bounds(t, tape.Backend{}, model(t, variational, name, 3, 2), noise(12), 1, 0)["iwae"].Missing, want, name)
 	}
 }
 
@@ -219,9 +217,7 @@ func TestBoundsAgainstAColumnWithMissingEntriesAreNotApplicable(t *testing.T) {
 	other := []data.Column{{Name: "other", Shape: []int{6}, Type: data.Float32, Missing: true}}
 	m, err := graph.New(m.Spec.For([]int{3, 2}, other), []int{3, 2})
 	fatal.If(t, err)
-	if v := bounds(t, tape.Backend{}, m, noise(12), 1, 0)["elbo"]; !strings.Contains(v.Missing, `"other" has missing entries`) {
-		t.Errorf("got %v, want that the column has missing entries", v)
-	}
+	expect.Contains(t, bounds(t, tape.Backend{}, m, noise(12), 1, 0)["elbo"].Missing, `"other" has missing entries`)
 }
 
 // A model with views whose codes read a column has no alignment, and the reason is the column.
@@ -258,8 +254,6 @@ func TestVariationalLayersDescribeTheirDistribution(t *testing.T) {
 		}
 		mean := sum / float64(draws)
 		deviation := math.Sqrt((squares/float64(draws) - mean*mean) / float64(draws))
-		if want := l.Divergence(values); math.Abs(mean-want) > 5*deviation+1e-9 {
-			t.Errorf("%s: the mean of log q - log p is %v ± %v, the divergence %v", e.Name, mean, deviation, want)
-		}
+		expect.Near(t, mean, l.Divergence(values), 5*deviation+1e-9, e.Name, "the mean of log q - log p", deviation)
 	}
 }

@@ -113,9 +113,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 		"has no value \"first\"":                  {Batch: 2, Want: []string{"second", "third", "first"}},
 		"given: the model has no value \"first\"": {Batch: 2, Given: []string{"first"}, Want: []string{"output"}},
 	} {
-		if _, err := m.Program(r); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: got %v, want %q", r, err, want)
-		}
+		expect.Error(t, expect.Err(m.Program(r)), want, r)
 	}
 }
 
@@ -124,9 +122,7 @@ func TestACoderRefusesUnknownValues(t *testing.T) {
 	c := graph.NewCoder(model(t, viewed, "viewed", 4, 4), tape.Backend{})
 	for _, name := range []string{graph.Loss, graph.InputGradient, "nothing", ""} {
 		_, err := c.Value(name, make([]float32, 32))
-		if want := fmt.Sprintf(`got value %q, want one of "code", "output", "h"`, name); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%q: got %v, want %q", name, err, want)
-		}
+		expect.Error(t, err, fmt.Sprintf(`got value %q, want one of "code", "output", "h"`, name), name)
 	}
 }
 
@@ -153,9 +149,7 @@ loss    = [{ kind = "mse" }, { kind = "contractive" }]
 			t.Errorf("%s: got %v, want %q", name, err, want)
 		}
 		expect.AnyError(t, expect.Err(m.Program(graph.Request{Batch: 3, Of: 2, Want: []string{graph.Loss}})), name, "3 of 2 images are taken")
-		if _, err := m.Program(graph.Request{Batch: 10, Given: []string{"code"}, Want: []string{graph.Loss}}); err == nil {
-			t.Errorf("%s: there are no penalties, and yet a program of them", name)
-		}
+		expect.AnyError(t, expect.Err(m.Program(graph.Request{Batch: 10, Given: []string{"code"}, Want: []string{graph.Loss}})), name, "there are no penalties, and yet a program of them")
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"tessera/internal/engine"
 	"tessera/internal/engine/ir"
 	"tessera/internal/expect"
+	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 )
 
@@ -44,9 +45,7 @@ func TestStepsGiveTheValuesOfWholeSequences(t *testing.T) {
 	for name, backend := range map[string]ir.Backend{"engine": engine.Backend{Team: members}, "tape": tape.Backend{}} {
 		c := graph.NewCoder(model(t, stepText, "m", n), backend)
 		s, err := c.Step("next")
-		if err != nil {
-			t.Fatal(name, err)
-		}
+		fatal.If(t, err, name)
 		tokens := []float32{3, 1, 4, 1, 5, 6, 2, 0, 6}
 		for at, want := 0, []float32(nil); at < n; at++ {
 			if at == 6 && tokens[4] == 5 {
@@ -57,9 +56,7 @@ func TestStepsGiveTheValuesOfWholeSequences(t *testing.T) {
 				t.Fatal(name, err)
 			}
 			got, err := s.Next(tokens[at])
-			if err != nil {
-				t.Fatal(name, err)
-			}
+			fatal.If(t, err, name)
 			for i, v := range got {
 				if w := want[at*k+i]; !(math.Abs(float64(v-w)) < 1e-6) {
 					t.Fatalf("%s: token %d, value %d: got %v, whole %v", name, at, i, v, w)

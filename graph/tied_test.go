@@ -116,9 +116,7 @@ func TestOtherAtomsOfATiedDecoderLeaveTheEncoderAlone(t *testing.T) {
 		}
 	}
 	near(t, "outputs of empty atoms", got, want)
-	if again := other.Atoms(); !slices.Equal(again.Values, a.Values) {
-		t.Error("the other coder has other atoms than it was given")
-	}
+	expect.Slice(t, other.Atoms().Values, a.Values, "the other coder has other atoms than it was given")
 }
 
 // The gradient of a tied weight is the sum of its gradients in the encoder, in the decoder and as atoms.

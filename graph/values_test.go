@@ -3,7 +3,6 @@ package graph_test
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/graph"
@@ -45,9 +44,8 @@ func TestStacksReadTheOutputsOfLayers(t *testing.T) {
 		return v
 	}
 	code, first, both := value("code"), value("encoder.0"), value("both")
-	if !slices.Equal(code, value("encoder.1")) || !slices.Equal(both, value("head.both.0")) {
-		t.Error("the last layer of a stack gives another value than the stack")
-	}
+	expect.Slice(t, code, value("encoder.1"), "the last layer of a stack gives another value than the stack")
+	expect.Slice(t, both, value("head.both.0"), "the last layer of a stack gives another value than the stack")
 	w, _ := m.Parameter("head.both.0.weight")
 	bias, _ := m.Parameter("head.both.0.bias")
 	if !slices.Equal(w.Shape, []int{4 + 5 + 12, 3}) {
@@ -78,9 +76,7 @@ func TestADecoderWithASkipConnectionHasNoDecode(t *testing.T) {
 		t.Fatalf("%d values, %v", len(out), err)
 	}
 	_, err = c.Decode(make([]float32, 4))
-	if want := "the output cannot be computed from the code alone: decoder.2 (conv2d) reads encoder.0"; err == nil || !strings.Contains(err.Error(), want) {
-		t.Errorf("got %v, want %q", err, want)
-	}
+	expect.Error(t, err, "the output cannot be computed from the code alone: decoder.2 (conv2d) reads encoder.0")
 	expect.NoError(t, expect.Err(m.Program(graph.Request{Batch: 3, Training: true})))
 }
 
@@ -98,9 +94,7 @@ func TestADecoderWithASkipConnectionIsMeasured(t *testing.T) {
 			want += d * d / float64(len(out))
 		}
 		r, err := metrics.Evaluate(t.Context(), c, metrics.Sample{Images: images}, nil)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		fatal.If(t, err, name)
 		for _, v := range r.Values {
 			switch {
 			case v.Name == "mse" && math.Abs(v.Number-want) > 1e-6*want:
@@ -171,9 +165,7 @@ func TestALayerPublishesValues(t *testing.T) {
 func TestLayersShareParameters(t *testing.T) {
 	m := model(t, publishedText, "shared", 3, 4)
 	paths := lists.Map(m.Parameters, func(p *graph.Parameter) string { return p.Path })
-	if want := []string{"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias", "head.h.0.weight", "head.h.0.bias"}; !slices.Equal(paths, want) {
-		t.Errorf("parameters %q, want %q", paths, want)
-	}
+	expect.Slice(t, paths, []string{"encoder.0.weight", "encoder.0.bias", "decoder.0.weight", "decoder.0.bias", "head.h.0.weight", "head.h.0.bias"}, "parameters")
 	c := graph.NewCoder(m, tape.Backend{})
 	images := make([]float32, 12)
 	images[3] = 1

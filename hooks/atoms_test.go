@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -29,9 +28,7 @@ func TestTangentLeavesWhatIsOrthogonalToTheAtoms(t *testing.T) {
 			if square > 0 {
 				want -= product / square * float64(a[j])
 			}
-			if math.Abs(float64(got[j])-want) > 1e-5 {
-				t.Errorf("atom %d: got %v, want %v", i/width, got[j], want)
-			}
+			expect.Near(t, float64(got[j]), want, 1e-5, "atom", i/width)
 		}
 	}
 }

@@ -151,9 +151,7 @@ func TestImagesWithoutABackgroundKeepTheirAtoms(t *testing.T) {
 		copy(d, []float32{0.5, 0.5, 0, 0, 0.5, 0, 0.5, 0, 0.5, 0, 0, 0.5})
 		before := slices.Clone(d)
 		begun(t, f, &Background{Quantile: 0.01, Sample: 1000}, 1)
-		if changed := !slices.Equal(d, before); changed != c.has {
-			t.Errorf("%s: changed = %v, want %v: %v", name, changed, c.has, d)
-		}
+		expect.Equal(t, !slices.Equal(d, before), c.has, name, "changed =", d)
 	}
 }
 
@@ -175,9 +173,7 @@ func TestUnknownValuesDoNotCountForTheBackground(t *testing.T) {
 		d := f.parameters[2].Data
 		copy(d, []float32{0, 1, 0, 0, 0, 0, 1, 0, 0, 0, 0, 1})
 		begun(t, f, &Background{Quantile: 0.01, Sample: 100}, 1)
-		if changed := d[0] == 1; changed != background {
-			t.Errorf("pixel %g: a background: %v, want %v: %v", pixel, changed, background, d)
-		}
+		expect.Equal(t, d[0] == 1, background, "pixel", pixel, "a background", d)
 	}
 }
 

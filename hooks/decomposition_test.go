@@ -51,9 +51,8 @@ func TestDecomposedImagesAreThoseOfPackageMorph(t *testing.T) {
 				for i := c; i < len(want); i += len(low) {
 					least, most = min(least, float64(want[i])), max(most, float64(want[i]))
 				}
-				if float64(low[c]) != least || math.Abs(float64(gain[c])*(most-least)-1) > 1e-6 {
-					t.Errorf("%s: channel %d: low %v and gain %v of values from %v to %v", of.Method, c, low[c], gain[c], least, most)
-				}
+				expect.Equal(t, float64(low[c]), least, of.Method, "channel", c, "low")
+				expect.Near(t, float64(gain[c])*(most-least), 1, 1e-6, of.Method, "channel", c, "low")
 			}
 		}
 	}

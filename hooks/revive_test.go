@@ -162,9 +162,7 @@ func TestWhatIsAnAtomAlreadyIsNotTakenAgain(t *testing.T) {
 	if got := d[8:]; b[2] != -9 || !slices.Equal(got, []float32{0, 0, 0, 0}) {
 		t.Errorf("the dead unit became %v", got)
 	}
-	if pairs := commonest([][]float32{{-1, 0}, {1, 0}, {0, 1}}); len(pairs) != 0 {
-		t.Errorf("got %d pairs", len(pairs))
-	}
+	expect.Equal(t, len(commonest([][]float32{{-1, 0}, {1, 0}, {0, 1}})), 0, "pairs")
 }
 
 // Unit 0 has pixel 0 of the first image, and unit 1 saves an error of 0.01 at its pixel 3. A unit for the second image would save 1.

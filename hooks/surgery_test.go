@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -66,9 +67,7 @@ func TestSurgeryRemovesConflictsInPairs(t *testing.T) {
 		if e == 0 {
 			w += 0.5
 		}
-		if math.Abs(float64(v)-w) > 1e-5 {
-			t.Errorf("value %d: got %v, want %v", e, v, w)
-		}
+		expect.Near(t, float64(v), w, 1e-5, "value", e)
 	}
 }
 

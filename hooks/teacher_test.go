@@ -1,7 +1,6 @@
 package hooks
 
 import (
-	"math"
 	"testing"
 
 	"tessera/internal/expect"
@@ -33,9 +32,8 @@ func TestTheTeacherIsTheMovingAverage(t *testing.T) {
 	if len(lent) != 4 || lent[0].Path != w.Path || lent[0].Trainable {
 		t.Fatalf("lent: %+v", lent)
 	}
-	if math.Abs(float64(lent[0].Data[3])-want) > 1e-5 || math.Abs(float64(lent[1].Data[0])-wantStat) > 1e-5 {
-		t.Errorf("got %v and %v, want %v and %v", lent[0].Data[3], lent[1].Data[0], want, wantStat)
-	}
+	expect.Near(t, float64(lent[0].Data[3]), want, 1e-5)
+	expect.Near(t, float64(lent[1].Data[0]), wantStat, 1e-5)
 	expect.Equal(t, &lent[0].Data[0], &active.Average(w)[0], "what is lent is a copy")
 }
 
@@ -67,14 +65,10 @@ func TestADecayOutsideItsRangeIsAnError(t *testing.T) {
 		&losses.Linear{Between: losses.Between{From: 0.5, To: 1.1, Epochs: 3}},
 		&losses.Multiplier{From: 0.9, Limit: 0.1, Rate: 0.1},
 	} {
-		if err := (&Teacher{Decay: decay}).Check(); err == nil {
-			t.Errorf("%+v is accepted", decay)
-		}
+		expect.AnyError(t, (&Teacher{Decay: decay}).Check(), decay, "is accepted")
 	}
 	for _, decay := range []losses.Weight{&losses.Constant{Value: 0.9}, &losses.Cosine{Between: losses.Between{From: 0.99, To: 1, Epochs: 3}},
 		&losses.Points{Epochs: []float64{0, 1, 2}, Weights: []float64{0.9, 1, 1}}} {
-		if err := (&Teacher{Decay: decay}).Check(); err != nil {
-			t.Errorf("%+v: %v", decay, err)
-		}
+		expect.NoError(t, (&Teacher{Decay: decay}).Check(), decay)
 	}
 }

@@ -237,9 +237,7 @@ func (drawn) Apply(s layers.Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 func TestTheLawsAcceptLayersOfOtherShapesThatAreNoIdentityAtInference(t *testing.T) {
 	fresh := func() layers.Layer { return drawn{} }
 	laws.Check(t, laws.LayerOf([]int{4}, []int{8}), fresh)
-	if broken := laws.Broken(laws.Layer, fresh); len(broken) != len(laws.Layer.Names()) {
-		t.Errorf("a layer that takes none of the shapes breaks %q only", broken)
-	}
+	expect.Equal(t, len(laws.Broken(laws.Layer, fresh)), len(laws.Layer.Names()), "a layer that takes none of the shapes breaks")
 }
 
 // shifted adds a parameter that is called like an argument.

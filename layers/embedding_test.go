@@ -3,6 +3,8 @@ package layers_test
 import (
 	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // Only -1 is an unknown class, and only if the layer takes it: any other index outside of the table gives NaN.
@@ -12,9 +14,7 @@ func TestAnEmbeddingTakesOneUnknownIndex(t *testing.T) {
 		l := fresh(t, "embedding", map[string]any{"units": 2, "vocabulary": 7, "unknown": unknown})()
 		y := apply(t, l, x, 1, []int{len(x)}, false)
 		for i, want := range taken {
-			if got := !math.IsNaN(y[2*i]) && !math.IsNaN(y[2*i+1]); got != want {
-				t.Errorf("unknown = %t: %g gives %v", unknown, x[i], y[2*i:2*i+2])
-			}
+			expect.Equal(t, !math.IsNaN(y[2*i]) && !math.IsNaN(y[2*i+1]), want, "unknown =", unknown, x[i], "gives", y[2*i:2*i+2])
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // Errors of image layers name the inputs and settings that do not fit.
@@ -43,9 +45,7 @@ func TestImageLayersNameWhatDoesNotFit(t *testing.T) {
 	} {
 		l := fresh(t, c.layer, c.keys)()
 		shape, err := l.OutputShape(c.in)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s %v of %v: got shape %v and error %v, want %q", c.layer, c.keys, c.in, shape, err, c.want)
-		}
+		expect.Error(t, err, c.want, c.layer, c.keys, c.in, "shape", shape, "and error")
 	}
 }
 

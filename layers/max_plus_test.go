@@ -62,9 +62,7 @@ func TestFlatOperatorsOfMaximaCommuteWithMaxPlus(t *testing.T) {
 		return out
 	}
 	h, w := normal(maxPlusBatch*maxPlusUnits, "h"), normal(maxPlusUnits*maxPlusPixels, "w")
-	if got, want := maxPlus(t, h, dilated(w)), dilated(maxPlus(t, h, w)); !slices.Equal(got, want) {
-		t.Errorf("dilated atoms give %v, the dilated output is %v", got, want)
-	}
+	expect.Slice(t, maxPlus(t, h, dilated(w)), dilated(maxPlus(t, h, w)), "dilated atoms give")
 }
 
 // If several units attain the maximum, the first one gets the whole gradient.

@@ -67,9 +67,7 @@ func wantNear(t *testing.T, what string, got, want []float64, tolerance float64)
 		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))
 	}
 	for i := range got {
-		if !(math.Abs(got[i]-want[i]) <= tolerance*(1+math.Abs(want[i]))) {
-			t.Errorf("%s: element %d: got %v, want %v", what, i, got[i], want[i])
-		}
+		expect.Near(t, got[i], want[i], tolerance*(1+math.Abs(want[i])), what, "element", i)
 	}
 }
 

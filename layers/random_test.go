@@ -38,9 +38,7 @@ func TestNoiseHasItsMomentsInTraining(t *testing.T) {
 		const n = 40000
 		y := apply(t, c.layer, slices.Repeat([]float64{1}, n), n/100, []int{10, 10}, true)
 		mean, stddev := moments(y)
-		if bound := 5 * c.stddev / math.Sqrt(n); math.Abs(mean-c.mean) > bound {
-			t.Errorf("%s: mean %v, want %v within %v", c.name, mean, c.mean, bound)
-		}
+		expect.Near(t, mean, c.mean, 5*c.stddev/math.Sqrt(n), c.name, "mean")
 		expect.Near(t, stddev, c.stddev, 0.02*c.stddev, c.name, "standard deviation")
 		for _, v := range y {
 			if c.values != nil && !slices.Contains(c.values, v) {

@@ -3,7 +3,6 @@ package layers_test
 import (
 	"math"
 	"slices"
-	"strings"
 	"testing"
 
 	"tessera/internal/expect"
@@ -117,9 +116,7 @@ func TestResidualNamesWhatDoesNotFit(t *testing.T) {
 	} {
 		r := fresh(t, "residual", c.keys)()
 		shape, err := r.OutputShape(c.in)
-		if err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%v: got shape %v and error %v, want %q", c.in, shape, err, c.want)
-		}
+		expect.Error(t, err, c.want, c.in, "shape", shape, "and error")
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"gorgonia.org/gorgonia"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/laws/gradcheck"
 )
@@ -32,15 +33,11 @@ func TestVQPassesGradientsStraightThrough(t *testing.T) {
 		return slices.Clone(y.Data().([]float64))
 	}
 	before := outputs()
-	if got := g.Leaf(gradcheck.Input).Gradient(); !slices.Equal(got, upstream) {
-		t.Errorf("the gradient of the input is %v, want that of the output, %v", got, upstream)
-	}
+	expect.Slice(t, g.Leaf(gradcheck.Input).Gradient(), upstream, "the gradient of the input")
 	for i := range x {
 		g.Leaf(gradcheck.Input).Values[i] += 1e-6
 	}
-	if after := outputs(); !slices.Equal(after, before) {
-		t.Errorf("outputs %v become %v by a change of 1e-6", before, after)
-	}
+	expect.Slice(t, outputs(), before, "outputs")
 }
 
 // The layer takes the nearest entry, and its state follows the formulas, by plain loops.
@@ -68,9 +65,7 @@ func TestVQFollowsItsTokens(t *testing.T) {
 		n[best]++
 		for f := range features {
 			sums[best*features+f] += x[i*features+f]
-			if got := g.Output()[i*features+f]; got != book[best*features+f] {
-				t.Errorf("token %d: value %d is %v, want that of entry %d, %v", i, f, got, best, book[best*features+f])
-			}
+			expect.Equal(t, g.Output()[i*features+f], book[best*features+f], "token", i, "value", f, best)
 		}
 	}
 	wantBook, wantUsage := slices.Clone(book), slices.Clone(usage)

@@ -1,7 +1,6 @@
 package losses_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -16,9 +15,8 @@ func TestMultiplierSolvesAConstrainedProblem(t *testing.T) {
 	for range 2000 {
 		w, x = m.Next(w, x), x-0.1*(2*(x-1)+w)
 	}
-	if math.Abs(w-1.4) > 1e-6 || math.Abs(x-0.3) > 1e-6 {
-		t.Errorf("got multiplier %v at x = %v, want 1.4 at 0.3", w, x)
-	}
+	expect.Near(t, w, 1.4, 1e-6, "multiplier")
+	expect.Near(t, x, 0.3, 1e-6, "multiplier")
 }
 
 // Without the term, x is 1 and the constraint x <= 2 holds: the multiplier falls to almost 0 and stays positive.
@@ -69,13 +67,9 @@ func TestAMultiplierSaysWhatItDidNotReach(t *testing.T) {
 
 func TestBoundsOfAMultiplierThatExcludeEachOtherAreAnError(t *testing.T) {
 	for _, m := range []*losses.Multiplier{{From: 0.1, Least: 1, Most: 0.1}, {From: 5, Most: 0.1}} {
-		if err := m.Check(); err == nil {
-			t.Errorf("%+v is accepted", m)
-		}
+		expect.AnyError(t, m.Check(), m, "is accepted")
 	}
 	for _, m := range []*losses.Multiplier{{From: 1e-6, Least: 1e-3, Most: 0.1}, {From: 5}, {From: 0.1, Most: 0.1, Least: 0.1}} {
-		if err := m.Check(); err != nil {
-			t.Errorf("%+v: %v", m, err)
-		}
+		expect.NoError(t, m.Check(), m)
 	}
 }

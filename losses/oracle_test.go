@@ -353,9 +353,7 @@ func TestEveryLossEqualsItsPlainLoops(t *testing.T) {
 				fatal.If(t, err)
 				// The clip at 1 - 2^-23 instead of 1 - 1e-7 changes one element's logarithm by at most 0.19 nats.
 				slack := 1e-5*(1+math.Abs(want)) + clipSlack(l, rows*columns)
-				if math.Abs(float64(single[0])-want) > slack {
-					t.Errorf("%d rows in float32: got %v, want %v", rows, single[0], want)
-				}
+				expect.Near(t, float64(single[0]), want, slack, rows, "rows in float32")
 			}
 		})
 	}
@@ -436,9 +434,7 @@ func TestTargetsThatDoNotCountDoNotSaturate(t *testing.T) {
 	fatal.If(t, err)
 	defer value.Close()
 	fatal.If(t, value.Run())
-	if got := value.Output(); got[0] != 0 {
-		t.Errorf("got the error %v, want 0: an output above the saturated pixel", got)
-	}
+	expect.Equal(t, value.Output()[0], 0, "an output above the saturated pixel")
 }
 
 func TestHoyerHasNoGradientAtAZeroCode(t *testing.T) {

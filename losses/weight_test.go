@@ -65,9 +65,7 @@ func TestSchedulesEndWhereTheyStayAsTheyAre(t *testing.T) {
 		7:  {&losses.Points{Epochs: []float64{2, 7}, Weights: []float64{1, 3}}, &losses.Points{Epochs: []float64{2, 7, 7, 9}, Weights: []float64{1, 2, 3, 3}}},
 	} {
 		for _, w := range list {
-			if got := w.Ends(); got != want {
-				t.Errorf("%T: got %v, want %v", w, got, want)
-			}
+			expect.Equal(t, w.Ends(), want, w)
 			if w := w.(losses.Weight); w.At(want) != w.At(math.Inf(1)) || w.At(want-0.5) == w.At(want) {
 				t.Errorf("%T: %v is not where its weight stays", w, want)
 			}
@@ -78,8 +76,6 @@ func TestSchedulesEndWhereTheyStayAsTheyAre(t *testing.T) {
 func TestSchedulesWithoutAChangeEndAtOnce(t *testing.T) {
 	for _, w := range []losses.Ending{&losses.Linear{Between: losses.Between{From: 2, To: 2, Epochs: 10}}, &losses.Points{Epochs: []float64{4}, Weights: []float64{1}},
 		&losses.Points{Epochs: []float64{1, 4}, Weights: []float64{3, 3}}} {
-		if got := w.Ends(); got != 0 {
-			t.Errorf("%+v: got %v, want 0", w, got)
-		}
+		expect.Equal(t, w.Ends(), 0, w)
 	}
 }

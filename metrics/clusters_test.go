@@ -41,9 +41,7 @@ func TestClustersEqualScikitLearns(t *testing.T) {
 		fatal.If(t, err)
 		for name, v := range map[string][2]float64{"accuracy": {values[0].Number, c.Accuracy}, "nmi": {values[1].Number, c.NMI}, "ari": {values[2].Number, c.ARI},
 			"silhouette": {silhouettes[0].Number, c.Silhouette}} {
-			if !(math.Abs(v[0]-v[1]) <= 1e-6) {
-				t.Errorf("case %d: %s: got %v, scikit-learn has %v", i, name, v[0], v[1])
-			}
+			expect.Near(t, v[0], v[1], 1e-6, "case", i, name)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
 	"tessera/internal/lists"
@@ -42,16 +43,12 @@ func TestMeasuresOfEncodersEqualScikitLearnsAndNumPys(t *testing.T) {
 		fatal.If(t, err)
 		for k, row := range c.Weights {
 			for j, want := range row {
-				if got := w[k*p.Width+j]; !(math.Abs(got-want) <= 1e-4) {
-					t.Errorf("case %d: weight of class %d, unit %d: got %.7g, want %.7g", i, k, j, got, want)
-				}
+				expect.Near(t, w[k*p.Width+j], want, 1e-4, "case", i, "weight of class", k, "unit", j)
 			}
 		}
 		accuracy, nll := test.Predicted(w)
 		within1e6(t, fmt.Sprintf("case %d: accuracy", i), accuracy, c.Accuracy)
-		if !(math.Abs(nll-c.NLL) <= 1e-4) {
-			t.Errorf("case %d: cross entropy: got %.7g, want %.7g", i, nll, c.NLL)
-		}
+		expect.Near(t, nll, c.NLL, 1e-4, "case", i, "cross entropy")
 		subject := Subject{Units: c.Units, Images: len(c.Labels)}
 		for name, want := range map[string]float64{"effective_rank": c.Rank, "uniformity": c.Uniformity, "code_spread": c.Spread, "knn_cosine_accuracy": c.KNN} {
 			m := selected(t, name)[0].Metric
@@ -82,12 +79,8 @@ func TestCollapsedCodesHaveNoSpreadAndNoRank(t *testing.T) {
 		codes := lists.Of(n*units, func(i int) float32 { return c.code(i/units, i%units) })
 		b := Batch{Codes: codes}
 		s := Subject{Units: units, Images: n}
-		if got := added(t, selected(t, "effective_rank")[0].Metric, s, b)[0].Number; !(math.Abs(got-c.rank) <= 1e-6) {
-			t.Errorf("%s: effective rank: got %g, want %g", c.name, got, c.rank)
-		}
-		if got := added(t, selected(t, "code_spread")[0].Metric, s, b)[0].Number; !(math.Abs(got-c.spread) <= 1e-6) {
-			t.Errorf("%s: spread: got %g, want %g", c.name, got, c.spread)
-		}
+		expect.Near(t, added(t, selected(t, "effective_rank")[0].Metric, s, b)[0].Number, c.rank, 1e-6, c.name, "effective rank")
+		expect.Near(t, added(t, selected(t, "code_spread")[0].Metric, s, b)[0].Number, c.spread, 1e-6, c.name, "spread")
 	}
 }
 

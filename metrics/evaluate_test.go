@@ -211,9 +211,7 @@ func TestAResultHasTheContractsKeysInOrder(t *testing.T) {
 	want := `{"model":"m","dataset":"d","images":2,"mse":1,"mse_clipped":2,"hoyer":3,"hoyer_atoms":null,"max_approx":null,` +
 		`"max_approx_clipped":null,"max_approx_bias_dilated":null,"max_approx_reconstructed":null,"dead_units":4,` +
 		`"negative_weights":null,"kl":null,"active_units":5,"cosine":6,"explained_variance":7}`
-	if string(text) != want {
-		t.Errorf("got  %s\nwant %s", text, want)
-	}
+	expect.Equal(t, string(text), want)
 }
 
 func TestACoderWithoutBiasHasOneMaxApproximation(t *testing.T) {
@@ -221,9 +219,7 @@ func TestACoderWithoutBiasHasOneMaxApproximation(t *testing.T) {
 	c := newAffine(r, []int{4, 4}, 3)
 	c.atoms.Bias = nil
 	result := measured(t, c, uniform(r, 160))
-	if with, without := number(t, result, "max_approx_bias_dilated"), number(t, result, "max_approx"); with != without {
-		t.Errorf("bias dilated %g, not dilated %g", with, without)
-	}
+	expect.Equal(t, number(t, result, "max_approx_bias_dilated"), number(t, result, "max_approx"), "bias dilated")
 }
 
 // closing counts the coders that WithAtoms returned and that are not closed.

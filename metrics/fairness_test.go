@@ -167,9 +167,7 @@ func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {
 		t.Errorf("the small group is not in the gap: %+v", values)
 	}
 	values, _ = measuredFairness(t, &Fairness{Group: "age", Positive: 1}, Subject{}, small)
-	if values[0].Missing != `the samples have no column "age" of one number each` {
-		t.Errorf("got %+v", values[0])
-	}
+	expect.Equal(t, values[0].Missing, `the samples have no column "age" of one number each`, values[0])
 	small.Columns["sex"][0] = 0.7
 	values, _ = measuredFairness(t, m, Subject{}, small)
 	expect.Contains(t, values[0].Missing, `the column "sex" is not one of groups, it has the number 0.7`, "a fraction is no group")

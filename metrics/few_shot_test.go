@@ -2,10 +2,8 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
 	"tessera/data"
@@ -102,10 +100,7 @@ func TestFewShotNeedsMoreImagesThanShots(t *testing.T) {
 	b := clusters(60, 3, 0.1)
 	fatal.If(t, m.Add(&b))
 	_, err := m.Values(context.Background())
-	var lacking *data.Error
-	if !errors.As(err, &lacking) || !strings.Contains(err.Error(), "class 0 has 16 samples, want more than the 20 of a draw") {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*data.Error](t, err, "class 0 has 16 samples, want more than the 20 of a draw")
 }
 
 func TestQuantiles(t *testing.T) {

@@ -94,7 +94,5 @@ func TestAModelWithoutDecoderHasNoOutput(t *testing.T) {
 func TestLogitsOfTheWrongNumberAreRefused(t *testing.T) {
 	b := Batch{Logits: make([]float32, 6), Labels: []int{2, -1, 1}}
 	expect.Error(t, b.EachLabelled(func([]float32, int) {}), "2 logits, a sample has the class 2")
-	if _, err := headValue(&Batch{coder: newHeaded(rand.New(rand.NewPCG(2, 9)), 0, "class"), Images: make([]float32, 32)}, "class", 2); err == nil {
-		t.Error("a head without logits was taken")
-	}
+	expect.AnyError(t, expect.Err(headValue(&Batch{coder: newHeaded(rand.New(rand.NewPCG(2, 9)), 0, "class"), Images: make([]float32, 32)}, "class", 2)), "a head without logits was taken")
 }

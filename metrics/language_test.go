@@ -3,9 +3,9 @@ package metrics
 import (
 	"math"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -56,9 +56,7 @@ func TestLanguageIsJudgedByTheProbabilitiesOfWhatFollows(t *testing.T) {
 			for i, want := range []float64{c.perplexity, c.bits} {
 				v := r.Values[i]
 				if want == 0 {
-					if !strings.Contains(v.Missing, c.missing) {
-						t.Errorf("%s: got %v, want %q", v.Name, v, c.missing)
-					}
+					expect.Contains(t, v.Missing, c.missing, v.Name, v)
 				} else if math.Abs(v.Number-want) > 1e-6*want {
 					t.Errorf("%s: got %v, want %v", v.Name, v.Number, want)
 				}

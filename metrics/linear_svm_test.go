@@ -101,9 +101,7 @@ func TestAccuracyEqualsLIBLINEARs(t *testing.T) {
 		if got, _ := test.Predicted(weights); math.Abs(got-peer.accuracy) > .003 {
 			t.Errorf("C %g: accuracy %.4f, scikit-learn %.4f", peer.c, got, peer.accuracy)
 		}
-		if got := fit.Norm(weights); math.Abs(got-peer.norm) > .015*peer.norm {
-			t.Errorf("C %g: norm of the weights %.4f, scikit-learn %.4f", peer.c, got, peer.norm)
-		}
+		expect.Near(t, fit.Norm(weights), peer.norm, .015*peer.norm, "C", peer.c, "norm of the weights")
 	}
 }
 
@@ -166,9 +164,7 @@ func TestSplitsAreStratifiedPartitions(t *testing.T) {
 		train, test, err := p.Split(fraction, random.Stream(1, "test", 0))
 		fatal.If(t, err)
 		expect.Equal(t, len(test), int(math.Ceil(fraction*997)), "fraction", fraction, len(test), "test images")
-		if all := slices.Sorted(slices.Values(slices.Concat(train, test))); len(slices.Compact(all)) != 997 {
-			t.Errorf("fraction %g: the sides are no partition", fraction)
-		}
+		expect.Equal(t, len(slices.Compact(slices.Sorted(slices.Values(slices.Concat(train, test))))), 997, "fraction", fraction, "the sides are no partition")
 		share := make([]float64, 4)
 		for _, i := range test {
 			share[labels[i]]++

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -134,9 +135,8 @@ func TestMeasuresOfKnownLogits(t *testing.T) {
 	for _, m := range measuresOfLogits() {
 		for name, c := range m.known {
 			got := added(t, m.of, Subject{}, Batch{Logits: c.logits, Labels: c.labels})[0]
-			if close6(t, m.name+", "+name, got.Number, c.want); got.Missing != "" {
-				t.Errorf("%s, %s: %+v", m.name, name, got)
-			}
+			close6(t, m.name+", "+name, got.Number, c.want)
+			expect.Equal(t, got.Missing, "", m.name, name, got)
 		}
 		if got := added(t, m.of, Subject{}, Batch{Logits: []float32{1, 2}, Labels: []int{-1}})[0]; got.Missing == "" {
 			t.Errorf("%s without a label: %+v", m.name, got)
@@ -163,9 +163,7 @@ func TestAccuracyIsShownWhereThereAreLabelledHeads(t *testing.T) {
 				got = append(got, v.Name)
 			}
 		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("heads %v: got %v, want %s", names, got, want)
-		}
+		expect.Equal(t, strings.Join(got, " "), want, "heads", names)
 	}
 	unlabelled := measured(t, newHeaded(r, 3, "class"), s.Images)
 	if v, ok := unlabelled.Find("accuracy"); !ok || v.Missing != "the samples have no labels" || len(unlabelled.Shown()) == len(unlabelled.Values) {

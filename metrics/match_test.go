@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"math"
 	"testing"
 
 	"tessera/internal/expect"
@@ -21,9 +20,8 @@ func TestAtomsAreMatchedWhateverTheirOrderSignAndLength(t *testing.T) {
 		t.Fatalf("got %v", pairs)
 	}
 	for _, p := range pairs {
-		if want[p.First] != p.Second || math.Abs(p.Cosine-1) > 1e-6 {
-			t.Errorf("atom %d is matched with %d, cosine %g; want %d, 1", p.First, p.Second, p.Cosine, want[p.First])
-		}
+		expect.Equal(t, want[p.First], p.Second, "atom", p.First, "is matched with")
+		expect.Near(t, p.Cosine, 1, 1e-6, "atom", p.First, "is matched with")
 	}
 }
 

@@ -37,9 +37,7 @@ func TestReconstructionErrorsOfKnownValues(t *testing.T) {
 		m    Metric
 		want float64
 	}{"mse": {&MSE{}, (1 + 4 + 0 + 0.25) / 4}, "mse, single": {&MSE{Single: true}, (1 + 4 + 0 + 0.25) / 4}, "clipped": {metricOf("mse_clipped"), 0.25 / 4}} {
-		if got := added(t, c.m, s, b, b); got[0].Number != c.want {
-			t.Errorf("%s: got %g, want %g", name, got[0].Number, c.want)
-		}
+		expect.Equal(t, added(t, c.m, s, b, b)[0].Number, c.want, name)
 	}
 	b = Batch{Images: []float32{0, 0}, Outputs: []float32{float32(math.NaN()), 0}}
 	if got := added(t, metricOf("mse_clipped"), s, b); !math.IsNaN(got[0].Number) {
@@ -157,9 +155,7 @@ func TestDeadUnitsAreThoseBelowOnePercentOfTheGreatest(t *testing.T) {
 
 func TestUsedUnitsAreThoseAboveTheMean(t *testing.T) {
 	got := added(t, &UsedUnits{Threshold: 0.25}, Subject{Units: 3}, Batch{Codes: []float32{0.25, 0.5, 0, 0.25, 0.25, 0.75}})
-	if got[0].Number != 2 {
-		t.Errorf("got %v", got)
-	}
+	expect.Equal(t, got[0].Number, 2, got)
 }
 
 func TestNegativeWeightsLeaveTheBiasOut(t *testing.T) {
@@ -260,9 +256,7 @@ func TestMaxApproximationNeedsAtoms(t *testing.T) {
 	c.hidden = true
 	expect.Is(t, expect.Err(Dilation().Coder(c, false)), ErrNoAtoms)
 	for _, v := range measured(t, c, make([]float32, 9), Choice{Metric: &MaxApprox{}}).Values {
-		if v.Missing != "the decoder's last layer has no atoms" {
-			t.Errorf("got %+v", v)
-		}
+		expect.Equal(t, v.Missing, "the decoder's last layer has no atoms", v)
 	}
 }
 

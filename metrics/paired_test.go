@@ -56,9 +56,7 @@ func TestADifferenceWhoseIntervalContainsZeroIsNotShown(t *testing.T) {
 		"no difference shown (+1 on each of 4 splits)": {Mean: 1, Low: 1, High: 1, P: 0.125, Holm: 0.125, Split: true, Pairs: 4},
 		"no difference shown [-5.1e-05, 0.002]":        {Mean: 0.001, Low: -0.000051, High: 0.002, P: 0.06, Holm: 0.06},
 	} {
-		if got := p.String(); got != want {
-			t.Errorf("%+v: got %q, want %q", p, got, want)
-		}
+		expect.Equal(t, p.String(), want, p)
 	}
 }
 
@@ -94,9 +92,8 @@ func TestHolmCorrectsAWholeTable(t *testing.T) {
 	table := []*Paired{one(0.04), nil, one(0.01), constant, one(0.03), one(0.005), {P: 1, Holm: 1}}
 	expect.Equal(t, CorrectHolm(table), 4, "tests are counted")
 	for i, want := range map[int]float64{0: 0.06, 2: 0.03, 3: 0, 4: 0.06, 5: 0.02} {
-		if math.Abs(table[i].Holm-want) > 1e-15 || table[i].Shown() != (want < 0.05) {
-			t.Errorf("p %g becomes %g, shown: %v; want %g", table[i].P, table[i].Holm, table[i].Shown(), want)
-		}
+		expect.Near(t, table[i].Holm, want, 1e-15, "p", table[i].P, "becomes")
+		expect.Equal(t, table[i].Shown(), want < 0.05, "p", table[i].P, "becomes")
 	}
 	expect.Equal(t, table[0].String(), "not after correction [0.5, 1.5]")
 	many := []*Paired{one(0.6), one(0.7)}

@@ -3,9 +3,9 @@ package metrics
 import (
 	"context"
 	"math/rand/v2"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/parallel/team"
 )
 
@@ -35,8 +35,6 @@ func (m panicking) Values(context.Context) ([]Value, error) { panic("in Values")
 func TestAPanicOfAMetricIsAnErrorWithItsName(t *testing.T) {
 	for _, in := range []string{"Start", "Add", "Values"} {
 		_, err := Evaluate(context.Background(), newAffine(rand.New(rand.NewPCG(1, 2)), []int{1, 2}, 2), Sample{Images: []float32{1, 2}}, Selection{{Metric: panicking{in}}})
-		if want := "metrics: own: panicked: in " + in; err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want %q", err, want)
-		}
+		expect.Error(t, err, "metrics: own: panicked: in "+in)
 	}
 }

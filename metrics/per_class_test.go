@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -64,9 +65,7 @@ func TestPerClassSaysWhatIsNotThere(t *testing.T) {
 	want := `{"rows":[{"class":"0","count":1,"precision":0.5,"recall":1},{"class":"1","count":1,"precision":null,"recall":0},` +
 		`{"class":"2","count":0,"precision":null,"recall":null}],"notes":["1 of 3 classes have no samples here: they have no recall",` +
 		`"2 of 3 classes are never predicted: they have no precision"]}`
-	if string(text) != want {
-		t.Errorf("got %s", text)
-	}
+	expect.Equal(t, string(text), want)
 }
 
 func TestTablesOfTwoHeadsHaveTheirNames(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -77,9 +78,7 @@ func TestRankingEqualsPlainLoops(t *testing.T) {
 		t.Fatalf("%v of %d samples count", counted, n)
 	}
 	for i, v := range values {
-		if math.Abs(v.Number-want[i]/counted) > 1e-12 {
-			t.Errorf("%s: got %v, want %v", (&Ranking{}).Describe().Measures[i].Name, v.Number, want[i]/counted)
-		}
+		expect.Near(t, v.Number, want[i]/counted, 1e-12, (&Ranking{}).Describe().Measures[i].Name)
 	}
 }
 

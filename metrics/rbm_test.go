@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/metrics"
@@ -83,9 +84,8 @@ func TestLogLikelihoodsOfASmallMachine(t *testing.T) {
 		want += (math.Log(joint(images[4*i:4*i+4])) - math.Log(z)) / 3
 	}
 	exact := measuredBy(t, &metrics.RBMExact{Seed: 1}, m, images)
-	if math.Abs(exact[0].Number-want) > 1e-6 || math.Abs(exact[1].Number-math.Log(z)) > 1e-6 {
-		t.Errorf("got %v, want the mean log-likelihood %v and log Z %v", exact, want, math.Log(z))
-	}
+	expect.Near(t, exact[0].Number, want, 1e-6, exact)
+	expect.Near(t, exact[1].Number, math.Log(z), 1e-6, exact)
 	ais := measuredBy(t, &metrics.RBMAIS{Chains: 200, Temperatures: 300, Seed: 1}, m, images)
 	if standard := ais[2].Number; !(standard > 0 && standard < 0.02) || math.Abs(ais[0].Number-want) > 4*standard || math.Abs(ais[1].Number-math.Log(z)) > 4*standard {
 		t.Errorf("annealing gives %v, want %v and %v within 4 standard errors", ais, want, math.Log(z))
@@ -105,17 +105,13 @@ func TestLogLikelihoodOfGreyImages(t *testing.T) {
 	for i := range 1000 {
 		copy(expected[16*i:], white)
 	}
-	if got, want := of(grey), of(expected); math.Abs(got-want) > 0.03 {
-		t.Errorf("grey images have the log-likelihood %v, want about %v", got, want)
-	}
+	expect.Near(t, of(grey), of(expected), 0.03, "grey images have the log-likelihood")
 }
 
 func TestOtherModelsHaveNoEnergy(t *testing.T) {
 	for _, m := range []metrics.Metric{&metrics.RBMExact{}, &metrics.RBMAIS{Chains: 2, Temperatures: 1}} {
 		for _, v := range measuredBy(t, m, nil, make([]float32, 8)) {
-			if !strings.Contains(v.Missing, "not a restricted Boltzmann machine") {
-				t.Errorf("got %v, want a value that is not applicable", v)
-			}
+			expect.Contains(t, v.Missing, "not a restricted Boltzmann machine", v)
 		}
 	}
 	large := &boltzmann.Machine{Weight: make([]float32, 23*23), Bias: make([]float32, 23), VisibleBias: make([]float32, 23)}

@@ -3,7 +3,6 @@ package metrics
 import (
 	"compress/gzip"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"testing"
@@ -76,8 +75,6 @@ func TestTheConstantMeanImageHasTheStudysFingerprint(t *testing.T) {
 		{"max_approx_reconstructed", .00347, .000005},
 		{"hoyer", 0, 1e-6},
 	} {
-		if got := number(t, r, v.name); math.Abs(got-v.want) > v.tolerance {
-			t.Errorf("%s: %.5f, the study has %.5f", v.name, got, v.want)
-		}
+		expect.Near(t, number(t, r, v.name), v.want, v.tolerance, v.name)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -35,9 +36,7 @@ func TestRegressionEqualsScikitLearn(t *testing.T) {
 	} {
 		got := []float64{values[i].Number, rows.Rows[0].Numbers[i+1], rows.Rows[1].Numbers[i+1], rows.Rows[2].Numbers[i+1]}
 		for k := range want {
-			if math.Abs(got[k]-want[k]) > 1e-12 {
-				t.Errorf("%s: got %v, want %v", rows.Columns[i+1], got, want)
-			}
+			expect.Near(t, got[k], want[k], 1e-12, rows.Columns[i+1], got, want)
 		}
 	}
 }

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
 	"testing"
@@ -56,9 +55,7 @@ func TestContributionsNeedCodesThatWeighAtoms(t *testing.T) {
 		"jaccard", "hoyer_atoms_dilated"} {
 		c := newAffine(r, []int{4, 4}, 3)
 		c.atoms.Indirect = "a maximum"
-		if v := measured(t, c, uniform(r, 32), selected(t, name)...).Values[0]; v.Missing != "a maximum" {
-			t.Errorf("%s: got %+v", name, v)
-		}
+		expect.Equal(t, measured(t, c, uniform(r, 32), selected(t, name)...).Values[0].Missing, "a maximum", name)
 	}
 }
 
@@ -67,13 +64,9 @@ func TestUsefulUnitsOfTheExtremes(t *testing.T) {
 	images := []float32{1, 0, 0, 1, 1, 1, 0, 0}
 	m := line("linear", []float32{0, 0}, []float32{1, 0}, []float32{0, 1})
 	m.Codes = [][]float32{{1, 0}, {0, 1}, {1, 1}, {0, 0}}
-	if got := number(t, measured(t, m, images, selected(t, "useful_units")...), "useful_units"); got != 2 {
-		t.Errorf("a perfect code of independent pixels has %g useful units, want 2", got)
-	}
+	expect.Equal(t, number(t, measured(t, m, images, selected(t, "useful_units")...), "useful_units"), 2, "a perfect code of independent pixels has")
 	m.next, m.Codes = 0, [][]float32{{1, 1}, {1, 1}, {1, 1}, {1, 1}}
-	if got := number(t, measured(t, m, images, selected(t, "useful_units")...), "useful_units"); got != 0 {
-		t.Errorf("a constant code has %g useful units, want 0", got)
-	}
+	expect.Equal(t, number(t, measured(t, m, images, selected(t, "useful_units")...), "useful_units"), 0, "a constant code has")
 }
 
 // At most 2000 images are measured: of 4001 images, every third one. Only the images in between would need the second unit.
@@ -112,9 +105,7 @@ func TestCoherenceOfManyAtomsEqualsPlainLoops(t *testing.T) {
 func TestUsefulUnitsOfTooManyUnitsAreNotMeasured(t *testing.T) {
 	const k = usefulMost + 1
 	s := Subject{Shape: []int{1}, Units: k, Atoms: &Atoms{Shape: []int{1}, Count: k, Values: make([]float32, k)}}
-	if got := added(t, &UsefulUnits{}, s); got[0].Missing != "there are more than 4096 units" {
-		t.Errorf("got %+v", got)
-	}
+	expect.Equal(t, added(t, &UsefulUnits{}, s)[0].Missing, "there are more than 4096 units")
 }
 
 func TestClassesAreNeeded(t *testing.T) {
@@ -126,10 +117,7 @@ func TestClassesAreNeeded(t *testing.T) {
 				err = meter.Add(&Batch{Codes: []float32{1, 2}, Labels: labels})
 			}
 			fatal.If(t, err)
-			var bad *data.Error
-			if _, err := meter.Values(context.Background()); !errors.As(err, &bad) {
-				t.Errorf("%T, %s: got %v, want a *data.Error", m, name, err)
-			}
+			expect.As[*data.Error](t, expect.Err(meter.Values(context.Background())), "", m, name)
 		}
 	}
 }
@@ -142,9 +130,7 @@ func TestCodesThatAreNotFiniteAreNotClassified(t *testing.T) {
 			err = meter.Add(&Batch{Codes: []float32{1, float32(math.NaN())}, Labels: []int{0, 1}})
 		}
 		fatal.If(t, err)
-		if _, err := meter.Values(context.Background()); err == nil {
-			t.Errorf("%T measures NaN", m)
-		}
+		expect.AnyError(t, expect.Err(meter.Values(context.Background())), m, "measures NaN")
 	}
 }
 

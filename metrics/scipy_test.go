@@ -107,9 +107,7 @@ func flat(rows [][]float32) []float32 { return slices.Concat(rows...) }
 // within1e6 checks that two numbers agree with a tolerance of 1e-6, relative to the larger number or to 1.
 func within1e6(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= 1e-6*max(1, math.Abs(want))) {
-		t.Errorf("%s: got %.9g, want %.9g", what, got, want)
-	}
+	expect.Near(t, got, want, 1e-6*max(1, math.Abs(want)), what)
 }
 
 func TestMeasuresWithoutScaleEqualNumPys(t *testing.T) {
@@ -132,9 +130,7 @@ func TestUsefulUnitsEqualTheLeastOfAllSubsets(t *testing.T) {
 			fatal.If(t, err)
 			seen[want] = true
 			got := measured(t, &listed{scipyModel: &m}, flat(m.Images), Choice{Metric: &UsefulUnits{Rise: r}})
-			if n := number(t, got, "useful_units"); n != float64(want) {
-				t.Errorf("%s, rise %s: got %g, want %d", m.Name, rise, n, want)
-			}
+			expect.Equal(t, number(t, got, "useful_units"), float64(want), m.Name, "rise", rise)
 		}
 	}
 	if len(seen) < 4 {
@@ -148,9 +144,8 @@ func TestTruePartsAreMatchedAsBySciPy(t *testing.T) {
 	fatal.If(t, err)
 	for i, row := range table {
 		within1e6(t, "cosine", row.Cosine, f.TrueParts.Cosines[i])
-		if row.Atom != f.TrueParts.Matched[i] || row.Found != (row.Cosine >= PartCosine) {
-			t.Errorf("part %d: %+v, want atom %d", i, row, f.TrueParts.Matched[i])
-		}
+		expect.Equal(t, row.Atom, f.TrueParts.Matched[i], "part", i, row)
+		expect.Equal(t, row.Found, row.Cosine >= PartCosine, "part", i, row)
 	}
 }
 
@@ -188,7 +183,5 @@ func TestAgreementOfAtomsEqualsSciPys(t *testing.T) {
 	within1e6(t, "matched", got.Matched, want.Matched)
 	within1e6(t, "amari", got.Amari, want.Amari)
 	within1e6(t, "random", got.Random, want.Random)
-	if bound := 4 * want.Deviation / math.Sqrt(permutations); !(math.Abs(got.Permuted-want.Permuted) <= bound) {
-		t.Errorf("permuted: got %g, want %g within %g", got.Permuted, want.Permuted, bound)
-	}
+	expect.Near(t, got.Permuted, want.Permuted, 4*want.Deviation/math.Sqrt(permutations), "permuted")
 }

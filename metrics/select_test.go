@@ -211,9 +211,8 @@ func TestOnlyWhatIsReadIsComputedAndOnce(t *testing.T) {
 	} {
 		c := counting{newAffine(r, []int{4, 4}, 3), new(int), new(int)}
 		measured(t, c, images, selected(t, strings.Fields(names)...)...)
-		if *c.encoded != want[0] || *c.decoded != want[1] {
-			t.Errorf("%s: %d encodings, %d decodings, want %v", names, *c.encoded, *c.decoded, want)
-		}
+		expect.Equal(t, *c.encoded, want[0], names)
+		expect.Equal(t, *c.decoded, want[1], names)
 	}
 }
 
@@ -222,18 +221,12 @@ func TestWhatIsMissingIsSaid(t *testing.T) {
 	c := newAffine(r, []int{16}, 3) // vectors
 	for name, v := range map[string]string{"max_approx": "no rows and columns", "jaccard": "no rows and columns", "mse": "", "hoyer_atoms": ""} {
 		for _, got := range measured(t, c, uniform(r, 320), selected(t, name)...).Values {
-			if (got.Missing == "") != (v == "") || !strings.Contains(got.Missing, v) {
-				t.Errorf("%s: %q, want %q", got.Name, got.Missing, v)
-			}
+			expect.Equal(t, got.Missing == "", v == "", got.Name)
+			expect.Contains(t, got.Missing, v, got.Name)
 		}
 	}
 	_, err := Evaluate(context.Background(), c, Sample{Images: uniform(r, 320)}, selected(t, "svm"))
-	var missing *data.Error
-	if !errors.As(err, &missing) {
-		t.Errorf("got %v, want a *data.Error", err)
-	}
-	if got := measured(t, c, uniform(r, 320), selected(t, "svm*")...).Shown(); len(got) != 0 {
-		t.Errorf("optional metrics without labels: %+v", got)
-	}
+	expect.As[*data.Error](t, err, "")
+	expect.Equal(t, len(measured(t, c, uniform(r, 320), selected(t, "svm*")...).Shown()), 0, "optional metrics without labels")
 	expect.Error(t, expect.Err(Evaluate(context.Background(), c, Sample{Images: uniform(r, 320), Labels: []int{1}}, nil)), "1 labels")
 }

@@ -46,9 +46,8 @@ func TestSparseProbesFindTheUnitsOfClasses(t *testing.T) {
 	if least := one[1].Number; math.Abs(least-0.75) > 0.05 || math.Abs(one[0].Number-(3+least)/4) > 1e-12 {
 		t.Errorf("with one unit: got %v, want 1 for three classes, and about 0.75 for that of two units", one)
 	}
-	if two[0].Number != 1 || two[1].Number != 1 {
-		t.Errorf("with two units: got %v, want 1", two)
-	}
+	expect.Equal(t, two[0].Number, 1, "with two units", two)
+	expect.Equal(t, two[1].Number, 1, "with two units", two)
 }
 
 // The values are those of plain loops: means, and Newton's method for the objective of a logistic regression of one unit.

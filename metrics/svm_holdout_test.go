@@ -35,9 +35,7 @@ func TestTheHeldOutAccuracyIsTheMeanOfItsSplits(t *testing.T) {
 	if other := held(t, &SVMHoldout{Seed: 2, Scale: true}, codes, labels); slices.Equal(values, other) {
 		t.Error("another seed gives the same accuracies: are the splits those of the seed?")
 	}
-	if own := held(t, &SVMHoldout{Scale: true}, codes, labels); !slices.Equal(own, held(t, &SVMHoldout{Seed: 77, Scale: true}, codes, labels)) {
-		t.Error("seed 0 is not the run's seed")
-	}
+	expect.Slice(t, held(t, &SVMHoldout{Scale: true}, codes, labels), held(t, &SVMHoldout{Seed: 77, Scale: true}, codes, labels), "seed 0 is not the run's seed")
 }
 
 // If two sets of codes differ only in the scale of their units, the accuracies are equal with Scale and different without.

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/lists"
 	"tessera/optim"
 )
@@ -41,9 +42,7 @@ func TestNormOfBlocksAddedInOrderHasTheSameBits(t *testing.T) {
 			sum += optim.SquareSum(g[from:min(from+optim.NormBlock, len(g))])
 		}
 	}
-	if got, want := optim.Norm(all...), math.Sqrt(sum); got != want {
-		t.Errorf("norm %v, from blocks %v", got, want)
-	}
+	expect.Equal(t, optim.Norm(all...), math.Sqrt(sum), "norm")
 }
 
 func TestClippingBoundsTheNorm(t *testing.T) {

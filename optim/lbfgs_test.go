@@ -108,9 +108,7 @@ func TestLBFGSLooksWhereTheInverseHessianPoints(t *testing.T) {
 		}
 		for i := range n {
 			want := points[iteration].AtVec(i) - step.AtVec(i)
-			if got := float64(p.seen[looks][i]); !(math.Abs(got-want) <= 1e-6*(1+math.Abs(want))) {
-				t.Errorf("iteration %d: looks at %v in element %d, want %v", iteration+1, got, i, want)
-			}
+			expect.Near(t, float64(p.seen[looks][i]), want, 1e-6*(1+math.Abs(want)), "iteration", iteration+1, "looks at", i)
 		}
 	}
 }

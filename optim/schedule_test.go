@@ -4,14 +4,13 @@ import (
 	"math"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/optim"
 )
 
 func near(t *testing.T, what string, got, want float64) {
 	t.Helper()
-	if !(math.Abs(got-want) <= 1e-12*(1+math.Abs(want))) {
-		t.Errorf("%s: got %v, want %v", what, got, want)
-	}
+	expect.Near(t, got, want, 1e-12*(1+math.Abs(want)), what)
 }
 
 func TestStepFallsAtTheFirstStepOfEachStair(t *testing.T) {

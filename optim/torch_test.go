@@ -68,9 +68,7 @@ func TestUpdateAgreesWithPyTorch(t *testing.T) {
 			for step, g := range f.Gradients {
 				o.Update(w, single(g), state, o.LearningRate(), step+1)
 				for i, want := range c.Weights[step] {
-					if got := float64(w[i]); !(math.Abs(got-want) <= tolerance*(1+math.Abs(want))) {
-						t.Errorf("step %d: weight %d is %v, PyTorch's %v", step+1, i, got, want)
-					}
+					expect.Near(t, float64(w[i]), want, tolerance*(1+math.Abs(want)), "step", step+1, "weight", i)
 				}
 			}
 		})

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestAdviceAboutUselessUnitsFitsTheirCause(t *testing.T) {
@@ -88,9 +90,7 @@ func TestListShowsOnePart(t *testing.T) {
 	b.contains("a typo", b.must(exitUsage, "list", "layers", "dens").stderr, `unknown "dens": did you mean "dense"?`)
 	text := b.must(0, "list", "losses").stdout
 	b.contains("losses", text, "also on = \"code\", weight = 1.0", "keys of several losses")
-	if n := strings.Count(text, "factor of the term"); n != 1 {
-		t.Errorf("weight is described %d times", n)
-	}
+	expect.Equal(t, strings.Count(text, "factor of the term"), 1, "weight is described")
 }
 
 func TestNamesStayInTheirLine(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/sweep/scheduler"
 	"tessera/internal/train/folder"
@@ -52,14 +53,10 @@ func (b *bench) gathered(whole, array string) {
 	b.Helper()
 	want, got := b.files(whole), b.files(array)
 	for name, text := range want {
-		if got[name] != text {
-			b.Errorf("%s differs:\n%.400q\nwant\n%.400q", name, got[name], text)
-		}
+		expect.Equal(b, got[name], text, name)
 	}
 	for _, trial := range trialsOf(b.T, want["results.json"]) {
-		if x, y := b.timeless(whole+"/trials/"+trial), b.timeless(array+"/trials/"+trial); x != y {
-			b.Errorf("metrics of %s differ:\n%s\n%s", trial, x, y)
-		}
+		expect.Equal(b, b.timeless(whole+"/trials/"+trial), b.timeless(array+"/trials/"+trial), "metrics of", trial)
 	}
 }
 
@@ -76,9 +73,8 @@ func TestAPreemptedSweepAndPreemptedTasksEndWithTheBytesOfAWholeSweep(t *testing
 
 	b.must(0, "sweep", "slow", "--emit", "slurm", "--per-task", "2", "--parallel", "1", "-o", "array")
 	r = b.must(exitSweep, "sweep", "slow", "--collect", "array")
-	if b.contains("standard error", r.stderr, "task", "4 waiting"); r.stdout != "" {
-		b.Errorf("results of no trial: %s", r.stdout)
-	}
+	b.contains("standard error", r.stderr, "task", "4 waiting")
+	expect.Equal(b, r.stdout, "", "results of no trial")
 	r = b.signalled(func() bool { return b.epochs("array") > 0 }, preemption, "array/trials", "trial", "array", "0")
 	if r.code != exitPreempted {
 		t.Fatalf("trial: exit code %d, want %d: %s", r.code, exitPreempted, r.stderr)
@@ -150,9 +146,7 @@ func TestTheKubernetesJobKnowsTheExitCodes(t *testing.T) {
 		list(exitPreempted, exitInterrupted),
 		list(exitUsage, exitConfig, exitData, exitDiverged, exitCheckpoint, exitSweep),
 	} {
-		if !strings.Contains(job.Text, "values: "+want+"\n") {
-			t.Errorf("%s lacks the exit codes %s:\n%s", filepath.Base(job.Name), want, job.Text)
-		}
+		expect.Contains(t, job.Text, "values: "+want+"\n", filepath.Base(job.Name), "lacks the exit codes", want)
 	}
 }
 

@@ -16,9 +16,7 @@ func TestAttackMeasuresEveryMethodNormAndEpsilon(t *testing.T) {
 	b.trained("runs/small", 30)
 	args := []string{"attack", "runs/small", "--epsilon", "0.05,0.2", "--steps", "5", "--limit", "40"}
 	text := b.must(0, append(args, "--json")...).stdout
-	if again := b.must(0, append(args, "--json")...).stdout; again != text {
-		t.Errorf("a second attack measures something else:\n%s\nthan\n%s", again, text)
-	}
+	expect.Equal(t, b.must(0, append(args, "--json")...).stdout, text, "a second attack measures something else")
 	var r attack.Report
 	fatal.If(t, json.Unmarshal([]byte(text), &r))
 	if r.Model != "small" || r.Dataset != "swimmer" || r.Images != 40 || len(r.Attacks) != 8 {
@@ -101,9 +99,7 @@ func TestAttacksOnAHeadMeasureRobustAccuracy(t *testing.T) {
 		"<code>tessera report runs/flowers --attack l2 --epsilon 0.5,3 -o report.html</code>")
 	chosen := []string{"--metrics", "robust_accuracy", "--with", "epsilon=3", "--with", "steps=5"}
 	eval := append([]string{"eval", "runs/flowers", "--json"}, chosen...)
-	if first, again := b.must(0, eval...).stdout, b.must(0, eval...).stdout; first != again {
-		t.Errorf("the metric differs when it is measured again: %s, then %s", first, again)
-	}
+	expect.Equal(t, b.must(0, eval...).stdout, b.must(0, eval...).stdout, "the metric differs when it is measured again")
 	b.contains("compare", b.must(0, append([]string{"compare", "runs/flowers", "runs/other"}, chosen...)...).stdout, "robust_accuracy")
 	for args, want := range map[string]string{
 		"figure robustness runs/flowers --epsilon 1":               "--epsilon: radii are of one norm; add --norm linf or --norm l2",

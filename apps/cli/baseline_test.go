@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -73,9 +74,7 @@ func TestEncodeAndDecodeWithABaseline(t *testing.T) {
 		b.must(0, "train", name)
 		b.must(0, "encode", run, "--in", "images.npy", "--out", "codes.npy")
 		b.must(0, "decode", run, "--in", "codes.npy", "--out", "outputs.npy")
-		if n := len(b.values("codes.npy", 16)); n != 256*16 {
-			t.Errorf("%s: %d values of codes", name, n)
-		}
+		expect.Equal(t, len(b.values("codes.npy", 16)), 256*16, name)
 		mse := 0.0
 		for i, v := range b.values("outputs.npy", 32, 32) {
 			d := float64(v - images[i])

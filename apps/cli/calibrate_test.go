@@ -55,26 +55,20 @@ func TestCalibrateSaysWhatItDoes(t *testing.T) {
 	if out := b.must(0, "eval", run, "--raw").stdout; strings.Contains(out, "temperature") {
 		t.Errorf("eval --raw prints %s", out)
 	}
-	if got := b.must(0, "predict", run, "--in", "noisy.csv"); !strings.Contains(got.stderr, "fitted after the training: class: temperature") {
-		t.Errorf("predict says %s", got.stderr)
-	}
+	expect.Contains(t, b.must(0, "predict", run, "--in", "noisy.csv").stderr, "fitted after the training: class: temperature", "predict says")
 	b.must(0, "figure", "reliability", run, "-o", "r.png")
 	b.must(0, "report", run, "-o", "r.html")
 	expect.Contains(t, b.read("r.html"), "Calibrated after the training (class: temperature", "the report does not say that it is calibrated")
 	b.must(0, "export", run, "--to", "onnx", "-o", "r.onnx")
 	expect.Contains(t, b.read("r.onnx"), "calibration/class", "the ONNX file has no calibration")
 	b.must(0, "calibrate", run, "--method", "isotonic", "--json")
-	if got := b.must(exitUsage, "export", run, "--to", "onnx", "-o", "i.onnx"); !strings.Contains(got.stderr, "an isotonic calibration has no ONNX form") {
-		t.Errorf("export says %s", got.stderr)
-	}
+	expect.Contains(t, b.must(exitUsage, "export", run, "--to", "onnx", "-o", "i.onnx").stderr, "an isotonic calibration has no ONNX form", "export says")
 	b.must(0, "export", run, "--to", "onnx", "-o", "i.onnx", "--raw")
 	b.must(0, "resume", run, "--epochs", "41", "--quiet")
 	if got := b.must(exitCheckpoint, "eval", run); !strings.Contains(got.stderr, "fitted to other parameters") || !strings.Contains(got.stderr, "tessera calibrate RUN --remove") {
 		t.Errorf("eval says %s", got.stderr)
 	}
-	if got := b.must(0, "calibrate", run); !strings.Contains(got.stderr, "it is replaced") {
-		t.Errorf("calibrate says %s", got.stderr)
-	}
+	expect.Contains(t, b.must(0, "calibrate", run).stderr, "it is replaced", "calibrate says")
 	b.must(0, "calibrate", run, "--remove")
 	expect.AnyError(t, expect.Err(os.Stat(b.dir+"/"+run+"/posthoc.json")), "the calibration is still there")
 	b.must(0, "calibrate", run, "--remove") // nothing to remove
@@ -85,7 +79,5 @@ func TestCalibrateNeedsHeldOutImages(t *testing.T) {
 	b.flowers()
 	b.write("models.toml", strings.Replace(b.read("models.toml"), `scale = "standardise"`, `scale = "standardise", validation = 0`, 1))
 	b.must(0, "train", "flowers", "--quiet")
-	if got := b.must(exitData, "calibrate", "runs/flowers"); !strings.Contains(got.stderr, "no images are held out") {
-		t.Errorf("got %s", got.stderr)
-	}
+	expect.Contains(t, b.must(exitData, "calibrate", "runs/flowers").stderr, "no images are held out")
 }

@@ -41,9 +41,8 @@ bad.toml:10:9: model "first": train: batch: got 0, want an integer > 0
 `
 	for _, args := range []string{"check bad.toml", "train first -f bad.toml", "summary first -f bad.toml", "list models -f bad.toml"} {
 		r := b.must(exitConfig, strings.Fields(args)...)
-		if r.stderr != want || r.stdout != "" {
-			t.Errorf("tessera %s prints\n%s\nwant\n%s", args, r.stderr, want)
-		}
+		expect.Equal(t, r.stderr, want, "tessera", args, "prints")
+		expect.Equal(t, r.stdout, "", "tessera", args, "prints")
 	}
 }
 
@@ -149,9 +148,7 @@ func TestFillPrintsAModelThatIsTheSame(t *testing.T) {
 	once := b.must(0, "check", "--fill", "small").stdout
 	b.contains("the filled model", once, "beta1 = 0.9", `init = "glorot_uniform"`, "min_epoch_steps = 0")
 	b.write("filled.toml", once)
-	if twice := b.must(0, "check", "filled.toml", "--fill", "small").stdout; twice != once {
-		t.Errorf("filled again:\n%s\nwant\n%s", twice, once)
-	}
+	expect.Equal(t, b.must(0, "check", "filled.toml", "--fill", "small").stdout, once, "filled again")
 }
 
 func TestSummaryCountsParameters(t *testing.T) {
@@ -193,9 +190,7 @@ func TestDoctorVersionAndDataTellWhatTheyFind(t *testing.T) {
 	b.contains("doctor", b.must(0, "doctor").stdout, "cpu", "threads", "GOMAXPROCS", "kernels", "fashion-mnist", "not found")
 	line := b.must(0, "version").stdout
 	b.contains("version", line, "tessera ", "go1.")
-	if flag := b.must(0, "--version").stdout; flag != line {
-		t.Errorf("--version prints %q, version %q", flag, line)
-	}
+	expect.Equal(t, b.must(0, "--version").stdout, line, "--version prints")
 	b.contains("data list", b.must(0, "data", "list").stdout, "swimmer", "generated", "mnist", "not found")
 }
 
@@ -210,9 +205,7 @@ func TestDoctorNamesTheVersionsOfTheModulesThatCompute(t *testing.T) {
 	if code := run(t.Context(), []string{"doctor"}, &out, io.Discard); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}
-	if text := strings.Join(strings.Fields(out.String()), " "); !strings.Contains(text, "gorgonia.org/gorgonia v4.5.6 gonum.org/v1/gonum v1.2.3 cpu") {
-		t.Errorf("got %s", out.String())
-	}
+	expect.Contains(t, strings.Join(strings.Fields(out.String()), " "), "gorgonia.org/gorgonia v4.5.6 gonum.org/v1/gonum v1.2.3 cpu", out.String())
 }
 
 func TestTheShellCompletesModels(t *testing.T) {
@@ -256,7 +249,5 @@ func TestDoctorMeasuresTheLimits(t *testing.T) {
 			steps++
 		}
 	}
-	if steps != len(limited) {
-		t.Errorf("%d steps, want %d: %+v", steps, len(limited), got.Bench)
-	}
+	expect.Equal(t, steps, len(limited), "steps", got.Bench)
 }

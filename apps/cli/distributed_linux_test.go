@@ -110,9 +110,7 @@ func (b *bench) hit(out string, rank int, how func(pid int) error, more ...strin
 	if rank >= 0 {
 		target = ids[rank]
 	}
-	if err := how(target); err != nil {
-		b.Errorf("rank %d (process %d): %v", rank, target, err)
-	}
+	expect.NoError(b, how(target), "rank", rank, "process", target)
 	_ = cmd.Wait()
 	return result{code: cmd.ProcessState.ExitCode(), stdout: stdout.String(), stderr: stderr.String()}, time.Since(began)
 }
@@ -179,16 +177,12 @@ func TestAnInterruptEndsAllWithACheckpoint(t *testing.T) {
 	b.resumesExactly("cut")
 	r, took = b.hit("alone", 1, signals(syscall.SIGTERM)) // of one process
 	t.Logf("rank 1 terminated: exit code %d after %v", r.code, took.Round(time.Millisecond))
-	if r.code != exitInterrupted {
-		t.Errorf("exit code %d, want %d\n%s", r.code, exitInterrupted, r.stderr)
-	}
+	expect.Equal(t, r.code, exitInterrupted, "exit code", r.stderr)
 	b.contains("standard error", r.stderr, "`mpirun -n 2 tessera resume alone --distributed` continues")
 	b.resumesExactly("alone")
 	r, took = b.hit("preempted", 1, signals(syscall.SIGUSR1))
 	t.Logf("USR1 to rank 1: exit code %d after %v", r.code, took.Round(time.Millisecond))
-	if r.code != exitPreempted {
-		t.Errorf("exit code %d, want %d\n%s", r.code, exitPreempted, r.stderr)
-	}
+	expect.Equal(t, r.code, exitPreempted, "exit code", r.stderr)
 	b.resumesExactly("preempted")
 }
 
@@ -204,9 +198,7 @@ func TestErrorsOfADistributedTrainingAreReportedOnce(t *testing.T) {
 		{exitData, "train-images-idx3-ubyte.gz: not found", []string{"train", "clothes", "--distributed"}},
 	} {
 		r := b.together(c.code, 2, c.args...)
-		if n := strings.Count(r.stderr, c.want); n != 1 {
-			t.Errorf("tessera %s: the error is printed %d times, want 1:\n%s", strings.Join(c.args, " "), n, r.stderr)
-		}
+		expect.Equal(t, strings.Count(r.stderr, c.want), 1, "tessera", strings.Join(c.args, " "), "is printed", r.stderr)
 	}
 }
 
@@ -234,9 +226,7 @@ func TestSeveralProcessesNeedTheFlag(t *testing.T) {
 			cmd := b.command(args...)
 			cmd.Env = append(cmd.Env, "OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE="+size)
 			r := b.finish(cmd)
-			if r.code != code {
-				t.Errorf("tessera %v as one of %s processes: exit code %d, want %d\n%s", args, size, r.code, code, r.stderr)
-			}
+			expect.Equal(t, r.code, code, "tessera", args, "as one of", size, "processes: exit code", r.stderr)
 			if code != 0 {
 				b.contains("standard error", r.stderr, "started by mpirun as 2 processes", "give --distributed")
 			}

@@ -41,9 +41,8 @@ func TestARefusedConnectionIsFollowedByItsRemedy(t *testing.T) {
 		&sweep.Interrupted{Path: "s"}:                                                   "tessera: s: interrupted\nrun the same command again to resume\n",
 	} {
 		var out strings.Builder
-		if explain(failure{err: workError{err}}, &out); out.String() != want {
-			t.Errorf("got %q, want %q", out.String(), want)
-		}
+		explain(failure{err: workError{err}}, &out)
+		expect.Equal(t, out.String(), want)
 	}
 }
 

@@ -111,9 +111,7 @@ func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
 	b.must(0, "train", "small", "--epochs", "1", "--out", "held", "--set", "dataset={ name=\"bars\", count=20, validation=0.5 }")
 	const says = "bars: measured on samples to which it was fitted, because none are held out\n"
 	for _, kind := range []string{"atoms", "reconstructions", "codes", "max-approximations", "hoyer-scatter", "pareto"} {
-		if got := b.must(0, "figure", kind, "bars").stderr; got != "tessera: "+says {
-			t.Errorf("%s of bars: got %q, want %q", kind, got, says)
-		}
+		expect.Equal(t, b.must(0, "figure", kind, "bars").stderr, "tessera: "+says, kind, "of bars", says)
 	}
 	for _, args := range [][]string{{"training", "bars"}, {"reconstructions", "shapes"}, {"pareto", "shapes"},
 		{"atoms", "held"}, {"reconstructions", "held"}, {"codes", "held"}, {"pareto", "held"}} {

@@ -52,9 +52,7 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 		expect.Equal(t, got, "bcabcabcabcabcabcabcabca\n", how)
 	}
 	one := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout
-	if again := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout; again != one {
-		t.Errorf("the same seed gives %q and %q", one, again)
-	}
+	expect.Equal(t, b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout, one, "the same seed gives")
 	b.contains("JSON", b.must(0, "generate", "runs/abc", "--prompt", "ab", "-n", "2", "--temperature", "0", "--json").stdout, `"text": "abca"`)
 	b.contains("nearest token", b.must(0, "neighbours", "runs/abc", "a").stdout, "b", "c")
 	b.must(0, "export", "runs/abc", "--to", "vec", "--out", "abc.vec")

@@ -47,7 +47,5 @@ func TestColumnsAreReadFromTheInputFile(t *testing.T) {
 		b.contains("missing column", b.must(4, args...).stderr, "less.csv", `"place"`, `"ward"`, `"dose"`)
 	}
 	b.must(0, "encode", "runs/patients", "--in", "less.csv", "-o", "codes.csv") // the code needs the values alone
-	if got := lines(b.read("codes.csv")); len(got) != 4 {
-		t.Errorf("got %q", got)
-	}
+	expect.Equal(t, len(lines(b.read("codes.csv"))), 4)
 }

@@ -249,9 +249,7 @@ func (b *bench) sameRun(one, other string) {
 	for _, name := range []string{"config.toml", "state.safetensors", "model.safetensors"} {
 		expect.Equal(b, b.read(filepath.Join(one, name)), b.read(filepath.Join(other, name)), name, "of", one, "and", other)
 	}
-	if x, y := b.timeless(one), b.timeless(other); x != y {
-		b.Errorf("metrics differ:\n%s\n%s", x, y)
-	}
+	expect.Equal(b, b.timeless(one), b.timeless(other), "metrics differ")
 }
 
 // timeless returns a run's metrics without values that depend on time.
@@ -274,9 +272,7 @@ func (b *bench) complete(out string) int {
 	_, text, _ := strings.Cut(b.read(filepath.Join(out, "state.safetensors")), `"epoch":"`)
 	number, _, _ := strings.Cut(text, `"`)
 	n, err := strconv.Atoi(number)
-	if err != nil {
-		b.Fatalf("%s: the checkpoint records no epoch: %v", out, err)
-	}
+	fatal.If(b, err, out, "the checkpoint records no epoch")
 	return n
 }
 

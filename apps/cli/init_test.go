@@ -129,9 +129,7 @@ func TestInitTakesTargets(t *testing.T) {
 		said := b.must(0, "init", "flats.csv", "--target", target).stdout
 		b.contains(target, b.read("models.toml"), want...)
 		b.contains(target, said, "tessera train "+strings.Trim(want[0], "[]")[len("model."):]) // what was asked for is trained first
-		if got := strings.Count(b.read("models.toml"), "[model.flats-numbers]") + strings.Count(b.read("models.toml"), "[model.flats-classes]"); got != 1 {
-			t.Errorf("%s: %d models predict", target, got)
-		}
+		expect.Equal(t, strings.Count(b.read("models.toml"), "[model.flats-numbers]")+strings.Count(b.read("models.toml"), "[model.flats-classes]"), 1, target)
 	}
 	b := benchOf(t)
 	b.shipped()
@@ -247,9 +245,7 @@ func TestInitWritesNoModelsOfBarsBesideData(t *testing.T) {
 		}
 		folder, _, _ := strings.Cut(name, "/")
 		b.contains(name, b.must(2, "init", folder).stderr, want)
-		if _, err := os.Stat(b.path(folder + "/models.toml")); err == nil {
-			t.Errorf("%s: models.toml was written", folder)
-		}
+		expect.AnyError(t, expect.Err(os.Stat(b.path(folder+"/models.toml"))), folder, "models.toml was written")
 	}
 	for _, name := range []string{"project/go.mod", "checkout/.git/config", "hidden/.keep"} {
 		b.write(name, "module a\n")
@@ -399,9 +395,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 				b.must(0, "complete", "runs/german-nmf", "--in", c.file, "--out", "full.csv")
 				b.contains("the completed table", b.read("full.csv"), "1.347,5;12 kg\r\n5,25;", " kg\r\n7;", " kg\r\n12,5;1.000 kg")
 			}
-			if r := b.must(0, "check"); r.stderr != "" {
-				t.Errorf("check warns: %s", r.stderr)
-			}
+			expect.Equal(t, b.must(0, "check").stderr, "", "check warns")
 		})
 	}
 	b := benchOf(t)

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -188,9 +189,7 @@ func TestResumingAFinishedRunChangesNothing(t *testing.T) {
 	before := b.everything("runs")
 	r := b.must(0, "resume", "runs/small")
 	b.contains("standard error", r.stderr, "runs/small is finished")
-	if after := b.everything("runs"); after != before {
-		t.Errorf("before:\n%s\nafter:\n%s", before, after)
-	}
+	expect.Equal(t, b.everything("runs"), before, "before")
 }
 
 // everything lists the files below a folder with their times and sizes.

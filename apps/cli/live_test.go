@@ -50,9 +50,7 @@ func TestLinesDuringALiveTableAreAboveIt(t *testing.T) {
 	table.say("after the table")
 	expect.Equal(t, stderr.String(), "\nafter the table\n", "beside the table")
 	want := "sweep sweeps/s: 3 trials\n2 trials were already done\nlistening\ninterrupted\n2 of 3 done, 0 failed, left ?\n  small seed=0  epoch 0/0  loss 0  0 samples/s\n"
-	if got := drawn(out.String()); got != want {
-		t.Errorf("the screen shows\n%s\nwant\n%s", got, want)
-	}
+	expect.Equal(t, drawn(out.String()), want, "the screen shows")
 	p.End()
 	if got := drawn(out.String()); strings.Contains(got, "left") {
 		t.Errorf("the table is left:\n%s", got)

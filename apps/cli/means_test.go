@@ -9,15 +9,14 @@ import (
 	"testing"
 
 	"tessera/internal/expect"
+	"tessera/internal/fatal"
 )
 
 // column returns the numbers of a column of a csv text.
 func (b *bench) column(text, name string) (values []float64) {
 	b.Helper()
 	rows, err := csv.NewReader(strings.NewReader(text)).ReadAll()
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for k, title := range rows[0] {
 		for _, row := range rows[1:] {
 			if v, err := strconv.ParseFloat(row[k], 64); title == name && err == nil {

@@ -28,11 +28,9 @@ func TestMessagesSayWhatToDo(t *testing.T) {
 	b.write("untested.toml", "[model.m]\ndataset = { file = \"few.csv\", test = \"none.csv\" }\nencoder = [{ kind = \"dense\", units = 2 }]\n")
 	b.write("mine/note.txt", "")
 	b.write("runs/small-2/config.toml", "")
-	if err := errors.Join(os.MkdirAll(b.path("folder.npy"), 0o700), os.MkdirAll(b.path("folder.png"), 0o700),
+	fatal.If(t, errors.Join(os.MkdirAll(b.path("folder.npy"), 0o700), os.MkdirAll(b.path("folder.png"), 0o700),
 		data.WriteImages(b.path("one.npy"), []int{32}, make([]float32, 32*32)),
-		data.WriteImages(b.path("codes.npy"), []int{6}, []float32{0, 1, 2, 3, 4, float32(math.Inf(1))})); err != nil {
-		t.Fatal(err)
-	}
+		data.WriteImages(b.path("codes.npy"), []int{6}, []float32{0, 1, 2, 3, 4, float32(math.Inf(1))})))
 	for _, c := range []struct {
 		args string
 		code int
@@ -87,9 +85,8 @@ func TestResumeSaysWhatItWroteAnewOfAFinishedRun(t *testing.T) {
 	expect.Equal(t, b.read("runs/small/model.safetensors"), whole, "the model is another one")
 	fatal.If(t, errors.Join(os.Remove(b.path("runs/small/model.safetensors")), os.Remove(b.path("runs/small/atoms.png"))))
 	b.contains("of an incomplete one", b.must(0, "resume", "runs/small").stderr, "is finished: model.safetensors written again")
-	if b.read("runs/small/atoms.png") != picture || b.read("runs/small/model.safetensors") != whole {
-		t.Error("a finished run is not complete after resume")
-	}
+	expect.Equal(t, b.read("runs/small/atoms.png"), picture, "a finished run is not complete after resume")
+	expect.Equal(t, b.read("runs/small/model.safetensors"), whole, "a finished run is not complete after resume")
 	b.write("runs/small/.atoms.png.abcdefghij.tmp", "half") // of a killed process
 	long := time.Now().Add(-time.Hour)
 	fatal.If(t, os.Chtimes(b.path("runs/small/.atoms.png.abcdefghij.tmp"), long, long))
@@ -137,7 +134,5 @@ func TestOptionsOfLibrariesArePrintedAsFlags(t *testing.T) {
 		}
 		return err
 	}))
-	if got, want := worded("train without the option shard_optimizer, with the option backend=engine"), "train without --shard-optimizer, with --backend=engine"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
+	expect.Equal(t, worded("train without the option shard_optimizer, with the option backend=engine"), "train without --shard-optimizer, with --backend=engine")
 }

@@ -44,9 +44,7 @@ func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
 	b.must(0, "train", "own", "--epochs", "1", "--out", "longer")
 	here := b.must(0, "eval", "whole").stdout
 	b.write("elsewhere/pics/x.npy", "other data of the same name")
-	if there := strings.ReplaceAll(b.elsewhere(0, "eval", "../whole").stdout, "../whole", "whole"); there != here {
-		t.Errorf("from another folder:\n%s\nwant\n%s", there, here)
-	}
+	expect.Equal(t, strings.ReplaceAll(b.elsewhere(0, "eval", "../whole").stdout, "../whole", "whole"), here, "from another folder")
 	b.elsewhere(0, "figure", "reconstructions", "../whole", "--images", "0,1", "--out", "r.png")
 	b.elsewhere(0, "resume", "../longer", "--epochs", "2")
 	b.sameRun("whole", "longer")
@@ -55,9 +53,7 @@ func TestARunFindsItsDataFromAnyFolder(t *testing.T) {
 	moved := filepath.Join(t.TempDir(), "project")
 	fatal.If(t, os.Rename(b.dir, moved))
 	b.dir = moved
-	if there := b.must(0, "eval", "whole").stdout; there != here {
-		t.Errorf("of a project that was moved:\n%s\nwant\n%s", there, here)
-	}
+	expect.Equal(t, b.must(0, "eval", "whole").stdout, here, "of a project that was moved")
 }
 
 func TestARunRemembersTheFolderOfDataFlag(t *testing.T) {

@@ -90,15 +90,12 @@ func (b *bench) photos(t *testing.T) {
 		t.Errorf("%d codes, names %q to %q, classes %q", codes.Len(), codes.Names[0], codes.Names[len(codes.Names)-1], codes.Classes)
 	}
 	for i, label := range codes.Labels() {
-		if want := slices.IndexFunc(codes.Classes, func(c string) bool { return strings.HasPrefix(codes.Names[i], c) }); label != want {
-			t.Errorf("%s has the label %d, want %d", codes.Names[i], label, want)
-		}
+		expect.Equal(t, label, slices.IndexFunc(codes.Classes, func(c string) bool { return strings.HasPrefix(codes.Names[i], c) }), codes.Names[i], "has the label")
 	}
 	b.photoNumbers(t)
 	one := b.rows("one.csv", 16)
-	if !slices.Equal(one.Names, []string{"c000.jpg"}) || !slices.Equal(one.Float32(), codes.Float32()[:16]) {
-		t.Errorf("the first photo alone: %q %v, among all %v", one.Names, one.Float32(), codes.Float32()[:16])
-	}
+	expect.Slice(t, one.Names, []string{"c000.jpg"}, "the first photo alone")
+	expect.Slice(t, one.Float32(), codes.Float32()[:16], "the first photo alone")
 	decoded := b.rows("photos.npy", 20, 20, 3)
 	pictures := b.rows("decoded", 20, 20, 3)
 	for i, v := range decoded.Float32() {
@@ -215,9 +212,7 @@ func (b *bench) agrees(t *testing.T, run, file string, want recomputed) {
 		}
 	}
 	for _, name := range []string{"max_approx", "mse_clipped", "atom_area"} {
-		if applicable := run == "runs/photos"; applicable != (got[name] != nil) {
-			t.Errorf("%s: %s is %v; applicable: %v", run, name, got[name], applicable)
-		}
+		expect.Equal(t, run == "runs/photos", got[name] != nil, run, name, got[name], "applicable")
 	}
 }
 
@@ -267,9 +262,8 @@ func (b *bench) measurements(t *testing.T, o ownData) {
 	lines, err := csv.NewReader(strings.NewReader(b.read("codes.csv"))).ReadAll()
 	fatal.If(t, err)
 	for i, label := range codes.Labels() {
-		if species[label] != o.species[i] || lines[i+1][0] != o.species[i] {
-			t.Errorf("row %d: %s, in the .csv file %s, want %s", i, species[label], lines[i+1][0], o.species[i])
-		}
+		expect.Equal(t, species[label], o.species[i], "row", i)
+		expect.Equal(t, lines[i+1][0], o.species[i], "row", i)
 	}
 }
 
@@ -300,7 +294,5 @@ func (b *bench) activations(t *testing.T, o ownData) {
 	b.close(t, "activations-codes.npy", r.codes)
 	b.close(t, "activations-decoded.npy", r.outputs)
 	b.close(t, "vector-code.npy", r.codes[:1])
-	if quiet := b.must(0, "encode", "runs/activations", "--in", "activations.npy", "--out", "again.npy"); quiet.stderr != "" {
-		t.Errorf("a warning about the training samples themselves: %s", quiet.stderr)
-	}
+	expect.Equal(t, b.must(0, "encode", "runs/activations", "--in", "activations.npy", "--out", "again.npy").stderr, "", "a warning about the training samples themselves")
 }

@@ -154,9 +154,7 @@ train   = { epochs = 2, batch = 16 }
 	expect.Contains(t, b.must(0, "check").stdout, "names nr, columns place (3 classes: north, south, west)\n", "check prints")
 	b.must(0, "train", "flowers")
 	for _, want := range []string{"class.accuracy  1 ", "site.accuracy   1 "} {
-		if got := b.must(0, "eval", "runs/flowers").stdout; !strings.Contains(got, want) {
-			t.Errorf("eval prints\n%swant a line %q", got, want)
-		}
+		expect.Contains(t, b.must(0, "eval", "runs/flowers").stdout, want, "eval prints")
 	}
 	if got := b.must(0, "predict", "runs/flowers", "--in", "flowers.csv", "--head", "site").stdout; !strings.HasPrefix(got, "name,class,probability\nflower 0,north,") {
 		t.Errorf("predict prints %q", got[:80])

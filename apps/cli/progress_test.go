@@ -79,9 +79,7 @@ func TestElsewhereProgressIsAboutSixtyLines(t *testing.T) {
 		if out.Len() == 0 {
 			lines = nil
 		}
-		if len(lines) != c.lines {
-			t.Errorf("%+v: %d lines, want %d:\n%s", c, len(lines), c.lines, out.String())
-		}
+		expect.Equal(t, len(lines), c.lines, c, out.String())
 		if len(lines) > 0 && !strings.HasPrefix(strings.ReplaceAll(lines[len(lines)-1], " ", ""), fmt.Sprintf("epoch%d/", c.to)) {
 			t.Errorf("%+v ends with %q", c, lines[len(lines)-1])
 		}

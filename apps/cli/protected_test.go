@@ -78,9 +78,7 @@ func TestCheckFindsWhatATrainingWouldNotRead(t *testing.T) {
 	b.write("models.toml", "[model.a]\ndataset = \"mnist\"\nencoder = [{ kind = \"dense\", units = 2 }]\n[model.b]\nextends = \"a\"\n")
 	said := b.must(0, "check")
 	b.contains("not downloaded", said.stderr, "`tessera data get mnist`")
-	if n := strings.Count(said.stderr, "data get mnist"); n != 1 {
-		t.Errorf("the warning comes %d times", n)
-	}
+	expect.Equal(t, strings.Count(said.stderr, "data get mnist"), 1, "the warning comes")
 	b.writePNGs()
 	b.write("models.toml", "[model.a]\ndataset = { name = \"images\", images = \"pictures\" }\nencoder = [{ kind = \"dense\", units = 2 }]\n")
 	b.must(0, "check")

@@ -188,9 +188,7 @@ func TestREADMEHasTheTestCommandOfCI(t *testing.T) {
 	for path, line := range map[string]string{"../../README.md": "\ngo run ./apps/tessera train swimmer-parts\ngo test -timeout 30m -ldflags=-w ./...\n", "../../.ci/run": "\ngo test -timeout 30m -ldflags=-w ./...\n"} {
 		text, err := os.ReadFile(path)
 		fatal.If(t, err)
-		if !strings.Contains(string(text), line) {
-			t.Errorf("%s does not have the lines %q", path, line)
-		}
+		expect.Contains(t, string(text), line, path, "does not have the lines")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"tessera/internal/expect"
+	"tessera/internal/fatal"
 	"tessera/internal/train"
 )
 
@@ -44,9 +45,7 @@ func TestRestartsKeepTheBestSeed(t *testing.T) {
 		expect.Equal(t, b.read("runs/first/"+file), b.read("alone-"+best+"/"+file), file, "differs from that of the seed alone")
 	}
 	var kept train.Restarts
-	if err := json.Unmarshal([]byte(b.read("runs/first/restarts.json")), &kept); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(b.read("runs/first/restarts.json")), &kept))
 	for _, s := range kept.Seeds {
 		expect.Near(t, *s.Loss, losses[strconv.FormatUint(s.Seed, 10)], 1e-9, "the objective of seed", s.Seed)
 	}

@@ -77,9 +77,7 @@ func TestRunsListsStatesSettingsAndMetrics(t *testing.T) {
 	}
 	b.write("models.toml", "[model.other]\n")
 	for i, want := range map[int]string{3: "train.epochs=12", 4: ""} {
-		if r := b.runs("runs")[i]; strings.Join(r.Differs, " ") != want {
-			t.Errorf("without a declaration, beside the first run: %+v, want %q", r, want)
-		}
+		expect.Equal(t, strings.Join(b.runs("runs")[i].Differs, " "), want, "without a declaration, beside the first run")
 	}
 }
 

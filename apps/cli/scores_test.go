@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -81,9 +82,7 @@ train   = { epochs = 200, batch = 16 }
 		}
 		want, err := strconv.ParseFloat(strings.Fields(measured[at:])[1], 64)
 		fatal.If(t, err)
-		if math.Abs(sum-want) > 1e-3*math.Abs(want) {
-			t.Errorf("%s: the mean is %g, eval says %g", c.model, sum, want)
-		}
+		expect.Near(t, sum, want, 1e-3*math.Abs(want), c.model, "the mean")
 	}
 	b.write("models.toml", `
 [model.other]

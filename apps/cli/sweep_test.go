@@ -63,9 +63,7 @@ func TestASweepKilledTenTimesEndsWithTheBytesOfAnUninterruptedOne(t *testing.T) 
 	want := b.files("whole")
 	expect.NoError(t, samefiles.Differ(b.files("killed"), want, true))
 	for _, trial := range trialsOf(t, want["results.json"]) {
-		if x, y := b.timeless("whole/trials/"+trial), b.timeless("killed/trials/"+trial); x != y {
-			t.Errorf("metrics of %s differ:\n%s\n%s", trial, x, y)
-		}
+		expect.Equal(t, b.timeless("whole/trials/"+trial), b.timeless("killed/trials/"+trial), "metrics of", trial)
 	}
 }
 
@@ -108,9 +106,7 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 		t.Errorf("control characters on what is no terminal: %q", r.stderr)
 	}
 	b.contains("standard output", r.stdout, "measured on the whole data set, the fitted samples among them\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
-	if n := strings.Count(r.stdout, "\n"); n != 2+1+6+2 {
-		t.Errorf("%d lines:\n%s", n, r.stdout)
-	}
+	expect.Equal(t, strings.Count(r.stdout, "\n"), 2+1+6+2, "lines", r.stdout)
 	for _, name := range []string{"results.json", "results.csv", "summary.csv", "timings.csv", "trials"} {
 		if !b.exists("sweeps/targets/" + name) {
 			t.Errorf("the sweep holds no %s", name)
@@ -129,9 +125,8 @@ func TestADryRunShowsTheTrialsAndDoesNothing(t *testing.T) {
 	}
 	b.must(0, "sweep", "targets", "--set", "loss.1.target=0.1", "--set", "loss.1.weight=0.001")
 	r = b.must(0, "sweep", "targets", "--dry-run")
-	if strings.Count(r.stdout, "done") != 2 || strings.Count(r.stdout, "waiting") != 10 {
-		t.Errorf("want 2 done:\n%s", r.stdout)
-	}
+	expect.Equal(t, strings.Count(r.stdout, "done"), 2, r.stdout)
+	expect.Equal(t, strings.Count(r.stdout, "waiting"), 10, r.stdout)
 }
 
 func TestFailedTrialsAreToldAtOnceAndAtTheEndWithExitCode8(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -41,9 +42,7 @@ func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
 	err := cmd.Run()
 	slave.Close()
 	screen := <-shown
-	if err != nil {
-		t.Fatalf("%v\n%q", err, screen)
-	}
+	fatal.If(t, err, screen)
 	lines := strings.Split(strings.TrimSuffix(screen, "\r\n"), "\r\n")
 	if len(lines) != 2 || lines[0] != "run runs/small" {
 		t.Fatalf("%d lines: %q", len(lines), screen)
@@ -74,9 +73,7 @@ func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
 	err := cmd.Run()
 	slave.Close()
 	screen := <-shown
-	if err != nil {
-		t.Fatalf("%v\n%q", err, screen)
-	}
+	fatal.If(t, err, screen)
 	cleared := regexp.MustCompile(`\x1b\[(\d+)A\r\x1b\[J`)
 	tables := 0
 	for _, part := range cleared.Split(screen, -1) {
@@ -93,9 +90,7 @@ func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
 		t.Errorf("no table: %q", screen)
 	}
 	// What stays is the text in front of every table.
-	if last := screen[strings.LastIndex(screen, "\x1b[J")+3:]; strings.TrimSpace(last) != "" {
-		t.Errorf("the screen ends with %q", last)
-	}
+	expect.Equal(t, strings.TrimSpace(screen[strings.LastIndex(screen, "\x1b[J")+3:]), "", "the screen ends with")
 }
 
 func TestATerminalShowsAtoms(t *testing.T) {
@@ -117,12 +112,9 @@ func TestATerminalShowsAtoms(t *testing.T) {
 		slave.Close()
 		screen := <-shown
 		master.Close()
-		if err != nil {
-			t.Fatalf("%v\n%q", err, screen)
-		}
-		if !strings.Contains(screen, want) || strings.Contains(screen, "the 6 atoms") != (want != "") {
-			t.Errorf("--preview %s: %.300q", how, screen)
-		}
+		fatal.If(t, err, screen)
+		expect.Contains(t, screen, want, "--preview", how)
+		expect.Equal(t, strings.Contains(screen, "the 6 atoms"), want != "", "--preview", how)
 	}
 	b.contains("stderr", b.must(2, "eval", "runs/small", "--preview", "braille").stderr, `--preview: got "braille"`)
 }

@@ -22,9 +22,7 @@ func TestTrainKeepsARunAndPrintsWhatCameOfIt(t *testing.T) {
 	r := b.must(0, "train", "small")
 	b.contains("standard output", r.stdout, "runs/small\n", "mse", "hoyer", "dead_units", "useful_units", "negative_weights", "trained",
 		"torso", "limb", "of 16", filepath.Join("runs", "small", "atoms.png"))
-	if n := strings.Count(r.stderr, "epoch "); n != 12 {
-		t.Errorf("%d lines of progress, want one per epoch, 12:\n%s", n, r.stderr)
-	}
+	expect.Equal(t, strings.Count(r.stderr, "epoch "), 12, "lines of progress", r.stderr)
 	last := strings.Split(strings.TrimSpace(r.stderr), "\n")
 	b.contains("a line of progress", last[len(last)-1], "epoch 12/12", "loss ", "mse ", "kl ", "code_hoyer ", "dead ", "negative ", "left 0 s")
 	for _, name := range []string{"config.toml", "env.json", "metrics.jsonl", "state.safetensors", "model.safetensors", "atoms.png"} {

@@ -198,9 +198,7 @@ func TestEncodeAndDecodeGoThroughFilesInEveryFormat(t *testing.T) {
 		expect.Slice(t, first, codes, in, "has other codes than images.npy")
 	}
 	b.must(0, "encode", "runs/small", "--in", "images.npy", "--value", "output", "--out", "shaped.npy")
-	if text := b.read("shaped.npy"); !strings.Contains(text[:128], "(256, 32, 32") {
-		t.Errorf("an output of (32, 32) was written as %q", text[:128])
-	}
+	expect.Contains(t, b.read("shaped.npy")[:128], "(256, 32, 32", "an output of (32, 32) was written as")
 	p := readPlain(b, "runs/small", "encoder.2")
 	for i, want := range p.code(images[:1024]) {
 		expect.Near(t, float64(first[i]), want, 1e-5, "unit", i, "of the first image is", first[i], "plain loops say")
@@ -327,9 +325,8 @@ func TestRealImages(t *testing.T) {
 	images, err := testImages(folder)
 	fatal.If(t, err)
 	mse, hoyer := readPlain(b, "runs/shallow-nonneg-kl", "encoder.0").errors(images, 0.1)
-	if math.Abs(e.MSE-mse) > 1e-5*mse || math.Abs(e.Hoyer-hoyer) > 1e-5*hoyer {
-		t.Errorf("eval says mse %g, hoyer %g; plain loops %g, %g", e.MSE, e.Hoyer, mse, hoyer)
-	}
+	expect.Near(t, e.MSE, mse, 1e-5*mse, "eval says mse")
+	expect.Near(t, e.Hoyer, hoyer, 1e-5*hoyer, "eval says mse")
 	b.must(0, "data", "verify", "fashion-mnist", "--data", folder)
 	memory := maxResident(training.ProcessState)
 	if memory > 500<<20 {

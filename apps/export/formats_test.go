@@ -76,10 +76,7 @@ func TestFormatsHoldTheRun(t *testing.T) {
 	}
 	expect.AnyError(t, export.Write(io.Discard, &export.Run{Trained: r.Trained}, "csv", ""), "a training is exported of a run that has none")
 	fatal.If(t, os.WriteFile(filepath.Join(r.Path, folder.Metrics), []byte(`{"epoch":`), 0o666))
-	var damaged *checkpoint.Error
-	if err := export.Write(io.Discard, r, "tensorboard", ""); !errors.As(err, &damaged) {
-		t.Errorf("a damaged metrics.jsonl: got %v", err)
-	}
+	expect.As[*checkpoint.Error](t, export.Write(io.Discard, r, "tensorboard", ""), "", "a damaged metrics.jsonl")
 	expect.NoError(t, export.Write(io.Discard, r, "onnx", ""), "onnx needs metrics.jsonl")
 }
 
@@ -117,9 +114,8 @@ func checkSafetensors(t *testing.T, r *export.Run) {
 	}
 	w, _ := r.Parameter("encoder.0.weight")
 	got, _ := f.Tensor("encoder.0.weight")
-	if !slices.Equal(got.Shape, []int{20, 1024}) || got.Data[3*1024+5] != w.Data[5*20+3] {
-		t.Errorf("the weight has shape %v and is not transposed", got.Shape)
-	}
+	expect.Slice(t, got.Shape, []int{20, 1024}, "the weight has shape")
+	expect.Equal(t, got.Data[3*1024+5], w.Data[5*20+3], "the weight has shape")
 }
 
 // event contains the fields of event.proto that the test reads.

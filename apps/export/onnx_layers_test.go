@@ -9,6 +9,7 @@ import (
 	"tessera/config"
 	"tessera/graph"
 	"tessera/internal/engine"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
@@ -89,9 +90,7 @@ func TestLayersAgreeInONNXRuntime(t *testing.T) {
 		for i, s := range list {
 			r := oneLayer(t, kind, s)
 			r.Name = fmt.Sprintf("%s-%d", kind, i)
-			if c := compared(t, runtime, r, r.Coder(engine.Backend{Team: threads}), "model"); c.problem != "" {
-				t.Error(c.problem)
-			}
+			expect.Equal(t, compared(t, runtime, r, r.Coder(engine.Backend{Team: threads}), "model").problem, "")
 		}
 	}
 }
@@ -108,9 +107,7 @@ func TestMaskedLayersAgreeInONNXRuntime(t *testing.T) {
 		"masked-mean": `{ kind = "patches", size = 2 }, { kind = "token_dense", units = 1 }, { kind = "take_token", mean = true, from = "encoder.0", mask = "encoder.1" }`,
 	} {
 		r := layered(t, name, encoder, `{ kind = "dense" }`)
-		if c := compared(t, runtime, r, r.Coder(engine.Backend{Team: threads}), "model"); c.problem != "" {
-			t.Error(c.problem)
-		}
+		expect.Equal(t, compared(t, runtime, r, r.Coder(engine.Backend{Team: threads}), "model").problem, "")
 	}
 }
 
@@ -151,13 +148,9 @@ func layered(t *testing.T, name, encoder, decoder string) *export.Run {
 	fatal.If(t, err)
 	f.Trained = true
 	spec, err := f.Model("m")
-	if err != nil {
-		t.Fatalf("%s: %v\nadd settings for this layer to this file", encoder, err)
-	}
+	fatal.If(t, err, encoder)
 	m, err := graph.New(spec, []int{6, 8, 4})
-	if err != nil {
-		t.Fatalf("%s: %v\nadd settings for this layer to this file", encoder, err)
-	}
+	fatal.If(t, err, encoder)
 	moved(m)
 	return &export.Run{Trained: &train.Trained{Spec: spec, Model: m}, Name: name}
 }

@@ -33,9 +33,8 @@ func TestVecHoldsTheVectorsOfWords(t *testing.T) {
 				fatal.If(t, err)
 				values = append(values, float32(v))
 			}
-			if cells[0] != names[i] || !slices.Equal(values, vectors[i*width:(i+1)*width]) {
-				t.Errorf("%s: got %q, want the vector of %q, %v", model, line, names[i], vectors[i*width:(i+1)*width])
-			}
+			expect.Equal(t, cells[0], names[i], model, line)
+			expect.Slice(t, values, vectors[i*width:(i+1)*width], model, line)
 		}
 	}
 	if err := export.Write(&strings.Builder{}, trained(t, "swimmer-parts", "train.epochs=1"), "vec", ""); err == nil || !strings.Contains(err.Error(), "its samples are no texts") {

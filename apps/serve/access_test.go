@@ -54,9 +54,7 @@ func TestOnlyBearersOfATokenAreServed(t *testing.T) {
 	rewrite(t, file, "short") // leaves the tokens as they are
 	s.refresh()
 	for header, want := range map[string]int{"Authorization: Bearer a token that is new": 200, "Authorization: Bearer " + one: 401, "Authorization: Bearer short": 401} {
-		if a := send(s, "GET", "/v2", nil, header); a.status != want {
-			t.Errorf("%s, with other tokens in the file: status %d, want %d", header, a.status, want)
-		}
+		expect.Equal(t, send(s, "GET", "/v2", nil, header).status, want, header, "with other tokens in the file: status")
 	}
 	for _, text := range []string{"", "# nothing", "short"} {
 		fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
@@ -72,9 +70,7 @@ func TestTokensOfAProgramAreServed(t *testing.T) {
 	s := newServer(t, Options{Tokens: tokens, Reload: -1})
 	s.refresh() // there is no file that could change
 	for header, want := range map[string]int{"Authorization: Bearer " + one: 200, "Authorization: Bearer 0": 401, "": 401} {
-		if a := send(s, "GET", "/v2", nil, header); a.status != want {
-			t.Errorf("%q: status %d, want %d", header, a.status, want)
-		}
+		expect.Equal(t, send(s, "GET", "/v2", nil, header).status, want, header, "status")
 	}
 	for _, wrong := range [][]string{nil, {one, "short"}} {
 		expect.AnyError(t, expect.Err(NewTokens(wrong...)), wrong)

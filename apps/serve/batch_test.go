@@ -77,15 +77,11 @@ func TestWhatWaitsIsComputedTogether(t *testing.T) {
 			t.Fatalf("job %d: got %v, %v", i, got, err)
 		}
 		for k, v := range got {
-			if v != float32(10*i+k) {
-				t.Errorf("job %d: got %v", i, got)
-			}
+			expect.Equal(t, v, float32(10*i+k), "job", i, got)
 		}
 	}
 	for _, want := range []int{3, 3, 6, 1} {
-		if got := <-g.began; got != want {
-			t.Errorf("a batch of %d images, want %d", got, want)
-		}
+		expect.Equal(t, <-g.began, want, "a batch of")
 	}
 }
 
@@ -131,9 +127,7 @@ func TestAWorkerWaitsForMoreImages(t *testing.T) {
 	for _, j := range jobs {
 		expect.NoError(t, expect.Err(j.result()))
 	}
-	if n := <-g.began; n != 3 {
-		t.Errorf("a batch of %d images, want 3", n)
-	}
+	expect.Equal(t, <-g.began, 3, "a batch of")
 	short, g := gated(t, 3, 100, time.Microsecond)
 	j := submit(t, short, newJob(t.Context(), 1, 1))
 	g.pass <- struct{}{}
@@ -174,9 +168,7 @@ func TestJobsThatNobodyWaitsForAreNotComputed(t *testing.T) {
 	if _, err := late.result(); !errors.Is(err, context.DeadlineExceeded) || statusOf(err) != http.StatusServiceUnavailable {
 		t.Errorf("got %v", err)
 	}
-	if n := <-g.began; n != 1 {
-		t.Errorf("a batch of %d images, want 1", n)
-	}
+	expect.Equal(t, <-g.began, 1, "a batch of")
 }
 
 func TestAPanicIsAnErrorOfItsBatch(t *testing.T) {
@@ -215,15 +207,13 @@ func TestAFullServerAsksClientsToComeBack(t *testing.T) {
 	o := s.models[0].current.outputs[0]
 	o.batch.waiting.Add(1) // as if an image waited
 	a := post(s, "/v2/models/small/infer", jsonRequest(images(2, 1), ""))
-	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" {
-		t.Errorf("status %d, %v: %s", a.status, a.header, a.body)
-	}
+	expect.Equal(t, a.status, http.StatusTooManyRequests, "status")
+	expect.Equal(t, a.header.Get("Retry-After"), "1", "status")
 	o.batch.waiting.Add(-1)
 	s.memory.Add(1 << 16)
 	a = post(s, "/v2/models/small/infer", jsonRequest(images(2, 1), ""))
-	if a.status != http.StatusTooManyRequests || a.header.Get("Retry-After") != "1" {
-		t.Errorf("status %d, %v: %s", a.status, a.header, a.body)
-	}
+	expect.Equal(t, a.status, http.StatusTooManyRequests, "status")
+	expect.Equal(t, a.header.Get("Retry-After"), "1", "status")
 	s.memory.Add(-1 << 16)
 	if a := post(s, "/v2/models/small/infer", jsonRequest(images(2, 1), "")); a.status != http.StatusOK {
 		t.Errorf("status %d: %s", a.status, a.body)

@@ -81,9 +81,7 @@ func TestPredictedClassesHaveNames(t *testing.T) {
 	rest := a.body[len(a.body)-a.sizes(t)[0]-a.sizes(t)[1]:]
 	for i, label := range labels {
 		n := binary.LittleEndian.Uint32(rest)
-		if string(rest[4:4+n]) != label {
-			t.Errorf("binary label %d: got %q, want %q", i, rest[4:4+n], label)
-		}
+		expect.Equal(t, string(rest[4:4+n]), label, "binary label", i)
 		rest = rest[4+n:]
 	}
 	for i, p := range want.Probabilities {

@@ -103,18 +103,14 @@ func TestRequestsHaveTheColumnsThatTheModelReads(t *testing.T) {
 				t.Errorf("%s of %s: got %v, want %v", name, sent, got[name], value(name))
 			}
 		}
-		if len(got) != len(want) {
-			t.Errorf("got %v of %s, want %v", got, sent, want)
-		}
+		expect.Equal(t, len(got), len(want), got, sent, want)
 	}
 	want, err := run.PredictFrom("", columns)
 	if err != nil || want.Head != "sex" || len(want.Labels) != 3 {
 		t.Fatalf("got %+v, %v", want, err)
 	}
 	_, text := asking(t, s, 200, threeImages+","+threeDoses+","+threeWards, `,"outputs":[{"name":"sex.label"}]`)
-	if names := `["` + want.Classes[want.Labels[0]] + `","`; !strings.Contains(text, `"data":`+names) {
-		t.Errorf("got %s, want %s", text, names)
-	}
+	expect.Contains(t, text, `"data":`+`["`+want.Classes[want.Labels[0]]+`","`)
 }
 
 // Several binary inputs follow the JSON in order. They give the same values as JSON inputs.
@@ -133,9 +129,8 @@ func TestSeveralBinaryInputs(t *testing.T) {
 	a := post(s, "/v2/models/run/infer", body, headerLength+": "+itoa(len(json)))
 	want, err := run.ValueOf("sex", map[string][]float32{"images": {2, 1, 0}, "doses": {2, 0.25}, "ward": {3}})
 	fatal.If(t, err)
-	if a.status != 200 || !strings.Contains(string(a.body), `"data":`+string(numbersIn(want))) {
-		t.Errorf("status %d: %s, want %v", a.status, a.body, want)
-	}
+	expect.Equal(t, a.status, 200, "status")
+	expect.Contains(t, string(a.body), `"data":`+string(numbersIn(want)), "status")
 }
 
 func TestMissingAndWrongColumnsOfRequestsAreErrors(t *testing.T) {
@@ -195,12 +190,8 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "place" }]
 	if got := ask("true", `null,"y"`); !strings.Contains(want, `"data":[`) || !strings.Contains(got, `"data":[`) || got == want {
 		t.Errorf("got %s and %s", got, want)
 	}
-	if got := ask("true", `null,null`); !strings.Contains(got, `"data":[`) {
-		t.Errorf("got %s", got)
-	}
-	if got := ask("false", `"y","z"`); !strings.Contains(got, `got \"z\", want one of \"x\", \"y\"`) {
-		t.Errorf("got %s", got)
-	}
+	expect.Contains(t, ask("true", `null,null`), `"data":[`)
+	expect.Contains(t, ask("false", `"y","z"`), `got \"z\", want one of \"x\", \"y\"`)
 }
 
 // An encoder's row is the concatenation of its columns. Scaling applies only to the images.

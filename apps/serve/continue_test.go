@@ -78,9 +78,7 @@ func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 		var got struct {
 			Text string `json:"text_output"`
 		}
-		if err := json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &got); err != nil {
-			t.Fatalf("%q: %v", event, err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(strings.TrimPrefix(event, "data: ")), &got), event)
 		pieces, joined = pieces+1, joined+got.Text
 	}
 	if pieces < 2 || joined != wanted {

@@ -1,17 +1,16 @@
 package serve
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
 	"tessera"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -53,9 +52,7 @@ func TestRowsOfSparseMatrices(t *testing.T) {
 			}
 			return got.body
 		}
-		if got, want := ask(rows), ask(whole); !bytes.Equal(got, want) {
-			t.Errorf("%v: got %s\nwant %s", c, got, want)
-		}
+		expect.Equal(t, string(ask(rows)), string(ask(whole)), c)
 		for data, want := range map[string]string{
 			`[{"?":1},{},{}]`: `data: row 0: got the column \"?\", which is none of the 6 of the training`,
 			fmt.Sprintf(`[{},{%q:1,%q:0},{}]`, names[0], names[0]): fmt.Sprintf(`data: row 1: got the column \"%s\" twice`, names[0]),
@@ -68,9 +65,8 @@ func TestRowsOfSparseMatrices(t *testing.T) {
 			`[{},{},{`:  "end of the text",
 		} {
 			got := post(s, "/v2/models/run/infer", []byte(`{"inputs":[{"name":"input","datatype":"FP32","shape":[3,6],"data":`+data+`}]}`))
-			if got.status != http.StatusBadRequest || !strings.Contains(string(got.body), want) {
-				t.Errorf("%s: got %d %s, want %q", data, got.status, got.body, want)
-			}
+			expect.Equal(t, got.status, http.StatusBadRequest, data)
+			expect.Contains(t, string(got.body), want, data)
 		}
 		fatal.If(t, s.Close())
 	}

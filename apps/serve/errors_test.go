@@ -95,9 +95,7 @@ func TestOtherPathsMethodsAndEncodingsAreErrors(t *testing.T) {
 			t.Errorf("%s %s: status %d: %s, want %d", c.method, c.path, a.status, a.body, c.status)
 		}
 	}
-	if a := send(newServer(t, Options{Profile: true}), "GET", "/debug/pprof/", nil); a.status != http.StatusOK {
-		t.Errorf("profiles: status %d", a.status)
-	}
+	expect.Equal(t, send(newServer(t, Options{Profile: true}), "GET", "/debug/pprof/", nil).status, http.StatusOK, "profiles: status")
 }
 
 func TestTheDocumentDescribesEveryPath(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -35,9 +36,7 @@ func TestNumbersOfRequestsAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 		binaryBody = binary.LittleEndian.AppendUint64(binaryBody, math.Float64bits(v))
 	}
 	fromBytes := post(s, "/v2/models/run/infer", binaryBody, headerLength+": "+itoa(len(head))).reply(t).Outputs[0].Data
-	if fmt.Sprint(fromText) != fmt.Sprint(fromBytes) {
-		t.Errorf("got %v from JSON, %v from binary data", fromText, fromBytes)
-	}
+	expect.Equal(t, fmt.Sprint(fromText), fmt.Sprint(fromBytes), "from JSON")
 	// 5 cm of northing are 0.05 divided by its deviation of about 1.17: float32 has steps of 50 cm there.
 	if d := math.Hypot(float64(fromText[2]-fromText[0]), float64(fromText[3]-fromText[1])); d < 0.03 || d > 0.06 {
 		t.Errorf("samples 5 cm apart have codes %v apart, want 0.03 to 0.06", d)

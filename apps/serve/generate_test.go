@@ -14,6 +14,7 @@ import (
 	"tessera"
 	"tessera/classical/generate"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -132,9 +133,7 @@ loss         = [{ kind = "mse", against = "noise" }]`)
 	if len(reasons) > 0 || len(log) != 3 {
 		t.Errorf("metadata without %v; log %q", reasons, log)
 	}
-	if a := get(s, "/v2/models/diffusion.traverse"); a.status != http.StatusNotFound {
-		t.Errorf("diffusion.traverse: got status %d, want 404", a.status)
-	}
+	expect.Equal(t, get(s, "/v2/models/diffusion.traverse").status, http.StatusNotFound, "diffusion.traverse: status")
 	if body := string(get(s, "/metrics").body); strings.Contains(body, `"diffusion.traverse"`) {
 		t.Error("/metrics has a model that is not served")
 	}

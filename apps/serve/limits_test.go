@@ -15,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -172,16 +171,14 @@ func TestOnlyInvalidContentsAreRemembered(t *testing.T) {
 	refresh()
 	refresh()
 	want := []string{"file: reload: run: open " + file + ": too many open files; the former one is used", "file: was read again"}
-	if reads != 3 || !slices.Equal(logged, want) {
-		t.Errorf("read %d times, want 3; logged %q, want %q", reads, logged, want)
-	}
+	expect.Equal(t, reads, 3, "read")
+	expect.Slice(t, logged, want, "read")
 	err = errors.New("damaged")
 	rewrite(t, file, "the third one")
 	refresh()
 	refresh()
-	if reads != 4 || f.problem != "damaged" {
-		t.Errorf("damaged contents: read %d times, want 4; %q", reads, f.problem)
-	}
+	expect.Equal(t, reads, 4, "damaged contents: read")
+	expect.Equal(t, f.problem, "damaged", "damaged contents: read")
 }
 
 // metricOf returns the value of a line of /metrics, "" if there is none.
@@ -229,9 +226,7 @@ func TestMetricsAndLogTellWhichVersionIsServed(t *testing.T) {
 	if info(first) != "" || info(second) != "1" || !strings.Contains(logged[len(logged)-1], second+" replaces "+first) {
 		t.Errorf("replaced: %q and %q, logged %q", info(first), info(second), logged)
 	}
-	if other := fmt.Sprintf(`tessera_model_info{model="small",version=%q}`, s.models[1].current.version); metricOf(s, other) != "1" {
-		t.Error("the other model has lost its version")
-	}
+	expect.Equal(t, metricOf(s, fmt.Sprintf(`tessera_model_info{model="small",version=%q}`, s.models[1].current.version)), "1", "the other model has lost its version")
 }
 
 func TestOnlyTheNamesOfThisMachineAreServedWithoutTokens(t *testing.T) {
@@ -282,12 +277,8 @@ func TestRequestsThatDoNotEndAreCutAfterTheDrain(t *testing.T) {
 func TestARequestAfterCloseDoesNotGetAModel(t *testing.T) {
 	s := newServer(t, Options{})
 	fatal.If(t, s.Close())
-	if a := send(s, "GET", "/v2/models/small", nil); a.status != http.StatusServiceUnavailable {
-		t.Errorf("status %d, want 503", a.status)
-	}
-	if a := send(s, "GET", "/metrics", nil); a.status != http.StatusOK {
-		t.Errorf("metrics: status %d", a.status)
-	}
+	expect.Equal(t, send(s, "GET", "/v2/models/small", nil).status, http.StatusServiceUnavailable, "status")
+	expect.Equal(t, send(s, "GET", "/metrics", nil).status, http.StatusOK, "metrics: status")
 }
 
 func TestAnAbortedAnswerCutsTheConnection(t *testing.T) {

@@ -106,12 +106,9 @@ func TestNoAcceptedRequestIsLostWhenTheServerEnds(t *testing.T) {
 	expect.NoError(t, stop())
 	close(over)
 	answers := <-done
-	if answers[200] != c.began.Load() || c.began.Load() != c.ended.Load() {
-		t.Errorf("%d requests were accepted, %d answered, %d answers arrived", c.began.Load(), c.ended.Load(), answers[200])
-	}
-	if a := send(s, "GET", "/v2/health/ready", nil); a.status != http.StatusServiceUnavailable {
-		t.Errorf("a server that ends is ready: %d", a.status)
-	}
+	expect.Equal(t, answers[200], c.began.Load())
+	expect.Equal(t, c.began.Load(), c.ended.Load())
+	expect.Equal(t, send(s, "GET", "/v2/health/ready", nil).status, http.StatusServiceUnavailable, "a server that ends is ready")
 	if a := post(s, "/v2/models/small/infer", jsonRequest(images(1, 1), "")); a.header.Get("Connection") != "close" {
 		t.Errorf("clients are not asked to leave: %v", a.header)
 	}
@@ -142,9 +139,7 @@ func TestAReloadUnderLoadFailsNoRequest(t *testing.T) {
 	replace(t, other, folder)
 	waitFor(t, func() bool { return version(t, url) != first })
 	second := version(t, url)
-	if r := post(s, "/v2/models/run/infer", jsonRequest(images(1, 1), `,"outputs":[{"name":"side"}]`)).reply(t); len(r.Outputs[0].Data) != 4 {
-		t.Errorf("the head of the other run has 4 values, got %+v", r)
-	}
+	expect.Equal(t, len(post(s, "/v2/models/run/infer", jsonRequest(images(1, 1), `,"outputs":[{"name":"side"}]`)).reply(t).Outputs[0].Data), 4, "the head of the other run has 4 values")
 	refused := func() (n int) {
 		mu.Lock()
 		defer mu.Unlock()
@@ -263,12 +258,8 @@ func TestACertificateIsReadAgainWhenItChanges(t *testing.T) {
 	expect.Equal(t, serial(), 1, "serial number")
 	pemPair(t, file, key, 300) // a longer one, so that the size changes with the time
 	s.refresh()
-	if got := serial(); got != 300 {
-		t.Errorf("serial number %d after the files changed, want 300", got)
-	}
+	expect.Equal(t, serial(), 300, "serial number")
 	rewrite(t, key, "no key")
 	s.refresh()
-	if got := serial(); got != 300 {
-		t.Errorf("serial number %d after the key was damaged, want 300", got)
-	}
+	expect.Equal(t, serial(), 300, "serial number")
 }

@@ -54,9 +54,8 @@ loss = [{ kind = "mse", on = "y", against = "target" }]
 			for _, inputs := range []string{town + "," + input, input + "," + town} {
 				got, text := asking(t, s, 200, inputs, y)
 				for i, v := range got["y"] {
-					if math.Abs(float64(v-want[i])) > 1e-4 || len(got["y"]) != 2 {
-						t.Errorf("%s: got %s, want %v", inputs, text, want)
-					}
+					expect.Near(t, v, want[i], 1e-4, inputs, text, want)
+					expect.Equal(t, len(got["y"]), 2, inputs, text, want)
 				}
 			}
 		}
@@ -132,9 +131,7 @@ func TestResponsesSayWhatCountsAsSomethingElse(t *testing.T) {
 		fatal.If(t, err)
 		got, text := asking(t, s, 200, `{"name":"input","shape":[2,2],"datatype":"FP32","data":[null,2,11,null]}`, code)
 		for i, v := range got["code"] {
-			if math.Abs(float64(v-want[i])) > 1e-5 {
-				t.Errorf("%s: got %s, want %v", kind, text, want)
-			}
+			expect.Near(t, v, want[i], 1e-5, kind, text, want)
 		}
 		expect.Contains(t, text, says)
 		_, text = asking(t, s, 200, `{"name":"input","shape":[2,2],"datatype":"FP32","data":[11,2,1,77]}`, code)

@@ -45,7 +45,5 @@ func TestPipesInPlaceOfFilesAreErrors(t *testing.T) {
 	if len(logged) != 2 || !slices.ContainsFunc(logged, func(text string) bool { return strings.Contains(text, "is not a regular file; the former one is used") }) {
 		t.Errorf("logged %q", logged)
 	}
-	if a := send(s, http.MethodGet, "/v2", nil, "Authorization: Bearer "+token); a.status != http.StatusOK {
-		t.Errorf("the former token: status %d", a.status)
-	}
+	expect.Equal(t, send(s, http.MethodGet, "/v2", nil, "Authorization: Bearer "+token).status, http.StatusOK, "the former token: status")
 }

@@ -71,9 +71,7 @@ func binaryOutputs(t *testing.T, a answer) map[string][]float32 {
 	t.Helper()
 	r := a.reply(t)
 	var n int
-	if err := json.Unmarshal([]byte(a.header.Get(headerLength)), &n); err != nil {
-		t.Fatalf("no %s: %v", headerLength, a.header)
-	}
+	fatal.If(t, json.Unmarshal([]byte(a.header.Get(headerLength)), &n), "no", headerLength, a.header)
 	rest, outputs := a.body[n:], map[string][]float32{}
 	for _, o := range r.Outputs {
 		if size, binary := o.Parameters["binary_data_size"]; binary {
@@ -167,9 +165,7 @@ func TestServersHaveSeveralModels(t *testing.T) {
 	fatal.If(t, err)
 	defer s.Close()
 	expect.Slice(t, s.Models(), []string{"small", "again"})
-	if r := post(s, "/v2/models/again/infer", jsonRequest(images(1, 1), "")).reply(t); r.Model != "again" {
-		t.Errorf("got %q", r.Model)
-	}
+	expect.Equal(t, post(s, "/v2/models/again/infer", jsonRequest(images(1, 1), "")).reply(t).Model, "again")
 	for _, models := range [][]Model{nil, {{}}, {{Folder: "."}, {Folder: "."}}, {{Name: "a/b", Folder: smallRun(t)}},
 		{{Folder: smallRun(t)}, {Folder: smallRun(t)}}, {{Folder: t.TempDir()}}} {
 		if s, err := New(models, Options{}); err == nil {

@@ -12,6 +12,7 @@ import (
 
 	"tessera"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -47,9 +48,8 @@ func TestAModelOfOtherValuesThanPixelsRefusesPixels(t *testing.T) {
 		"picture":    post(s, "/v2/models/run/image", picture.Bytes()),
 		"PNG wanted": post(s, "/v2/models/run/image", picture.Bytes(), "Accept: image/png"),
 	} {
-		if a.status != http.StatusBadRequest || !strings.Contains(string(a.body), "outside of [0,1]") {
-			t.Errorf("%s: got status %d, %s, want 400", name, a.status, a.body)
-		}
+		expect.Equal(t, a.status, http.StatusBadRequest, name, "status")
+		expect.Contains(t, string(a.body), "outside of [0,1]", name, "status")
 	}
 }
 

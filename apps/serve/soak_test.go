@@ -186,9 +186,8 @@ func TestSoak(t *testing.T) {
 	wait.Go(func() { logMemory(t, end, &proper) })
 	wait.Wait()
 	expect.NoError(t, stop())
-	if s.memory.Load() != 0 || s.models[0].current.outputs[0].batch.waiting.Load() != 0 {
-		t.Errorf("%d bytes are held, %d images wait", s.memory.Load(), s.models[0].current.outputs[0].batch.waiting.Load())
-	}
+	expect.Equal(t, s.memory.Load(), 0)
+	expect.Equal(t, s.models[0].current.outputs[0].batch.waiting.Load(), 0)
 	t.Logf("%v: %d proper requests, %d faults", *soak, proper.Load(), faulty.Load())
 }
 

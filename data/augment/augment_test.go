@@ -53,9 +53,7 @@ func TestARectangleHasTheAreaThatIsDrawnAndLiesInTheImage(t *testing.T) {
 				t.Fatalf("%+v: %+v has the ratio %v; [%v, %v] fits", in, b, shape, low, high)
 			}
 		}
-		if mean := sum / 2000; math.Abs(mean-0.55) > 0.03 {
-			t.Errorf("%+v: the mean area is %v, want 0.55", in, mean)
-		}
+		expect.Near(t, sum/2000, 0.55, 0.03, in, "the mean area")
 	}
 }
 

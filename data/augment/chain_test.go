@@ -102,9 +102,8 @@ func TestManyGoroutinesShareAChain(t *testing.T) {
 		wait.Go(func() {
 			dst := make([]float32, len(src))
 			for range 20 {
-				if apply(t, c, dst, src, generator(9)); !slices.Equal(dst, want) {
-					t.Error("another goroutine changes the result")
-				}
+				apply(t, c, dst, src, generator(9))
+				expect.Slice(t, dst, want, "another goroutine changes the result")
 			}
 		})
 	}
@@ -198,15 +197,11 @@ func TestZeroSettingsDoNotPanic(t *testing.T) {
 func TestOnlyAValidAugmentationIsPrepared(t *testing.T) {
 	for _, a := range []augment.Augmentation{&augment.Dilate{Radius: -1, Probability: 1}, &augment.Erode{Radius: -1, Probability: 1},
 		&augment.Shift{Pixels: -1}, &augment.Blur{Probability: 1}, &augment.Crop{Ratio: []float64{1, 1}}, &augment.Erase{Fill: "mean"}, (*augment.Flip)(nil)} {
-		if _, err := augment.Prepare(a, []int{3, 3}); err == nil {
-			t.Errorf("%T %+v is prepared", a, a)
-		}
+		expect.AnyError(t, expect.Err(augment.Prepare(a, []int{3, 3})), a, a, "is prepared")
 	}
 	for _, a := range every() {
 		for _, shape := range [][]int{nil, {9}, {3, -3}, {3, 3, 0}, {1, 2, 3, 4}, {1 << 40, 1 << 40}} {
-			if _, err := augment.Prepare(a, shape); err == nil {
-				t.Errorf("%T is prepared for images of shape %v", a, shape)
-			}
+			expect.AnyError(t, expect.Err(augment.Prepare(a, shape)), a, "is prepared for images of shape", shape)
 		}
 	}
 	a := &augment.Shift{Pixels: 1}

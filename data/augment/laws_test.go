@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"tessera/data/augment"
+	"tessera/internal/expect"
+	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/laws"
 )
@@ -64,14 +66,10 @@ func TestNeutralSettingsLeaveEveryImageAsItIs(t *testing.T) {
 			t.Errorf("%s: no neutral settings are tried", e.Name)
 		}
 		for _, a := range neutral[e.Name] {
-			if reflect.TypeOf(a) != reflect.TypeOf(e.New()) {
-				t.Errorf("%s: %T stands in its place", e.Name, a)
-			}
+			expect.Equal(t, reflect.TypeOf(a), reflect.TypeOf(e.New()), e.Name, a, "stands in its place")
 			for _, shape := range [][]int{{1, 1}, {1, 5}, {28, 28}, {7, 9, 3}} {
 				change, err := augment.Prepare(a, shape)
-				if err != nil {
-					t.Fatalf("%s %+v of %v: %v", e.Name, a, shape, err)
-				}
+				fatal.If(t, err, e.Name, a, shape)
 				src, r := randomImage(shape), rand.New(rand.NewPCG(1, 2))
 				for range 20 {
 					dst := make([]float32, len(src))

@@ -4,9 +4,9 @@ import (
 	"math"
 	"math/rand/v2"
 	"runtime"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
@@ -173,9 +173,7 @@ func TestWrongArgumentsAreErrors(t *testing.T) {
 		{"too large", Dilation, 1, 4, []int{1 << 40, 1 << 40}, "fewer than 2^31 values"},
 		{"half an image", Dilation, 1, 6, []int{2, 2}, "6 values"},
 	} {
-		if _, err := Apply(c.op, Disk, c.radius, make([]float32, c.values), c.shape); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: error %v, want one with %q", c.name, err, c.want)
-		}
+		expect.Error(t, expect.Err(Apply(c.op, Disk, c.radius, make([]float32, c.values), c.shape)), c.want, c.name, "error")
 	}
 }
 

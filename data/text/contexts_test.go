@@ -89,9 +89,7 @@ func TestFrequentWordsAreLeftOutAndDrawnByTheirPower(t *testing.T) {
 			sum += math.Pow(n, power)
 		}
 		for word, n := range counts {
-			if got, want := drawn[word]/some, math.Pow(n, power)/sum; math.Abs(got-want) > 0.02 {
-				t.Errorf("power %v: %s is %.3f of the drawn words, want %.3f", power, word, got, want)
-			}
+			expect.Near(t, drawn[word]/some, math.Pow(n, power)/sum, 0.02, "power", power, word)
 		}
 		for word, n := range counts {
 			f := n / 100000 / 0.1
@@ -137,8 +135,7 @@ func TestEveryWordOfAFurtherTextIsASample(t *testing.T) {
 		}
 		fatal.If(t, err)
 		got := lists.Map(rows.Float32(), func(word float32) string { return set.Tokens.Name(int32(word)) })
-		if strings.Join(got, " ") != want || !slices.Equal(got, rows.Names) {
-			t.Errorf("%s: got %q with the names %q, want %q", file, got, rows.Names, want)
-		}
+		expect.Equal(t, strings.Join(got, " "), want, file)
+		expect.Slice(t, got, rows.Names, file)
 	}
 }

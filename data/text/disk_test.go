@@ -151,9 +151,8 @@ func TestTextsOnDiskAreThoseInMemory(t *testing.T) {
 				}
 				order := make([]int, got.Train.Len())
 				got.Train.Shuffle(order, r)
-				if slices.Sort(order); !slices.Equal(order, lists.Range(0, len(order))) {
-					t.Error("the order of an epoch does not have every sample once")
-				}
+				slices.Sort(order)
+				expect.Slice(t, order, lists.Range(0, len(order)), "the order of an epoch does not have every sample once")
 			})
 		}
 	}
@@ -169,9 +168,8 @@ func TestWhereChoosesTexts(t *testing.T) {
 		return bag(filepath.Join(dir, file), func(b *text.Bag) { b.Least, b.Most, b.Where = 1, 1, where })
 	}
 	want, got := load(t, at("en.csv")), load(t, at("all.csv", "lang = en", "age > 3"))
-	if !slices.Equal(got.Train.Float32(), want.Train.Float32()) || !slices.Equal(got.Train.ValueNames(), want.Train.ValueNames()) {
-		t.Errorf("got %v of %q", got.Train.Float32(), got.Train.ValueNames())
-	}
+	expect.Slice(t, got.Train.Float32(), want.Train.Float32())
+	expect.Slice(t, got.Train.ValueNames(), want.Train.ValueNames())
 	if len(got.Kept) != 1 || !strings.Contains(got.Kept[0], "1 row of 3, where lang = en and age > 3") {
 		t.Errorf("got %q", got.Kept)
 	}

@@ -31,15 +31,12 @@ func TestSequencesHaveTheNGramsOfFastText(t *testing.T) {
 	set, lengths := load(t, s), make([]float32, 2)
 	// <pad>, <end> and <unknown> follow the only word; the pairs of tokens have other numbers
 	first, second := set.Train.Float32()[:10], set.Train.Float32()[10:]
-	if want := slices.Concat([]float32{0, 0}, plus(4, her), plus(4, her[:2])); !slices.Equal(append(first[:2:2], first[3:]...), want) {
-		t.Errorf("her her: got %v, want %v and a pair", first, want)
-	}
+	expect.Slice(t, append(first[:2:2], first[3:]...), slices.Concat([]float32{0, 0}, plus(4, her), plus(4, her[:2])), "her her", first)
 	if want := []float32{3, 2}; !slices.Equal(second[:2], want) || second[9] != 1 {
 		t.Errorf("er: got %v, want it to begin with %v and to end with <pad>", second, want)
 	}
-	if set.Train.Gather(lengths, "length", []int{0, 1}); !slices.Equal(lengths, []float32{10, 6}) {
-		t.Errorf("got the lengths %v, want 10, and 6: two tokens, a pair and three n-grams", lengths)
-	}
+	set.Train.Gather(lengths, "length", []int{0, 1})
+	expect.Slice(t, lengths, []float32{10, 6}, "the lengths")
 	s.Minn, s.Maxn, s.Ngrams = 1, 2, 1
 	rows, err := data.ReadRows(background, filepath.Join(dir, "new.txt"), []int{9}, data.WithVocabulary(s, set.Tokens))
 	fatal.If(t, err)
@@ -56,12 +53,8 @@ func TestContextsHaveTheNGramsOfFastText(t *testing.T) {
 	c := contexts(filepath.Join(dir, "a.txt"), func(c *text.Contexts) { c.Minn, c.Maxn, c.Buckets, c.Pieces, c.Least = 3, 4, 1000, 6, 2 })
 	set := load(t, c)
 	word, there := append([]float32{0}, plus(4, her)...), []float32{1, 1, 1, 1, 1, 1, 0}
-	if got := column(set.Train, "pieces"); !slices.Equal(got, slices.Repeat(append(word, 0), 2)) {
-		t.Errorf("got the pieces %v, want %v twice", got, word)
-	}
-	if got := column(set.Train, "there"); !slices.Equal(got, slices.Repeat(there, 2)) {
-		t.Errorf("got %v, want %v twice", got, there)
-	}
+	expect.Slice(t, column(set.Train, "pieces"), slices.Repeat(append(word, 0), 2), "the pieces", word)
+	expect.Slice(t, column(set.Train, "there"), slices.Repeat(there, 2), there)
 	expect.Slice(t, lists.Map(c.PiecesOf(set.Tokens, "her"), func(x int32) float32 { return float32(x) }), word)
 	rows, err := data.ReadRows(background, filepath.Join(dir, "new.txt"), set.Shape, data.WithVocabulary(c, set.Tokens))
 	fatal.If(t, err)

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -119,9 +118,7 @@ func TestPairsAreCountedWithinTheWindow(t *testing.T) {
 				}
 			}
 			for i, v := range set.Train.Float32() {
-				if math.Abs(float64(v)-want[i]) > 1e-6 {
-					t.Errorf("%s, window %d: %s near %s: got %v, want %v", weights, window, words[i/4], words[i%4], v, want[i])
-				}
+				expect.Near(t, float64(v), want[i], 1e-6, weights, "window", window, words[i/4], "near", words[i%4])
 			}
 		}
 	}
@@ -161,9 +158,8 @@ func TestSequencesAreWindowsOrUnits(t *testing.T) {
 		expect.Slice(t, set.Train.Float32(), c.want, "unit", c.unit, "step", c.step)
 		lengths := make([]float32, set.Train.Len())
 		all := lists.Range(0, set.Train.Len())
-		if set.Train.Gather(lengths, "length", all); !slices.Equal(lengths, c.lengths) {
-			t.Errorf("unit %q, step %d: got the lengths %v, want %v", c.unit, c.step, lengths, c.lengths)
-		}
+		set.Train.Gather(lengths, "length", all)
+		expect.Slice(t, lengths, c.lengths, "unit", c.unit, "step", c.step, "the lengths")
 	}
 }
 
@@ -177,9 +173,8 @@ func TestNGramsFollowTheirTokens(t *testing.T) {
 	if got := set.Train.Float32(); !slices.Equal(got, want) || !slices.Equal(set.Shape, []int{9}) {
 		t.Errorf("got %v of shape %v, want %v", got, set.Shape, want)
 	}
-	if set.Train.Gather(lengths, "length", []int{0, 1}); !slices.Equal(lengths, []float32{9, 3}) {
-		t.Errorf("got the lengths %v, want 9 and 3", lengths)
-	}
+	set.Train.Gather(lengths, "length", []int{0, 1})
+	expect.Slice(t, lengths, []float32{9, 3}, "the lengths")
 	expect.Equal(t, set.Tokens.Decode([]int32{97, 98, 300, 97, 257}), "aba", "decoded")
 }
 
@@ -226,9 +221,7 @@ func TestTablesAndFurtherTexts(t *testing.T) {
 		t.Fatalf("got %q of %q, want %q", set.Train.ValueNames(), set.Train.RowNames(), want)
 	}
 	expect.Slice(t, set.Train.Float32(), []float32{2, 1, 0, 0, 0, 1, 1, 0, 1, 0, 0, 1})
-	if labels := set.Train.Labels(); !slices.Equal(labels, []int{1, 0, data.UnknownLabel}) {
-		t.Errorf("got the labels %v of %q", labels, set.Classes)
-	}
+	expect.Slice(t, set.Train.Labels(), []int{1, 0, data.UnknownLabel}, "the labels", set.Classes)
 	fitted := data.WithVocabulary(b, set.Tokens)
 	for name, want := range map[string][]float32{"more.csv": {2, 0, 0, 0}, "new.txt": {0, 2, 0, 0}} {
 		rows, err := data.ReadRows(background, filepath.Join(dir, name), set.Shape, fitted)
@@ -301,9 +294,7 @@ func TestFurtherTextsHaveTheClassesOfTheTraining(t *testing.T) {
 			t.Errorf("%s: got the labels %v of %q, want [1] of %q", name, rows.Labels(), rows.Classes, set.Classes)
 		}
 	}
-	if _, err := data.ReadRows(background, filepath.Join(dir, "c.csv"), set.Shape, source); err == nil || !strings.Contains(err.Error(), `has the class "c", which no training text has`) {
-		t.Errorf("a new class: got %v", err)
-	}
+	expect.Error(t, expect.Err(data.ReadRows(background, filepath.Join(dir, "c.csv"), set.Shape, source)), `has the class "c", which no training text has`, "a new class")
 }
 
 // Rows of a table without a text are left out of a training, with a note. Of further texts every row has its sample; labels need not be there.
@@ -320,9 +311,8 @@ func TestRowsWithoutText(t *testing.T) {
 	for _, unit := range []string{"", "file"} {
 		b.Unit = unit
 		rows, err := data.ReadRows(background, filepath.Join(dir, "more.csv"), set.Shape, data.WithVocabulary(b, set.Tokens))
-		if fatal.If(t, err); !slices.Equal(rows.Float32(), want) {
-			t.Errorf("unit %q: got %v, want %v", unit, rows.Float32(), want)
-		}
+		fatal.If(t, err)
+		expect.Slice(t, rows.Float32(), want, "unit", unit)
 	}
 }
 
@@ -346,7 +336,5 @@ func TestLinksToTextsAreFollowed(t *testing.T) {
 		t.Errorf("a change behind links is missed: got the words %q", set.Train.ValueNames())
 	}
 	link("nowhere", "c")
-	if _, err := data.Load(background, bag(corpus, nil), nil, data.Both); err == nil || !strings.Contains(err.Error(), filepath.Join(corpus, "c")) {
-		t.Errorf("a broken link: got %v", err)
-	}
+	expect.Error(t, expect.Err(data.Load(background, bag(corpus, nil), nil, data.Both)), filepath.Join(corpus, "c"), "a broken link")
 }

@@ -91,9 +91,7 @@ func TestAttentionEqualsPlainLoops(t *testing.T) {
 func TestDerivativesOfAttentionAreRight(t *testing.T) {
 	for _, a := range attentions {
 		for name, e := range newAttended(a, 2).expressions(a, 2) {
-			if err := gradcheck.Check(gradcheck.Scalar(e)); err != nil {
-				t.Errorf("%s %+v: %v", name, a, err)
-			}
+			expect.NoError(t, gradcheck.Check(gradcheck.Scalar(e)), name, a)
 		}
 	}
 }
@@ -102,15 +100,13 @@ func TestAttentionOfOtherShapesIsRefused(t *testing.T) {
 	a := attentions[0]
 	for _, other := range []ops.Attention{{Tokens: 3, Features: 4, Heads: 3}, {Tokens: 3, Features: 4}, {Tokens: 4, Features: 4, Heads: 2}, {Tokens: 3, Features: 2, Heads: 2}, {Tokens: 3, Features: 4, Heads: 2, Others: 2}} {
 		for name, e := range newAttended(a, 2).expressions(a, 2) {
-			if _, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
+			expect.AnyError(t, expect.Err(gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 				fatal.If(t, expect.Err(e(b)))
 				if name == "scores" {
 					return other.Scores(b.Node(0), b.Node(1))
 				}
 				return other.Mix(b.Node(0), b.Node(1))
-			}, false); err == nil {
-				t.Errorf("%s: %+v is accepted for the shapes of %+v", name, other, a)
-			}
+			}, false)), name, other, "is accepted for the shapes of", a)
 		}
 	}
 }
@@ -138,9 +134,7 @@ func TestPatchesLieSideBySide(t *testing.T) {
 		for name, e := range patched(p, batch, x, want) {
 			expected := map[string][]float64{"cut": want, "join": x}[name]
 			testConvolution(t, fmt.Sprintf("%s %+v", name, p), e, expected, 0)
-			if err := gradcheck.Check(gradcheck.Scalar(e)); err != nil {
-				t.Errorf("%s %+v: %v", name, p, err)
-			}
+			expect.NoError(t, gradcheck.Check(gradcheck.Scalar(e)), name, p)
 		}
 	}
 }
@@ -162,9 +156,7 @@ func TestPatchesThatDoNotDivideAreRefused(t *testing.T) {
 		_, err := gradcheck.Compile(func(b *gradcheck.Builder[float64]) (*gorgonia.Node, error) {
 			return p.Cut(b.Leaf("x", []int{1, 4, 6}, drawn(24, "x"), false))
 		}, false)
-		if err == nil {
-			t.Errorf("%+v is accepted for images of 4 x 6", p)
-		}
+		expect.AnyError(t, err, p, "is accepted for images of 4 x 6")
 	}
 }
 

@@ -223,9 +223,7 @@ func testConvolution[T ops.Float](t *testing.T, what string, e gradcheck.Express
 func TestDerivativesOfConvolutionsAreRight(t *testing.T) {
 	for _, g := range convolutions {
 		for name, e := range expressions[float64](g, 2, newConvolved(g, 2)) {
-			if err := gradcheck.Check(gradcheck.Scalar(e)); err != nil {
-				t.Errorf("%s %+v: %v", name, g, err)
-			}
+			expect.NoError(t, gradcheck.Check(gradcheck.Scalar(e)), name, g)
 		}
 	}
 }

@@ -58,9 +58,8 @@ func TestDilationAndItsGradientEqualPlainLoops(t *testing.T) {
 				expect.Slice(t, y, want)
 				expect.Slice(t, dx, routed(x, g, shape, radius), "gradient")
 				y64, dx64 := dilated(t, widen(x), widen(g), shape, radius)
-				if !slices.Equal(y64, widen(y)) || !slices.Equal(dx64, widen(dx)) {
-					t.Error("float64 differs from float32 on numbers that both hold")
-				}
+				expect.Slice(t, y64, widen(y), "float64 differs from float32 on numbers that both hold")
+				expect.Slice(t, dx64, widen(dx), "float64 differs from float32 on numbers that both hold")
 			})
 		}
 	}

@@ -123,9 +123,8 @@ func TestUnitsAreComputedInAnyPartsAndOnTheirOwnInputs(t *testing.T) {
 			op.Float64(got, own, scratch, from, to)
 			first, _ := part(got, from)
 			_, last := part(got, to-1)
-			if !slices.Equal(got[:first], before[:first]) || !slices.Equal(got[last:], before[last:]) {
-				t.Errorf("%s: units %d to %d write beyond themselves", name, from, to)
-			}
+			expect.Slice(t, got[:first], before[:first], name, "units", from, to, "write beyond themselves")
+			expect.Slice(t, got[last:], before[last:], name, "units", from, to, "write beyond themselves")
 		}
 		for i := range got {
 			if d := math.Abs(got[i] - want[i]); !(d <= 1e-12*(1+math.Abs(want[i]))) {

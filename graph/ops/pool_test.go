@@ -132,12 +132,8 @@ func TestDerivativesOfPoolingsAreRightTwice(t *testing.T) {
 		list, _, _ := pools[float64](g, false)
 		constant, _, _ := pools[float64](g, true) // the derivative does not depend on x
 		for name, e := range list {
-			if err := gradcheck.Check(gradcheck.Scalar(e)); err != nil {
-				t.Errorf("%s %+v: %v", name, g, err)
-			}
-			if err := gradcheck.Check(gradcheck.Scalar(backward(constant[name], 0))); err != nil {
-				t.Errorf("backward of %s %+v: %v", name, g, err)
-			}
+			expect.NoError(t, gradcheck.Check(gradcheck.Scalar(e)), name, g)
+			expect.NoError(t, gradcheck.Check(gradcheck.Scalar(backward(constant[name], 0))), "backward of", name, g)
 		}
 	}
 }
@@ -164,9 +160,7 @@ func TestWhereTheMaximumWasIsPickedAgain(t *testing.T) {
 			return picked[1], nil
 		}
 		testConvolution(t, fmt.Sprintf("%+v", g), again, plainPool(g, x, y)["max"], 0)
-		if err := gradcheck.Check(gradcheck.Scalar(again)); err != nil {
-			t.Errorf("%+v: %v", g, err)
-		}
+		expect.NoError(t, gradcheck.Check(gradcheck.Scalar(again)), g)
 	}
 }
 
@@ -200,9 +194,7 @@ func TestPoolingsOfOtherShapesAreRefused(t *testing.T) {
 	} {
 		g := poolings[0]
 		wrong(&g)
-		if _, err := g.Max(x); err == nil {
-			t.Errorf("%+v is accepted for images of shape %v", g, x.Shape())
-		}
+		expect.AnyError(t, expect.Err(g.Max(x)), g, "is accepted for images of shape", x.Shape())
 	}
 	expect.NoError(t, expect.Err(poolings[0].Max(x)))
 }

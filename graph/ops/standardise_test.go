@@ -8,6 +8,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"gorgonia.org/tensor"
 	"tessera/graph/ops"
+	"tessera/internal/expect"
 	"tessera/internal/random"
 	"tessera/laws/gradcheck"
 	"tessera/layers"
@@ -70,12 +71,8 @@ func TestStandardisedValuesEqualPlainLoops(t *testing.T) {
 
 func TestDerivativesOfStandardisationAreRightTwice(t *testing.T) {
 	for i, c := range blocks {
-		if err := gradcheck.Check(gradcheck.Scalar(standardised[float64](i))); err != nil {
-			t.Errorf("%+v: %v", c, err)
-		}
-		if err := gradcheck.Check(gradcheck.Scalar(backward(standardised[float64](i), 0))); err != nil {
-			t.Errorf("backward of %+v: %v", c, err)
-		}
+		expect.NoError(t, gradcheck.Check(gradcheck.Scalar(standardised[float64](i))), c)
+		expect.NoError(t, gradcheck.Check(gradcheck.Scalar(backward(standardised[float64](i), 0))), "backward of", c)
 	}
 }
 
@@ -85,8 +82,6 @@ func TestStandardiseRefusesBlocksThatDoNotFit(t *testing.T) {
 		places, channels int
 		epsilon          float64
 	}{{5, 1, 1}, {0, 1, 1}, {6, 0, 1}, {4, 2, 1}, {6, 1, 0}, {6, 1, math.NaN()}} {
-		if _, err := ops.Standardise(x, c.places, c.channels, c.epsilon); err == nil {
-			t.Errorf("%+v is accepted for shape %v", c, x.Shape())
-		}
+		expect.AnyError(t, expect.Err(ops.Standardise(x, c.places, c.channels, c.epsilon)), c, "is accepted for shape", x.Shape())
 	}
 }

@@ -208,9 +208,8 @@ func TestAFailedRenameLeavesWholeFiles(t *testing.T) {
 		files = append(files, File{Path: path, Temporary: path + ".new", Write: text("new")})
 	}
 	path, err := Replace(&noSecond{}, files...)
-	if !errors.Is(err, os.ErrPermission) || path != files[1].Path {
-		t.Errorf("got %s, %v; want %s and the error of its rename", path, err, files[1].Path)
-	}
+	expect.Is(t, err, os.ErrPermission)
+	expect.Equal(t, path, files[1].Path)
 	for i, want := range []string{"new", "old", "old"} {
 		if got, err := os.ReadFile(files[i].Path); err != nil || string(got) != want {
 			t.Errorf("%s holds %q (%v), want %q", files[i].Path, got, err, want)

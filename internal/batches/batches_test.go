@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -72,9 +71,7 @@ func TestEveryNumberOfRowsGivesOneResultEach(t *testing.T) {
 			t.Fatalf("%d rows: %v, error %v, want %v behind -1", n, got, err, want)
 		}
 	}
-	if p.Programs() != 3 {
-		t.Errorf("one goroutine needs %d programs, want 3", p.Programs())
-	}
+	expect.Equal(t, p.Programs(), 3, "one goroutine needs")
 	if err := errors.Join(p.Close(), p.Close()); err != nil || int(closed.Load()) != p.Programs() {
 		t.Errorf("closed %d of %d programs, error %v", closed.Load(), p.Programs(), err)
 	}
@@ -104,9 +101,8 @@ func TestManyGoroutinesShareAFewPrograms(t *testing.T) {
 func TestSizesThatRoundOtherwiseAreLeftOut(t *testing.T) {
 	p, closed, err := pool(t, 8, false, 1, 4, 8, 32)
 	fatal.If(t, err)
-	if !slices.Equal(p.Sizes(), []int{8, 32}) || closed.Load() != 2 {
-		t.Errorf("sizes %v, %d programs closed, want 8 and 32 kept", p.Sizes(), closed.Load())
-	}
+	expect.Slice(t, p.Sizes(), []int{8, 32}, "sizes")
+	expect.Equal(t, closed.Load(), 2, "sizes")
 	if got, err := p.Run(t.Context(), nil, []float32{3, 1}); err != nil || got[0] != 10 {
 		t.Errorf("one row: %v, error %v, want 10", got, err)
 	}
@@ -146,9 +142,7 @@ func TestUnusableOptionsAreErrors(t *testing.T) {
 		"got 0":          {In: 1, Out: 1, Workers: 1, Sizes: []int{4, 0}},
 		"workers":        {In: 1, Out: 1, Sizes: []int{4}},
 	} {
-		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%+v: %v, want %q", o, err, want)
-		}
+		expect.Error(t, expect.Err(New(o)), want, o)
 	}
 	broken := errors.New("broken")
 	o := Options{In: 1, Out: 1, Sizes: []int{4}, Workers: 1, Compile: func(int) (Program, error) { return nil, broken }}

@@ -64,9 +64,7 @@ func TestLogZIsTheSumOverAllStates(t *testing.T) {
 			for h := range 1 << hidden {
 				p += math.Exp(negativeEnergy(m, bits(v, visible), bits(h, hidden)))
 			}
-			if got := math.Exp(-m.FreeEnergy(x)); math.Abs(got/p-1) > 1e-5 {
-				t.Errorf("%v: exp(-F(%v)) is %v, want %v", shape, x, got, p)
-			}
+			expect.Near(t, math.Exp(-m.FreeEnergy(x))/p, 1, 1e-5, shape, "exp(-F", x, p)
 			z += p
 		}
 		if got, err := m.LogZ(t.Context().Err); err != nil || math.Abs(got-math.Log(z)) > 1e-5 {
@@ -92,9 +90,7 @@ func TestLogZOfRealUnitsIsAnIntegral(t *testing.T) {
 	for h := range 8 {
 		p += math.Exp(negativeEnergy(m, []float64{0.3, -0.7}, bits(h, 3)))
 	}
-	if got := math.Exp(-m.FreeEnergy([]float32{0.3, -0.7})); math.Abs(got/p-1) > 1e-5 {
-		t.Errorf("exp(-F) is %v, want %v", got, p)
-	}
+	expect.Near(t, math.Exp(-m.FreeEnergy([]float32{0.3, -0.7}))/p, 1, 1e-5, "exp(-F)", p)
 }
 
 func streams(chain int) *rand.Rand { return rand.New(rand.NewPCG(7, uint64(chain))) }
@@ -188,9 +184,8 @@ func TestLogZIsCancelledBetweenStates(t *testing.T) {
 			}
 			return nil
 		})
-		if err != stop || calls != 3 {
-			t.Errorf("%v after %d calls, want the error of the third of 4", err, calls)
-		}
+		expect.Equal(t, err, stop)
+		expect.Equal(t, calls, 3)
 	}
 }
 

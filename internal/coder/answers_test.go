@@ -177,9 +177,7 @@ func TestAScaleOfAnswersIsFitted(t *testing.T) {
 		true:  {Run: "r", Value: "code", Scale: data.Scale{&data.Standardise{Centre: true}}},
 		false: {Run: "r", Value: "code"},
 	} {
-		if got := data.ScaleIsFitted(s); got != want {
-			t.Errorf("%+v: got %v, want %v", s, got, want)
-		}
+		expect.Equal(t, data.ScaleIsFitted(s), want, s)
 	}
 }
 

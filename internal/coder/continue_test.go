@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // Tokens are drawn in proportion to the softmax of the logits among those that the settings leave.
@@ -37,16 +39,10 @@ func TestTokensAreDrawnFromTheSoftmaxOfWhatIsLeft(t *testing.T) {
 			if len(c.left) > 1 {
 				p = weight(token, c.how.Temperature) / sum
 			}
-			if got := counts[token] / n; math.Abs(got-p) > 5*math.Sqrt(p*(1-p)/n) {
-				t.Errorf("%+v: token %d has the share %v, want %v", c.how, token, got, p)
-			}
+			expect.Near(t, counts[token]/n, p, 5*math.Sqrt(p*(1-p)/n), c.how, "token", token, "has the share")
 			total += counts[token]
 		}
-		if total != n {
-			t.Errorf("%+v: %v of %d tokens are others than %v", c.how, n-total, n, c.left)
-		}
+		expect.Equal(t, total, n, c.how, n-total, c.left)
 	}
-	if got := (Sampling{Temperature: 1}).draw(logits, math.Nextafter(1, 0), may); got != 4 {
-		t.Errorf("the largest number draws %d, want the least likely token", got)
-	}
+	expect.Equal(t, (Sampling{Temperature: 1}).draw(logits, math.Nextafter(1, 0), may), 4, "the largest number draws")
 }

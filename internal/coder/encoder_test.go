@@ -2,7 +2,6 @@ package coder_test
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"iter"
@@ -280,9 +279,7 @@ func TestAStreamKeepsTheOrder(t *testing.T) {
 func TestAnEncoderThatCannotEncodeSaysWhy(t *testing.T) {
 	run := untrained(t, smallText, tessera.Options{})
 	for _, o := range []tessera.EncoderOptions{{Sizes: []int{}}, {Sizes: []int{0}}, {Sizes: []int{-3, 4}}, {Workers: -1}} {
-		if _, err := run.Encoder(o); err == nil {
-			t.Errorf("%+v: an encoder", o)
-		}
+		expect.AnyError(t, expect.Err(run.Encoder(o)), o, "an encoder")
 	}
 	e := encoder(t, run, tessera.EncoderOptions{})
 	expect.Error(t, expect.Err(e.Encode(t.Context(), nil, make([]float32, 65))), "65 values", "a pixel too many")
@@ -417,9 +414,7 @@ func TestAClassifierPredictsTheNamesOfItsClasses(t *testing.T) {
 		}
 	}
 	expect.Error(t, expect.Err(opened.Predict("code", x)), `want one of "kind"`, "of a value without classes")
-	if _, err := untrained(t, headText, tessera.Options{Threads: 1}).Predict("", make([]float32, 64)); !errors.Is(err, tessera.ErrNoClasses) {
-		t.Errorf("of a model without classes: %v", err)
-	}
+	expect.Is(t, expect.Err(untrained(t, headText, tessera.Options{Threads: 1}).Predict("", make([]float32, 64))), tessera.ErrNoClasses, "of a model without classes")
 }
 
 // pooling is a user-defined layer with a stateful op of Gorgonia: [gorgonia.MaxPool2D] stores the positions of the maxima.

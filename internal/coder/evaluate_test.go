@@ -285,9 +285,7 @@ func TestFloatsOfBytesHaveTheCodesOfBytes(t *testing.T) {
 			if first == nil {
 				first = codes
 			}
-			if !slices.Equal(codes, first) {
-				t.Errorf("fitted to %s: %s has other codes", filepath.Base(file), filepath.Base(in))
-			}
+			expect.Slice(t, codes, first, "fitted to", filepath.Base(file), filepath.Base(in), "has other codes")
 		}
 	}
 }
@@ -319,9 +317,7 @@ loss = [{ kind = "hoyer" }]`: {
 			fatal.If(t, err)
 			report, err := r.Evaluate(context.Background(), chosen)
 			fatal.If(t, err)
-			if got := report.Values[0].Missing; got != reason {
-				t.Errorf("%s of %s: got %q, want %q", name, strings.SplitN(text, "\n", 2)[0], got, reason)
-			}
+			expect.Equal(t, report.Values[0].Missing, reason, name, strings.SplitN(text, "\n", 2)[0])
 		}
 		_ = r.Close()
 	}

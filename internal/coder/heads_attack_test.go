@@ -15,6 +15,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/hooks"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/layers"
 	"tessera/losses"
@@ -63,9 +64,7 @@ func TestAHeadOfScaledSamplesIsAttackedBeforeTheScaling(t *testing.T) {
 	a := attack.Trial{Attack: &attack.FGSM{}, Ball: attack.Ball{Norm: attack.LInf, Epsilon: epsilon}, Objective: attack.Margin}
 	j, err := runs.Judge(t.Context(), r, runs.HeadAttack{Trials: []attack.Trial{a}})
 	fatal.If(t, err)
-	if got := j.Trials[0].Accuracy.Value; math.Abs(got-float64(want)/float64(len(labels))) > 1e-9 {
-		t.Errorf("accuracy %v, want %d of %d", got, want, len(labels))
-	}
+	expect.Near(t, j.Trials[0].Accuracy.Value, float64(want)/float64(len(labels)), 1e-9, "accuracy", want, len(labels))
 	if j.Range != [2]float32{0, 4} || j.Head != "kind" || j.Images != len(labels) || j.From != "" {
 		t.Errorf("got %+v", j)
 	}
@@ -128,17 +127,13 @@ train = { epochs = 1, seed = `+seed+` }`, tessera.Options{Threads: 1})
 		fatal.If(t, err)
 		return j
 	}
-	if j := judged(runs.HeadAttack{Head: "place"}); math.Abs(j.Accuracy.Value-float64(right)/50) > 1e-9 {
-		t.Errorf("clean accuracy %v, want %d of 50", j.Accuracy.Value, right)
-	}
+	expect.Near(t, judged(runs.HeadAttack{Head: "place"}).Accuracy.Value, float64(right)/50, 1e-9, "clean accuracy", right)
 	same, named, swapped := judged(runs.HeadAttack{Head: "place", From: other}), judged(runs.HeadAttack{Head: "place", From: other, FromHead: "place"}),
 		judged(runs.HeadAttack{Head: "place", From: other, FromHead: "class"})
 	if same.Trials[0].Risk != named.Trials[0].Risk || same.Trials[0].Risk == swapped.Trials[0].Risk || swapped.From != other.Path+", head class" {
 		t.Errorf("risks %v, %v and %v, from %q", same.Trials[0].Risk, named.Trials[0].Risk, swapped.Trials[0].Risk, swapped.From)
 	}
-	if _, err := runs.Judge(t.Context(), r, runs.HeadAttack{Head: "place", From: other, FromHead: "age"}); err == nil || !strings.Contains(err.Error(), `head: got "age", want one of "class", "place"`) {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, expect.Err(runs.Judge(t.Context(), r, runs.HeadAttack{Head: "place", From: other, FromHead: "age"})), `head: got "age", want one of "class", "place"`)
 }
 
 // No attack that knows less finds more: on the same images and balls, neither one step, nor examples of another model, nor a black box leaves

@@ -41,9 +41,7 @@ func TestARunIsReadFromAFileSystemOrFromBytes(t *testing.T) {
 		"bytes": func() (*tessera.Run, error) { return tessera.ReadModel(file, tessera.Options{Threads: 1}) },
 	} {
 		opened, err := open()
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
+		fatal.If(t, err, name)
 		got, err := opened.Encode(images)
 		if err != nil || !slices.Equal(got, want) || opened.Epoch != 2 || opened.Model.Name != "m" {
 			t.Errorf("%s: other codes, epoch %d, model %q, error %v", name, opened.Epoch, opened.Model.Name, err)

@@ -196,11 +196,9 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	if raceEnabled {
 		return
 	}
-	if n := testing.AllocsPerRun(20, func() {
+	expect.Equal(t, testing.AllocsPerRun(20, func() {
 		fatal.If(t, plan.Run())
-	}); n != 0 {
-		t.Errorf("%v allocations per step, want 0", n)
-	}
+	}), 0, "allocations per step")
 }
 
 func BenchmarkShallowStep(b *testing.B) {

@@ -17,6 +17,7 @@ import (
 	"tessera/graph/tape"
 	"tessera/hooks"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
@@ -536,9 +537,7 @@ loss = [{ kind = "next_token", length = "length" }]
 		fatal.If(t, p.got.Run())
 	}
 	for i, b := range single.program.Parameters {
-		if !slices.Equal(single.got.Gradient(i), other.got.Gradient(i)) {
-			t.Errorf("two runs give different gradients of %s", b.Path)
-		}
+		expect.Slice(t, single.got.Gradient(i), other.got.Gradient(i), "two runs give different gradients of", b.Path)
 	}
 	next := func(on *team.Team) []float32 {
 		program, err := m.Program(graph.Request{Batch: 2, Want: []string{"next"}})
@@ -549,7 +548,5 @@ loss = [{ kind = "next_token", length = "length" }]
 		fatal.If(t, r.Run())
 		return r.Tap(0)
 	}
-	if !slices.Equal(next(one), next(two)) {
-		t.Error("1 and 2 threads give different values")
-	}
+	expect.Slice(t, next(one), next(two), "1 and 2 threads give different values")
 }

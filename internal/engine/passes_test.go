@@ -263,16 +263,10 @@ func TestFuseMakesOnePassOfWhatOnePassCanCompute(t *testing.T) {
 
 func TestCollapseKeepsTheSlowestAxisUnlessAllJoin(t *testing.T) {
 	whole := split(contiguous([]int{2, 3, 4}), []int{1, 4, 12, 24})
-	if j := collapse([][]axis{slices.Clone(whole)}, true); fmt.Sprint(j) != "[[{24 1}]]" {
-		t.Error(j)
-	}
-	if j := collapse([][]axis{slices.Clone(whole)}, false); fmt.Sprint(j) != "[[{2 12} {12 1}]]" {
-		t.Error(j)
-	}
+	expect.Equal(t, fmt.Sprint(collapse([][]axis{slices.Clone(whole)}, true)), "[[{24 1}]]")
+	expect.Equal(t, fmt.Sprint(collapse([][]axis{slices.Clone(whole)}, false)), "[[{2 12} {12 1}]]")
 	row := []axis{{2, 0}, {3, 4}, {4, 1}} // repeated along the slowest axis
-	if j := collapse([][]axis{slices.Clone(whole), row}, true); fmt.Sprint(j) != "[[{2 12} {12 1}] [{2 0} {12 1}]]" {
-		t.Error(j)
-	}
+	expect.Equal(t, fmt.Sprint(collapse([][]axis{slices.Clone(whole), row}, true)), "[[{2 12} {12 1}] [{2 0} {12 1}]]")
 }
 
 func TestRefineFindsTheCommonFactorisation(t *testing.T) {
@@ -347,9 +341,8 @@ func TestDivideMakesPartsOfWhatIsSummedAlongTheLongerSide(t *testing.T) {
 		%4 +[32 64] %2 %3
 		%5 input[32 64] d
 		%6 A×Bᵀ[32 256] %5 %1`)
-	if m.values[2].Op.(partialProduct).thread != 0 || m.values[3].Op.(partialProduct).thread != 1 {
-		t.Error("the partial products are not those of threads 0 and 1")
-	}
+	expect.Equal(t, m.values[2].Op.(partialProduct).thread, 0, "the partial products are not those of threads 0 and 1")
+	expect.Equal(t, m.values[3].Op.(partialProduct).thread, 1, "the partial products are not those of threads 0 and 1")
 	if !m.byColumns(backward, 2) {
 		t.Error("the product that keeps the longer side is not shared along it")
 	}

@@ -70,11 +70,9 @@ func TestNoShippedShallowModelAllocatesInAStep(t *testing.T) {
 			continue
 		}
 		_, plan := trained(t, spec.Name, 32, team)
-		if n := testing.AllocsPerRun(10, func() {
+		expect.Equal(t, testing.AllocsPerRun(10, func() {
 			fatal.If(t, plan.Run())
-		}); n != 0 {
-			t.Errorf("%s: %v allocations per step", spec.Name, n)
-		}
+		}), 0, spec.Name)
 	}
 }
 

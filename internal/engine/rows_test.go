@@ -65,9 +65,7 @@ func TestRowsThatAreJoinedEqualPlainLoops(t *testing.T) {
 						}
 					}
 				}
-				if joined != c.joined {
-					t.Errorf("rows are joined: %v, want %v\n%v", joined, c.joined, plan)
-				}
+				expect.Equal(t, joined, c.joined, "rows are joined", plan)
 				for repetition := range 2 { // the second with other values
 					values := make([][]float32, len(shapes))
 					for i, shape := range shapes {

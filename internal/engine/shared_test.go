@@ -252,9 +252,7 @@ func TestAnyProgramRunsOnSeveralProcesses(t *testing.T) {
 				}
 				c := crewOf[float64](t, nil, made(), processes, made)
 				c.bind(t, 0)
-				if err := c.compare(t, 1e-12); err != nil {
-					t.Errorf("%v\n%v", err, c.parts[0])
-				}
+				expect.NoError(t, c.compare(t, 1e-12), c.parts[0])
 			}
 		})
 	}
@@ -303,9 +301,7 @@ func TestTwentyStepsOfProcessesAreThoseOfOne(t *testing.T) {
 			c := newCrew[float64](t, shippedModel(t, name), 6, n)
 			for step := range steps {
 				c.bind(t, uint64(step))
-				if err := c.compare(t, 1e-12); err != nil {
-					t.Fatalf("%s: step %d: %v", name, step+1, err)
-				}
+				fatal.If(t, c.compare(t, 1e-12), name, "step", step+1)
 				c.descend(0.05)
 			}
 		}

@@ -87,9 +87,8 @@ func TestThePriorOfIndicesReadsAnyGrid(t *testing.T) {
 		weights := make([]float64, 2)
 		for token, want := range c.want {
 			p.weights(weights, c.drawn, token)
-			if math.Abs(weights[a]-want[a]) > 1e-15 || math.Abs(weights[b]-want[b]) > 1e-15 {
-				t.Errorf("%d x 3, token %d: got the weights %v, want %v", c.rows, token, weights, want)
-			}
+			expect.Near(t, weights[a], want[a], 1e-15, c.rows, "x 3, token", token, "the weights", weights, want)
+			expect.Near(t, weights[b], want[b], 1e-15, c.rows, "x 3, token", token, "the weights", weights, want)
 		}
 		if drawn, err := p.Draw(context.Background(), 2, 1); err != nil || len(drawn) != 2*3*c.rows {
 			t.Errorf("%d x 3: %d values of two codes, %v", c.rows, len(drawn), err)

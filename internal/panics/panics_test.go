@@ -5,6 +5,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func recovered(f func()) (p *Panic) {
@@ -22,7 +24,5 @@ func TestARecoveredPanicSaysWhereItIs(t *testing.T) {
 	if p := recovered(func() { panic(io.EOF) }); !errors.Is(p, io.EOF) || p.Error() != "EOF" {
 		t.Errorf("got %v, want EOF", p)
 	}
-	if again := Of(p); again != p {
-		t.Error("a recovered panic is wrapped again")
-	}
+	expect.Equal(t, Of(p), p, "a recovered panic is wrapped again")
 }

@@ -41,9 +41,7 @@ func TestAnUpdateWritesOnlyWhatDiffers(t *testing.T) {
 			picture.Pix[i] = step.drawn
 		}
 		Golden(t, path, picture, true)
-		if got := colour(); got.Y != step.stored {
-			t.Errorf("drawn %d: the file has %d, want %d", step.drawn, got.Y, step.stored)
-		}
+		expect.Equal(t, colour().Y, step.stored, "drawn", step.drawn, "the file has")
 	}
 }
 

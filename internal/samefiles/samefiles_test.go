@@ -30,9 +30,7 @@ func TestDifferNamesEveryFile(t *testing.T) {
 		t.Fatal("no error")
 	}
 	for _, want := range []string{"b differs", "c is missing", "d should not be there"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: does not say %q", err, want)
-		}
+		expect.Contains(t, err.Error(), want, err, "does not say")
 	}
 	for _, other := range []string{"a differs", "e.new"} {
 		if strings.Contains(err.Error(), other) {

@@ -207,9 +207,7 @@ func TestAManifestIsRefusedIfOneBitIsWrong(t *testing.T) {
 		t.Error("another manifest of the same trials")
 	}
 	for _, other := range []error{s.Emit(Manifest{PerTask: 2, PerJob: 10}), open(t, spec(t, declared, "s", "train.epochs=2"), Options{Out: dir}).Emit(Manifest{PerTask: 1, PerJob: 10})} {
-		if !errors.Is(other, folder.ErrForeign) {
-			t.Errorf("got %v", other)
-		}
+		expect.Is(t, other, folder.ErrForeign)
 	}
 	// Trials with other data, or with other defaults, do not match the manifest.
 	m.Trials[1].ID = "0123456789abcdef"
@@ -226,9 +224,8 @@ func TestTasksHaveEachTrialOnce(t *testing.T) {
 		fatal.If(t, err)
 		all = append(all, places...)
 	}
-	if !slices.Equal(all, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9}) || m.Tasks() != 4 {
-		t.Errorf("%d tasks: %v", m.Tasks(), all)
-	}
+	expect.Slice(t, all, []int{0, 1, 2, 3, 4, 5, 6, 7, 8, 9})
+	expect.Equal(t, m.Tasks(), 4)
 	for _, index := range []int{-1, 4} {
 		expect.AnyError(t, expect.Err(m.Task(index)), "index", index, "is taken")
 	}

@@ -86,9 +86,7 @@ func TestEveryShippedTrialSurvivesFreezing(t *testing.T) {
 			if trials++; testing.Short() && trials%5 > 0 {
 				continue
 			}
-			if got := identity(again.Model, nil); got != s.Trials[i].ID {
-				t.Errorf("%s, trial %d: got %s, want %s:\n%s", name, i, got, s.Trials[i].ID, again.Model.Text())
-			}
+			expect.Equal(t, identity(again.Model, nil), s.Trials[i].ID, name, "trial", i, again.Model.Text())
 		}
 	}
 	if trials < 50 {

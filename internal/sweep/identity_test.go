@@ -51,14 +51,10 @@ func TestIdentityIsOfTheValuesAndTheData(t *testing.T) {
 		strings.Replace(declared, "model.small", "model.other", 1):                          false,
 	} {
 		text = strings.Replace(text, `model = "small"`, `model = "`+map[bool]string{true: "other", false: "small"}[strings.Contains(text, "model.other")]+`"`, 1)
-		if got := ids(text); slices.Equal(got, plain) != equal {
-			t.Errorf("got %v, want equal to %v: %v\n%s", got, plain, equal, text)
-		}
+		expect.Equal(t, slices.Equal(ids(text), plain), equal, plain, text)
 	}
 	expect.Slice(t, ids(declared, "loss.1.target=0.1"), plain[:2], "the value alone")
-	if got := ids(strings.Replace(declared, "[0.1, 0.3]", "[0.1, 0.3]\nset.optimizer.clip_norm = [0, 0.0]", 1)); !slices.Equal(got, plain) {
-		t.Errorf("a value written in two ways: got %v, want %v", got, plain)
-	}
+	expect.Slice(t, ids(strings.Replace(declared, "[0.1, 0.3]", "[0.1, 0.3]\nset.optimizer.clip_norm = [0, 0.0]", 1)), plain, "a value written in two ways")
 	one := identity(open(t, spec(t, declared, "s"), Options{}).Trials[0].Model, []data.File{{Path: "a", SHA256: "1"}})
 	two := identity(open(t, spec(t, declared, "s"), Options{}).Trials[0].Model, []data.File{{Path: "b", SHA256: "2"}})
 	if one == two {

@@ -148,7 +148,6 @@ func TestATrialOfAnotherVersionIsNotCalledDamaged(t *testing.T) {
 	fatal.If(t, err)
 	put(t, trialFile(t, out, folder.Environment), text)
 	_, err = open(t, spec(t, declared, "s", oneTrial...), Options{Out: out}).Run(t.Context())
-	if err == nil || !strings.Contains(err.Error(), "is of tessera 0.1.9, whose defaults differ from those of "+machine.Version()+": train.batch") || !strings.Contains(err.Error(), "run the sweep with that version") {
-		t.Errorf("got %v", err)
-	}
+	expect.Error(t, err, "is of tessera 0.1.9, whose defaults differ from those of "+machine.Version()+": train.batch")
+	expect.Error(t, err, "run the sweep with that version")
 }

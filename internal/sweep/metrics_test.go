@@ -2,7 +2,6 @@ package sweep
 
 import (
 	"context"
-	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,12 +27,8 @@ func TestTheSVMNeedsLabels(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	run(t, declared, Options{Out: out}, "train.epochs=1")
 	before := files(t, out)
-	var missing *data.Error
 	again := open(t, spec(t, declared, "s", "train.epochs=1"), Options{Out: out, Metrics: withSVM(t)})
-	if _, err := again.Run(context.Background()); !errors.As(err, &missing) ||
-		!strings.Contains(err.Error(), "bars: its samples have no labels, but svm_accuracy needs them") {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*data.Error](t, expect.Err(again.Run(context.Background())), "bars: its samples have no labels, but svm_accuracy needs them")
 	same(t, "refused", files(t, out), before)
 }
 

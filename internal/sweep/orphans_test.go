@@ -21,10 +21,8 @@ func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	refused := func(what string, s *Sweep, parts ...string) {
 		t.Helper()
 		_, err := s.Run(context.Background())
-		var dropping *Dropping
-		if !errors.Is(err, folder.ErrForeign) || !errors.As(err, &dropping) {
-			t.Errorf("%s: got %v", what, err)
-		}
+		expect.Is(t, err, folder.ErrForeign, what)
+		expect.As[*Dropping](t, err, "", what)
 		for _, part := range append(parts, out) {
 			if err != nil && !strings.Contains(err.Error(), part) {
 				t.Errorf("%s: got %v, want %q in it", what, err, part)
@@ -42,12 +40,8 @@ func TestResultsOfOtherChangesAreNotReplaced(t *testing.T) {
 	run(t, declared, Options{Out: part})
 	same(t, "added values", files(t, part), before)
 	s := open(t, spec(t, strings.Replace(declared, "[0.1, 0.3]", "0.1", 1), "s"), Options{Out: out})
-	if _, err := s.Run(context.Background()); err != nil {
-		t.Error("an edited declaration: ", err)
-	}
-	if orphans := s.Orphans(); len(orphans) != 2 {
-		t.Errorf("orphans %q, want 2", orphans)
-	}
+	expect.NoError(t, expect.Err(s.Run(context.Background())), "an edited declaration")
+	expect.Equal(t, len(s.Orphans()), 2, "orphans")
 }
 
 func TestASweepOfAnEarlierVersionIsRefused(t *testing.T) {
@@ -81,13 +75,9 @@ func TestCleanRemovesOrphansOnly(t *testing.T) {
 	fatal.If(t, os.Mkdir(filepath.Join(out, trialsDir, "notes"), 0o700))
 	put(t, filepath.Join(out, trialsDir, "notes", "a.txt"), []byte("of somebody"))
 	s := open(t, kept, Options{Out: out, Clean: true})
-	if orphans := s.Orphans(); len(orphans) != 1 {
-		t.Errorf("orphans %q, want the one without files of somebody", orphans)
-	}
+	expect.Equal(t, len(s.Orphans()), 1, "orphans")
 	fatal.If(t, expect.Err(s.Run(context.Background())))
-	if orphans := s.Orphans(); len(orphans) != 0 {
-		t.Errorf("orphans %q are left", orphans)
-	}
+	expect.Equal(t, len(s.Orphans()), 0, "orphans")
 	whole := filepath.Join(t.TempDir(), "whole")
 	run(t, declared, Options{Out: whole}, "loss.1.target=0.1")
 	got := files(t, out)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -20,9 +21,7 @@ func TestMeansAndDeviationsAreOverSeeds(t *testing.T) {
 	for i, s := range r.Settings {
 		var x []float64
 		for _, row := range r.Trials[3*i : 3*i+3] {
-			if row.Values["loss.1.target"] != s.Values["loss.1.target"] {
-				t.Errorf("setting %d has trial %+v", i, row)
-			}
+			expect.Equal(t, row.Values["loss.1.target"], s.Values["loss.1.target"], "setting", i, "has trial", row)
 			mse, _ := row.Metrics.Number("mse")
 			x = append(x, mse)
 		}

@@ -38,13 +38,10 @@ func TestTheSettingWithTheLeastValidationErrorIsMeasuredOnTheTestImages(t *testi
 	chosen := r.Selected[0]
 	expect.Slice(t, chosen.Trials, best.Trials, "selected")
 	for _, row := range r.Trials {
-		if row.Metrics.Split != "validation" || row.Metrics.Images != 30 {
-			t.Errorf("trial %s: measured on %d %s images", row.Trial, row.Metrics.Images, row.Metrics.Split)
-		}
+		expect.Equal(t, row.Metrics.Split, "validation", "trial", row.Trial, "measured on")
+		expect.Equal(t, row.Metrics.Images, 30, "trial", row.Trial, "measured on")
 		text, err := os.ReadFile(filepath.Join(TrialPath(out, row.Trial), testFile))
-		if selected := slices.Contains(best.Trials, row.Trial); selected != (err == nil) {
-			t.Errorf("trial %s: selected %v, %s: %v", row.Trial, selected, testFile, err)
-		}
+		expect.Equal(t, slices.Contains(best.Trials, row.Trial), err == nil, "trial", row.Trial, "selected", testFile, err)
 		var kept keptMetrics
 		if err == nil && (json.Unmarshal(text, &kept) != nil || kept.Measured.Split != "all" || kept.Measured.Images != 100) {
 			t.Errorf("trial %s: %s holds %s", row.Trial, testFile, text)
@@ -114,9 +111,7 @@ func TestATableOfSelectedSettingsGoesWithItsSelection(t *testing.T) {
 	if r.Split != "all" || r.Selected != nil {
 		t.Errorf("measured on %s, selected %v", r.Split, r.Selected)
 	}
-	if _, err := os.Stat(filepath.Join(out, SelectedFile)); err == nil {
-		t.Error(SelectedFile + " is still there")
-	}
+	expect.AnyError(t, expect.Err(os.Stat(filepath.Join(out, SelectedFile))), SelectedFile+" is still there")
 }
 
 func TestAFrontHoldsWhatNoOtherSettingDominates(t *testing.T) {
@@ -137,9 +132,7 @@ func TestAFrontHoldsWhatNoOtherSettingDominates(t *testing.T) {
 	if got := front(all, []config.Criterion{{Metric: "mse"}}); !equalMeans(got, []Setting{all[1], all[5]}) {
 		t.Errorf("by mse: %v", got)
 	}
-	if got := front(all, []config.Criterion{{Metric: "accuracy", Largest: true}}); len(got) != 0 {
-		t.Errorf("by a metric that no setting has: %v", got)
-	}
+	expect.Equal(t, len(front(all, []config.Criterion{{Metric: "accuracy", Largest: true}})), 0, "by a metric that no setting has")
 }
 
 func TestASettingWhoseTrialLacksACriterionIsNotSelected(t *testing.T) {

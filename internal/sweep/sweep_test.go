@@ -135,10 +135,7 @@ func TestAFullDiskEndsTheSweepWithWhatCouldNotBeWritten(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "s")
 	disk := &dying{at: 30, err: syscall.ENOSPC}
 	_, err := open(t, spec(t, declared, "s"), Options{Out: out, Disk: disk}).Run(context.Background())
-	var unwritten *folder.WriteError
-	if !errors.As(err, &unwritten) {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*folder.WriteError](t, err, "")
 }
 
 func TestAnInterruptedSweepGoesOnToTheSameBytes(t *testing.T) {
@@ -173,9 +170,8 @@ func TestAFinishedSweepIsLeftAsItIs(t *testing.T) {
 			worked++
 		}
 	}})
-	if disk.count != 0 || worked != 0 {
-		t.Errorf("%d operations on the disk, %d reports of work", disk.count, worked)
-	}
+	expect.Equal(t, disk.count, 0)
+	expect.Equal(t, worked, 0)
 }
 
 func TestAWiderSweepRepeatsNoTrialThatIsThere(t *testing.T) {

@@ -64,11 +64,9 @@ func TestAttackedImagesEqualTheAttack(t *testing.T) {
 	if !slices.Equal(clean, b.values[targetInput]) {
 		t.Fatal("the batch does not hold the images twice")
 	}
-	if err := n.hooks.each(func(a *attached) error {
+	fatal.If(t, n.hooks.each(func(a *attached) error {
 		return a.BeforeStep(&hooks.Step{Images: b.values[0], Clean: b.values[1], Size: b.size})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	coder := graph.NewCoder(n.model, tape.Backend{})
 	defer coder.Close()
 	pixels := n.model.Pixels()
@@ -185,11 +183,9 @@ func TestAttackedImagesOfAClassifierEqualTheAttack(t *testing.T) {
 			t.Fatalf("image %d: labels %v", k, rows[2*k:2*k+2])
 		}
 	}
-	if err := n.hooks.each(func(a *attached) error {
+	fatal.If(t, n.hooks.each(func(a *attached) error {
 		return a.BeforeStep(&hooks.Step{Images: b.values[0], Clean: b.values[targetInput], Labels: rows, Size: b.size})
-	}); err != nil {
-		t.Fatal(err)
-	}
+	}))
 	coder := graph.NewCoder(n.model, tape.Backend{})
 	defer coder.Close()
 	head, err := coder.Head("class")

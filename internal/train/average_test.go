@@ -96,9 +96,7 @@ func TestTheValidatedModelIsTheAveragedOne(t *testing.T) {
 	fatal.If(t, err)
 	state, err := readState(r.Run + "/" + folder.State)
 	fatal.If(t, err)
-	if got := validation(t, shown.Model); math.Abs(got-last) > 1e-9 {
-		t.Errorf("the kept model has a val_mse of %v, measured was %v", got, last)
-	}
+	expect.Near(t, validation(t, shown.Model), last, 1e-9, "the kept model has a val_mse of")
 	fatal.If(t, loadParameters(shown.Model, "", state.file))
 	if got := validation(t, shown.Model); math.Abs(got-last) < 1e-9 {
 		t.Error("the model of the last step has the same")
@@ -151,9 +149,7 @@ func TestTheNumberOfThreadsDoesNotChangeAnAverage(t *testing.T) {
 			want = got
 		}
 		for i, p := range want {
-			if !slices.Equal(got[i].Data, p.Data) {
-				t.Errorf("%d threads: %s differs", team.Threads(), p.Path)
-			}
+			expect.Slice(t, got[i].Data, p.Data, team.Threads(), "threads", p.Path)
 		}
 	}
 }

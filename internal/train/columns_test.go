@@ -160,9 +160,7 @@ func TestARegressionHeadWithMaskAndWeightsEqualsPlainLoops(t *testing.T) {
 			w, _ := r.Trained.Parameter(head + ".0.weight")
 			b, _ := r.Trained.Parameter(head + ".0.bias")
 			for i, got := range append(append([]float32{}, w.Data...), b.Data...) {
-				if v := want[i/2][i%2]; math.Abs(float64(got)-v) > 2e-6 {
-					t.Errorf("%s: %s, value %d: got %v, want %v", name, head, i, got, v)
-				}
+				expect.Near(t, float64(got), want[i/2][i%2], 2e-6, name, head, "value", i)
 			}
 		}
 		expect.Near(t, lines(t, r.Run)[2]["loss"].(float64), loss, 2e-6, name, "the loss of the third step")

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"tessera/graph/tape"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/checkpoint"
 	"tessera/internal/train/folder"
@@ -68,8 +69,5 @@ func TestAShortenedOrEditedDeclarationIsNotTakenInSilence(t *testing.T) {
 func TestAShortenedDeclarationOfABaselineIsNotTakenInSilence(t *testing.T) {
 	run := trained(t, baseline(t, "nmf"), Options{}).Run
 	rewrite(t, run, folder.Config, func(b []byte) []byte { return regexp.MustCompile(`(?m)^iterations = .*\n`).ReplaceAll(b, nil) })
-	var damaged *checkpoint.Error
-	if _, err := resumed(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "iterations is missing") {
-		t.Errorf("without iterations: got %v", err)
-	}
+	expect.As[*checkpoint.Error](t, expect.Err(resumed(run)), "iterations is missing", "without iterations")
 }

@@ -48,9 +48,7 @@ func TestATrainedModelTakesPlainImages(t *testing.T) {
 		for i, v := range outputs {
 			sum += math.Pow(float64(v-images[i]), 2)
 		}
-		if got, want := sum/float64(len(images)), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64); math.Abs(got-want) > 1e-7 {
-			t.Errorf("%s: mse %v of plain images, val_mse is %v", layer, got, want)
-		}
+		expect.Near(t, sum/float64(len(images)), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64), 1e-7, layer, "mse")
 	}
 }
 

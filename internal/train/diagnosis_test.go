@@ -37,9 +37,7 @@ func TestAnUnreachableLimitEndsInADiagnosis(t *testing.T) {
 		t.Fatalf("got %v, want a collapse", err)
 	}
 	for _, part := range []string{"training collapsed by step", "every unit is dead", "loss[1] (l1)", "its limit -1", "an upper bound `most` of the weight may help"} {
-		if !strings.Contains(err.Error(), part) {
-			t.Errorf("%q lacks %q", err, part)
-		}
+		expect.Contains(t, err.Error(), part, err, "lacks")
 	}
 }
 
@@ -51,11 +49,9 @@ func TestARateThatIsTooLargeIsDiagnosed(t *testing.T) {
 		if _, err := Run(context.Background(), model(t, pressed(keys)), Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
 			t.Fatalf("%s: %v", keys, err)
 		}
-		if got := slices.ContainsFunc(warnings, func(w string) bool {
+		expect.Equal(t, slices.ContainsFunc(warnings, func(w string) bool {
 			return strings.HasPrefix(w, "loss[1] (l1): asked for <= 0.5, reached ") && strings.Contains(w, "switched them off; lower rate")
-		}); got != want {
-			t.Errorf("%s: got the warnings %q", keys, warnings)
-		}
+		}), want, keys, "the warnings", warnings)
 	}
 }
 
@@ -102,9 +98,7 @@ optimizer = { kind = "adam", learning_rate = 0.01 }
 train = { epochs = 20, batch = 20 }
 ` + nonneg
 		m := model(t, strings.NewReplacer(change...).Replace(text))
-		if _, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, expect.Err(Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }})))
 		return warnings
 	}
 	const reach = "is in values below 0, which sums of atoms >= 0 do not reach"
@@ -120,9 +114,7 @@ train = { epochs = 20, batch = 20 }
 		"a good model":   {[]string{`activation = "relu"`, `activation = "linear"`, "epochs = 20", "epochs = 300"}, false},
 	} {
 		warnings := trained(c.change...)
-		if got := slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, reach) }); got != c.want {
-			t.Errorf("%s: got the warnings %q, want one of values below 0: %v", name, warnings, c.want)
-		}
+		expect.Equal(t, slices.ContainsFunc(warnings, func(w string) bool { return strings.Contains(w, reach) }), c.want, name, "the warnings", warnings)
 	}
 }
 
@@ -131,9 +123,8 @@ func TestACollapseNamesImagesBelowZero(t *testing.T) {
 	for constraint, want := range map[string]bool{nonneg: true, "": false} {
 		text := ofMeasurements(t, pressed("limit = -1.0, rate = 0.1")) + constraint
 		_, err := Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t)})
-		if err == nil || !strings.Contains(err.Error(), "every unit is dead") || strings.Contains(err.Error(), "values below 0") != want {
-			t.Errorf("%q: got %v, want a collapse that names values below 0: %v", constraint, err, want)
-		}
+		expect.Error(t, err, "every unit is dead", constraint)
+		expect.Equal(t, strings.Contains(err.Error(), "values below 0"), want, constraint)
 	}
 }
 
@@ -146,9 +137,7 @@ func ofMeasurements(t *testing.T, text string) string {
 func TestADiagnosisTellsAValueThatTheTermHad(t *testing.T) {
 	text := strings.Replace(strings.Replace(pressed("limit = 0.5, rate = 0.01"), `"l1"`, `"spread"`, 1), "epochs = 30", "epochs = 1", 1)
 	var warnings []string
-	if _, err := Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, expect.Err(Run(context.Background(), model(t, text), Options{Backend: tape.Backend{}, Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }})))
 	reached := 0.0
 	for _, w := range warnings {
 		fmt.Sscanf(w, "loss[1] (spread): asked for <= 0.5, reached %g,", &reached)
@@ -176,9 +165,7 @@ train = { epochs = 60, batch = 20 }
 `
 		var warnings []string
 		r, err := Run(context.Background(), model(t, text), Options{Out: place(t), Warn: func(text string) { warnings = append(warnings, text) }})
-		if err != nil {
-			t.Fatalf("%s: %v", term, err)
-		}
+		fatal.If(t, err, term)
 		last := lines(t, r.Run)[59]
 		if spread, rank := last["code_spread"].(float64), last["effective_rank"].(float64); (spread < leastSpread) != (want != "") || rank < 0 {
 			t.Errorf("%s: spread %g, rank %g", term, spread, rank)
@@ -188,9 +175,7 @@ train = { epochs = 60, batch = 20 }
 			t.Errorf("%s: got the warnings %q, want one with %q", term, warnings, want)
 		}
 		said = len(warnings) > 0
-		if _, err := Resume(context.Background(), r.Run, Options{Epochs: 62, Warn: func(text string) { warnings = append(warnings, text) }}); err != nil {
-			t.Fatalf("%s: %v", term, err)
-		}
+		fatal.If(t, expect.Err(Resume(context.Background(), r.Run, Options{Epochs: 62, Warn: func(text string) { warnings = append(warnings, text) }})), term)
 		if said && len(warnings) > 1 {
 			t.Errorf("%s: a resumed run warns again: %q", term, warnings)
 		}
@@ -223,9 +208,7 @@ train = { epochs = 20, batch = 32 }
 		got := slices.ContainsFunc(warnings, func(w string) bool {
 			return strings.HasPrefix(w, "cost predicts target worse than its mean does (R² -") && strings.Contains(w, "far from numbers of mean 21")
 		})
-		if got != want {
-			t.Errorf("%q: got the warnings %q, want one of the target: %v", set, warnings, want)
-		}
+		expect.Equal(t, got, want, set, "the warnings", warnings)
 		history, err := ReadHistory(r.Run)
 		fatal.If(t, err)
 		expect.Slice(t, Judging(history[0].Values), []string{"val_rmse", "val_loss"}, "judged by")

@@ -141,9 +141,7 @@ func TestDrawnColumnsEqualPlainLoops(t *testing.T) {
 		got, _ := r.Trained.Parameter("head.y.0.weight")
 		bias, _ := r.Trained.Parameter("head.y.0.bias")
 		for i, v := range slices.Concat(got.Data, bias.Data) {
-			if want := w[i/2][i%2]; math.Abs(float64(v)-want) > 2e-6 {
-				t.Errorf("%s: value %d: got %v, want %v", name, i, v, want)
-			}
+			expect.Near(t, float64(v), w[i/2][i%2], 2e-6, name, "value", i)
 		}
 		expect.Near(t, lines(t, r.Run)[0]["mse"].(float64), first, 2e-6, name, "the first loss")
 	}
@@ -174,9 +172,7 @@ func TestDrawnColumnsDoNotDependOnThreadsAndProcesses(t *testing.T) {
 		"processes": distributed(t, 3, m, plain),
 	} {
 		for i, line := range lines(t, run) {
-			if x, y := want[i]["loss"].(float64), line["loss"].(float64); math.Abs(x-y) > 1e-5 {
-				t.Errorf("epoch %d: loss %v of three %s, %v of one", i+1, y, of, x)
-			}
+			expect.Near(t, want[i]["loss"].(float64), line["loss"].(float64), 1e-5, "epoch", i+1, "loss", of)
 		}
 	}
 }
@@ -210,12 +206,8 @@ func TestWhatADrawnColumnGivesMustSuitItsTerm(t *testing.T) {
 			t.Errorf("%s: got %v, want %q", set, err, want)
 		}
 	}
-	if _, err := Run(t.Context(), denoised(t, 20, "column.mask.kind=uniform"), Options{Backend: tape.Backend{}, Out: place(t)}); err != nil {
-		t.Errorf("weights in [0,1] as a mask: %v", err)
-	}
-	if _, err := denoised(t, 20).With(parsedSets(t, `head.y.from=["noise","negative"]`)...); err == nil || !strings.Contains(err.Error(), `nothing reads the drawn column "level"`) {
-		t.Errorf("a column that nothing reads: %v", err)
-	}
+	expect.NoError(t, expect.Err(Run(t.Context(), denoised(t, 20, "column.mask.kind=uniform"), Options{Backend: tape.Backend{}, Out: place(t)})), "weights in [0,1] as a mask")
+	expect.Error(t, expect.Err(denoised(t, 20).With(parsedSets(t, `head.y.from=["noise","negative"]`)...)), `nothing reads the drawn column "level"`, "a column that nothing reads")
 }
 
 // parsedSets reads --set arguments.

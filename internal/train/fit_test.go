@@ -96,11 +96,9 @@ func interruptedWithinAPass(t *testing.T, m *config.Model) {
 
 func TestAFitReportsAFullDisk(t *testing.T) {
 	m := baseline(t, "kmeans")
-	var failed *folder.WriteError
 	_, err := Run(context.Background(), m, Options{Out: place(t), Disk: &faulty.Disk{FullAt: 12}})
-	if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
-		t.Errorf("got %v, want a *WriteError", err)
-	}
+	expect.As[*folder.WriteError](t, err, "")
+	expect.Is(t, err, syscall.ENOSPC)
 }
 
 func TestResumingAFinishedFitChangesNothing(t *testing.T) {
@@ -202,20 +200,13 @@ func npy(t *testing.T, name string, first float64, sets ...string) *config.Model
 }
 
 func TestACheckpointOfAnotherBaselineIsRefused(t *testing.T) {
-	var damaged *checkpoint.Error
 	run := trained(t, baseline(t, "kmeans", "restarts=1"), Options{}).Run
 	edit(t, run, `kind = "kmeans"`, `kind = "nmf"`)
-	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind "kmeans"`) {
-		t.Errorf("open: got %v", err)
-	}
-	if _, err := Resume(context.Background(), run, Options{Disk: &faulty.Disk{}}); !errors.As(err, &damaged) || !strings.Contains(err.Error(), `kind: got "nmf", want "kmeans"`) {
-		t.Errorf("resume: got %v", err)
-	}
+	expect.As[*checkpoint.Error](t, expect.Err(Open(run)), `kind "kmeans"`, "open")
+	expect.As[*checkpoint.Error](t, expect.Err(Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})), `kind: got "nmf", want "kmeans"`, "resume")
 	run = trained(t, baseline(t, "nmf"), Options{}).Run
 	edit(t, run, "components = 8", "components = 9")
-	if _, err := Open(run); !errors.As(err, &damaged) {
-		t.Errorf("other components: got %v", err)
-	}
+	expect.As[*checkpoint.Error](t, expect.Err(Open(run)), "", "other components")
 }
 
 func TestAFitResumesOnlyWithItsImages(t *testing.T) {
@@ -239,10 +230,7 @@ func TestAFitResumesOnlyWithItsImages(t *testing.T) {
 		}
 		return set, err
 	}
-	var damaged *checkpoint.Error
-	if _, err := Resume(context.Background(), run, Options{Load: load}); !errors.As(err, &damaged) {
-		t.Errorf("got %v, want a *checkpoint.Error", err)
-	}
+	expect.As[*checkpoint.Error](t, expect.Err(Resume(context.Background(), run, Options{Load: load})), "")
 }
 
 func TestARunWithoutAtomsYetIsNotOpened(t *testing.T) {
@@ -253,10 +241,7 @@ func TestARunWithoutAtomsYetIsNotOpened(t *testing.T) {
 			t.Fatalf("got %v", err)
 		}
 	}
-	var damaged *checkpoint.Error
-	if _, err := Open(run); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "resume") {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*checkpoint.Error](t, expect.Err(Open(run)), "resume")
 	fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Disk: &faulty.Disk{}})))
 	o, err := Open(run)
 	if err != nil || math.Abs(float64(o.Baseline.Atoms().Values[0])) > 1 {

@@ -14,6 +14,7 @@ import (
 	"tessera/graph"
 	"tessera/graph/tape"
 	"tessera/internal/engine/ir"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	_ "tessera/internal/testheap"
 	"tessera/internal/train/folder"
@@ -121,9 +122,7 @@ func lines(t testing.TB, run string) (objects []map[string]any) {
 	t.Helper()
 	for line := range bytes.Lines(read(t, run, folder.Metrics)) {
 		var o map[string]any
-		if err := json.Unmarshal(line, &o); err != nil {
-			t.Fatalf("metrics line %d: %v", len(objects)+1, err)
-		}
+		fatal.If(t, json.Unmarshal(line, &o), "metrics line", len(objects)+1)
 		objects = append(objects, o)
 	}
 	return objects
@@ -163,9 +162,7 @@ func sameResult(t testing.TB, got, want string) {
 		}
 		x, _ := json.Marshal(a[i])
 		y, _ := json.Marshal(b[i])
-		if !bytes.Equal(x, y) {
-			t.Errorf("metrics line %d is %s, want %s", i+1, x, y)
-		}
+		expect.Equal(t, string(x), string(y), "metrics line", i+1)
 	}
 }
 

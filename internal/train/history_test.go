@@ -2,12 +2,11 @@ package train_test
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
@@ -36,9 +35,6 @@ func TestTheHistoryIsReadFromMetricsLines(t *testing.T) {
 	}
 	for _, text := range []string{"{\"epoch\":1}\nno", "{\"loss\":1}"} {
 		write(text)
-		var damaged *checkpoint.Error
-		if _, err := train.ReadHistory(dir); !errors.As(err, &damaged) || !strings.Contains(err.Error(), "line") {
-			t.Errorf("%q: got %v", text, err)
-		}
+		expect.As[*checkpoint.Error](t, expect.Err(train.ReadHistory(dir)), "line", text)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"tessera/classical"
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
@@ -32,9 +33,8 @@ func TestARunOfABaselineWithHolesEqualsItsFit(t *testing.T) {
 		fatal.If(t, err)
 		last, err := classical.Fit(context.Background(), own, matrix, nil)
 		fatal.If(t, err)
-		if r.Epochs != last.Iteration || !slices.Equal(r.Trained.Baseline.Atoms().Values, own.Atoms().Values) {
-			t.Errorf("%s: %d iterations, want %d with the same atoms", name, r.Epochs, last.Iteration)
-		}
+		expect.Equal(t, r.Epochs, last.Iteration, name)
+		expect.Slice(t, r.Trained.Baseline.Atoms().Values, own.Atoms().Values, name)
 		codes, err := own.Encode(nan)
 		fatal.If(t, err)
 		y, err := own.Decode(codes)

@@ -243,9 +243,8 @@ func TestErrorsAndPanicsOfAHookNameIt(t *testing.T) {
 			m := model(t, everything, "hook.early_stopping=false")
 			m.Hooks = map[string]hooks.Hook{"failing": &failingHook{in, panics}}
 			_, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
-			if err == nil || !strings.Contains(err.Error(), "out of order") || !strings.Contains(err.Error(), "hook failing: ") {
-				t.Errorf("%s, panics: %v: got %v", in, panics, err)
-			}
+			expect.Error(t, err, "out of order", in, "panics", panics)
+			expect.Error(t, err, "hook failing: ", in, "panics", panics)
 		}
 	}
 }

@@ -57,18 +57,13 @@ func TestPassesAreEpochsOfOnePass(t *testing.T) {
 		l.Start(0, first/3*10+first%3*4, first)
 		fill(l)
 		for i := first; i < len(want); i++ {
-			if got, w := l.done(), float64(i/3*10+i%3*4)/(passes*10); got != w {
-				t.Errorf("before batch %d: %v epochs are done, want %v", i, got, w)
-			}
+			expect.Equal(t, l.done(), float64(i/3*10+i%3*4)/(passes*10), "before batch", i)
 			b := taken(t, l)
 			fill(l)
-			if !slices.Equal(b.values[0], want[i][0]) || !slices.Equal(b.values[1], want[i][1]) {
-				t.Errorf("begun at batch %d: batch %d is %v, want %v", first, i, b.values[0], want[i][0])
-			}
+			expect.Slice(t, b.values[0], want[i][0], "begun at batch", first, "batch", i)
+			expect.Slice(t, b.values[1], want[i][1], "begun at batch", first, "batch", i)
 		}
-		if b := taken(t, l); b.size != 0 {
-			t.Errorf("begun at batch %d: after the last one there is another", first)
-		}
+		expect.Equal(t, taken(t, l).size, 0, "begun at batch", first, "after the last one there is another")
 	}
 }
 
@@ -140,9 +135,8 @@ func TestTheNumberOfThreadsChangesNoValue(t *testing.T) {
 		if want == nil {
 			want = got
 		}
-		if !slices.Equal(got.values[0], want.values[0]) || !slices.Equal(got.values[1], want.values[1]) {
-			t.Errorf("%d threads give another batch than one", threads)
-		}
+		expect.Slice(t, got.values[0], want.values[0], threads, "threads give another batch than one")
+		expect.Slice(t, got.values[1], want.values[1], threads, "threads give another batch than one")
 	}
 }
 

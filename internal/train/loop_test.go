@@ -79,12 +79,9 @@ func TestAnEpochOfTwoPassesIsTwoEpochsOfOnePass(t *testing.T) {
 		for _, key := range []string{"loss", "mse", "kl", "weight_decay"} {
 			expect.Near(t, number(got, key), (number(first, key)+number(second, key))/2, 1e-12, "epoch", e+1, key, "is", got[key])
 		}
-		if got["step"] != second["step"] || got["val_mse"] != second["val_mse"] {
-			t.Errorf("epoch %d ends at step %v with val_mse %v, want %v and %v", e+1, got["step"], got["val_mse"], second["step"], second["val_mse"])
-		}
-		if seen := number(got, "seconds") * number(got, "images_per_second"); math.Abs(seen-2*375) > 1 {
-			t.Errorf("epoch %d passed over %v images, want 750", e+1, seen)
-		}
+		expect.Equal(t, got["step"], second["step"], "epoch", e+1, "ends at step")
+		expect.Equal(t, got["val_mse"], second["val_mse"], "epoch", e+1, "ends at step")
+		expect.Near(t, number(got, "seconds")*number(got, "images_per_second"), 2*375, 1, "epoch", e+1, "passed over")
 	}
 }
 

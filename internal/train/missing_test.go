@@ -133,9 +133,8 @@ train = { epochs = 4, batch = 16, checkpoint_seconds = 0 }
 		expect.Slice(t, p.Data, second.Trained.Parameters[i].Data, p.Path)
 	}
 	a, b := lines(t, first.Run), lines(t, second.Run)
-	if a[3]["val_mse"] != b[3]["val_mse"] || a[3]["loss"] != b[3]["loss"] {
-		t.Errorf("got %v, want %v", b[3], a[3])
-	}
+	expect.Equal(t, a[3]["val_mse"], b[3]["val_mse"], b[3], a[3])
+	expect.Equal(t, a[3]["loss"], b[3]["loss"], b[3], a[3])
 	measured, err := evaluation.Measure(t.Context(), m, graph.NewCoder(second.Trained.Model, engine.Backend{}), &evaluation.Sample{Images: splits.Fit}, nil)
 	fatal.If(t, err)
 	mse, _ := measured.Values.Number("mse")
@@ -190,9 +189,8 @@ encoder = [{ kind = "dense", units = 4 }]`: `got "none", want "nan"`,
 		if err == nil {
 			_, err = f.Model("m")
 		}
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "m.toml:") {
-			t.Errorf("got %v, want %q with its place", err, want)
-		}
+		expect.Error(t, err, want)
+		expect.Error(t, err, "m.toml:")
 	}
 }
 

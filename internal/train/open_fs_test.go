@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -41,9 +40,8 @@ func TestARunOpensFromAFileSystemAndFromOneFile(t *testing.T) {
 			t.Errorf("%s: epoch %d, step %d, model %q, %d parameters", what, got.Epoch, got.Step, got.Spec.Name, len(got.Parameters))
 		}
 		for i, p := range got.Parameters {
-			if p.Path != want.Parameters[i].Path || !slices.Equal(p.Data, want.Parameters[i].Data) {
-				t.Errorf("%s: other values of %s", what, p.Path)
-			}
+			expect.Equal(t, p.Path, want.Parameters[i].Path, what, "other values of")
+			expect.Slice(t, p.Data, want.Parameters[i].Data, what, "other values of")
 		}
 	}
 	name := want.Path[len(run)+1:]

@@ -236,9 +236,7 @@ func TestARunThatCannotBeTrainedForLongerKeepsItsDeclaration(t *testing.T) {
 	_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: 9,
 		Load: func(context.Context, *config.Dataset) (*data.Set, error) { return nil, gone }})
 	expect.Is(t, err, gone)
-	if after := read(t, run, folder.Config); !bytes.Equal(after, before) {
-		t.Errorf("config.toml was edited:\n%s", after)
-	}
+	expect.Equal(t, string(read(t, run, folder.Config)), string(before), "config.toml was edited")
 }
 
 func TestAResumeWithOtherArithmeticWarns(t *testing.T) {
@@ -361,9 +359,7 @@ func TestRunsWithoutAPlaceAreNumbered(t *testing.T) {
 	for _, want := range []string{"everything", "everything-2", "everything-3"} {
 		r, err := Run(context.Background(), m, Options{Backend: tape.Backend{}})
 		fatal.If(t, err)
-		if r.Run != filepath.Join("runs", want) {
-			t.Errorf("got %s, want %s", r.Run, want)
-		}
+		expect.Equal(t, r.Run, filepath.Join("runs", want), want)
 	}
 }
 

@@ -45,13 +45,10 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 	}
 	want := before
 	want.Pictures, want.TestPictures, want.Labels = at("x.npy"), at("tx.npy"), at("y.npy") // the column has the name of a file that was not read
-	if *got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	expect.Equal(t, *got, want, got)
 	npy := &data.Files{Kind: "npy", Images: "x.npy", Columns: data.ColumnNames{"target": {"y.npy"}, "other": {"species"}}, TestColumns: data.ColumnNames{"target": {"tx.npy"}}}
 	placed := e.Placed(npy).(*data.Files)
-	if fmt.Sprint(placed.Columns, placed.TestColumns) != fmt.Sprintf("map[other:[species] target:[%s]] map[target:[%s]]", at("y.npy"), at("tx.npy")) || npy.Columns["target"][0] != "y.npy" {
-		t.Errorf("the files of columns are %v and %v, declared %v", placed.Columns, placed.TestColumns, npy.Columns)
-	}
+	expect.Equal(t, fmt.Sprint(placed.Columns, placed.TestColumns), fmt.Sprintf("map[other:[species] target:[%s]] map[target:[%s]]", at("y.npy"), at("tx.npy")), "the files of columns")
+	expect.Equal(t, npy.Columns["target"][0], "y.npy", "the files of columns")
 	expect.Equal(t, (Environment{}).Placed(s), data.Source(s), "a run without a record was given another source")
 }

@@ -86,9 +86,8 @@ func TestAPanicNamesThePartOnce(t *testing.T) {
 			members := team.New(2)
 			err := stepsOf(m, Options{Backend: tape.Backend{}, Team: members})
 			members.Close()
-			if err == nil || !strings.Contains(err.Error(), want+": panicked: out of order") || strings.Count(err.Error(), "out of order") != 1 {
-				t.Errorf("%s: got %v", want, err)
-			}
+			expect.Error(t, err, want+": panicked: out of order", want)
+			expect.Equal(t, strings.Count(err.Error(), "out of order"), 1, want)
 		}
 	}
 }

@@ -76,9 +76,8 @@ trains = ["decoder.*"]
 		t.Errorf("other parameters: %d and %d bytes", len(a), len(b))
 	}
 	line := lines(t, got)[3]
-	if line["player.first.loss"] != line["loss"] || line["player.second.learning_rate"] != line["learning_rate"] {
-		t.Errorf("got %v", line)
-	}
+	expect.Equal(t, line["player.first.loss"], line["loss"], line)
+	expect.Equal(t, line["player.second.learning_rate"], line["learning_rate"], line)
 }
 
 // tensorsOf returns the parameters of a run.

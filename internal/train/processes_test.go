@@ -52,9 +52,7 @@ func distributed(t testing.TB, n int, m *config.Model, set func(o *Options)) str
 		return Run(context.Background(), spec, o)
 	})
 	for rank, err := range errs {
-		if err != nil {
-			t.Fatalf("rank %d of %d: %v", rank, n, err)
-		}
+		fatal.If(t, err, "rank", rank, n)
 		if other := results[rank]; other.Step != results[0].Step || rank > 0 && other.Run != "" {
 			t.Errorf("rank %d: got %+v, rank 0 %+v", rank, other, results[0])
 		}
@@ -174,9 +172,7 @@ func TestAResumeByAnotherNumberOfProcessesWarns(t *testing.T) {
 			defer members.Close()
 			copied := place(t)
 			fatal.If(t, os.CopyFS(copied, os.DirFS(run)))
-			if _, err := Resume(context.Background(), copied, Options{Backend: engine.Backend{Team: members}, Team: members, Epochs: 6, Warn: func(text string) { said += text }}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, expect.Err(Resume(context.Background(), copied, Options{Backend: engine.Backend{Team: members}, Team: members, Epochs: 6, Warn: func(text string) { said += text }})))
 		} else if _, errs := inProcesses(t, group, resume); errors.Join(errs...) != nil {
 			t.Fatal(errs)
 		}
@@ -203,9 +199,7 @@ func TestWhatSeveralProcessesCannotTrainIsRefused(t *testing.T) {
 	if errs[0] == nil || !strings.Contains(errs[0].Error(), "only the engine") {
 		t.Errorf("the tape: got %v", errs[0])
 	}
-	if _, err := Run(context.Background(), m, Options{ShardOptimizer: true}); err == nil || !strings.Contains(err.Error(), "with the option distributed") {
-		t.Errorf("a divided optimizer of one process: got %v", err)
-	}
+	expect.Error(t, expect.Err(Run(context.Background(), m, Options{ShardOptimizer: true})), "with the option distributed", "a divided optimizer of one process")
 }
 
 // minimal declares a model in which the tests set the optimizer.

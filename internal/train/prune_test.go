@@ -157,9 +157,7 @@ func TestTheNumberOfThreadsDoesNotChangeAPrunedStep(t *testing.T) {
 			want = current(m)
 		}
 		for i, p := range m.Parameters {
-			if !slices.Equal(p.Data, want[i]) {
-				t.Errorf("%d threads: %s differs", team.Threads(), p.Path)
-			}
+			expect.Slice(t, p.Data, want[i], team.Threads(), "threads", p.Path)
 		}
 	}
 }

@@ -332,9 +332,7 @@ func TestAnInterruptedIterationBeginsOnceForHooks(t *testing.T) {
 		fatal.If(t, expect.Err(Resume(context.Background(), run, Options{Backend: tape.Backend{}})))
 		from, err := readState(run + "/" + folder.State)
 		fatal.If(t, err)
-		if got := from.file.Metadata["hook/counts"]; got != `{"Begun":3}` {
-			t.Errorf("interrupted in batch %d: the hook counts %s, want 3", at, got)
-		}
+		expect.Equal(t, from.file.Metadata["hook/counts"], `{"Begun":3}`, "interrupted in batch", at, "the hook counts")
 	}
 }
 
@@ -351,9 +349,8 @@ func TestAHookCannotChangeParametersInASearch(t *testing.T) {
 		}}, nil
 	}}}
 	_, err := trainNew(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
-	if err == nil || !strings.Contains(err.Error(), "hook outside") || !strings.Contains(err.Error(), "lbfgs") {
-		t.Errorf("got %v, want an error of the hook", err)
-	}
+	expect.Error(t, err, "hook outside")
+	expect.Error(t, err, "lbfgs")
 }
 
 // The result does not depend on checkpoints, and neither does the history of the optimizer.

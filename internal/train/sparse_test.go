@@ -3,7 +3,6 @@ package train
 import (
 	"context"
 	"errors"
-	"math"
 	"os"
 	"slices"
 	"strings"
@@ -89,8 +88,6 @@ func TestTheValidatedModelOfAPrunedRunIsTheKeptOne(t *testing.T) {
 		r := trained(t, model(t, everything, append(sparse, constraint, "hook.early_stopping=false")...), Options{})
 		shown, err := Open(r.Run)
 		fatal.If(t, err)
-		if got, want := validation(t, shown.Model), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64); math.Abs(got-want) > 1e-9 {
-			t.Errorf("%s: the kept model has a val_mse of %v, measured was %v", constraint, got, want)
-		}
+		expect.Near(t, validation(t, shown.Model), lines(t, r.Run)[r.Epochs-1]["val_mse"].(float64), 1e-9, constraint, "the kept model has a val_mse of")
 	}
 }

@@ -126,9 +126,7 @@ func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
 		t.Fatalf("got %v, want a *checkpoint.Error", err)
 	}
 	for _, want := range []string{folder.Model, "encoder.2.weight has shape [64 8], want [64 12]", "encoder.3.scale is missing", "encoder.4.bias is missing"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("%q does not say %q", err, want)
-		}
+		expect.Contains(t, err.Error(), want, err, "does not say")
 	}
 	if exists(run, folder.Config) {
 		t.Error("a run was made")
@@ -139,10 +137,7 @@ func TestAStartFromNoRunIsAnErrorOfTheDeclaration(t *testing.T) {
 	centres := trained(t, model(t, `model.k = { kind = "kmeans", components = 3, dataset = "bars" }`), Options{}).Run
 	for run, says := range map[string]string{place(t): "is not the folder of a run", centres: `a run of kind "kmeans"`} {
 		_, err := Run(context.Background(), model(t, everything, from(run, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
-		var key part.KeyError
-		if !errors.As(err, &key) || !strings.Contains(err.Error(), says) {
-			t.Errorf("got %v, want a part.KeyError that says %q", err, says)
-		}
+		expect.As[part.KeyError](t, err, says)
 	}
 }
 

@@ -75,9 +75,7 @@ func TestTheFusedStepEqualsSeparateOperations(t *testing.T) {
 				projectAll(want)
 			}
 			for i, p := range m.Parameters {
-				if !slices.Equal(p.Data, want.Parameters[i].Data) {
-					t.Errorf("%s, %d threads: %s differs", clip, team.Threads(), p.Path)
-				}
+				expect.Slice(t, p.Data, want.Parameters[i].Data, clip, team.Threads(), "threads", p.Path)
 			}
 		}
 	}
@@ -128,12 +126,10 @@ func TestAStepAllocatesNothing(t *testing.T) {
 	m, steps := stepped(t)
 	s := newStepper(m, team.New(1), nil)
 	step := 0
-	if n := testing.AllocsPerRun(10, func() {
+	expect.Equal(t, testing.AllocsPerRun(10, func() {
 		step++
 		s.Step(steps[0], 0.01, step)
-	}); n != 0 {
-		t.Errorf("%v allocations", n)
-	}
+	}), 0, "allocations")
 }
 
 // broken is a user-defined optimizer that panics.

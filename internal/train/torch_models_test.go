@@ -4,10 +4,10 @@ import (
 	_ "embed"
 	"encoding/json"
 	"math"
-	"slices"
 	"testing"
 
 	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/volume"
 )
@@ -98,16 +98,10 @@ func (f torchFixture) fewLabels(stream, step int) []int {
 
 func TestGoAndPythonMakeTheSameBatches(t *testing.T) {
 	f := readTorchModels(t)
-	if got := drawn(7, len(f.Uniform)); !slices.Equal(got, f.Uniform) {
-		t.Errorf("stream 7 is %v, in Python %v", got, f.Uniform)
-	}
-	if got := f.labels(200); !slices.Equal(got, f.Labels) {
-		t.Errorf("labels are %v, in Python %v", got, f.Labels)
-	}
+	expect.Slice(t, drawn(7, len(f.Uniform)), f.Uniform, "stream 7")
+	expect.Slice(t, f.labels(200), f.Labels, "labels")
 	for step, want := range f.FewLabels {
-		if got := f.fewLabels(400+step, step); !slices.Equal(got, want) {
-			t.Errorf("step %d: known labels are %v, in Python %v", step, got, want)
-		}
+		expect.Slice(t, f.fewLabels(400+step, step), want, "step", step, "known labels")
 	}
 	for _, p := range f.Models[1].Parameters { // frozen parameters keep their initial values
 		for i, v := range p.start() {

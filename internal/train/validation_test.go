@@ -100,9 +100,7 @@ func TestTermsOfABatchHaveAValidationLoss(t *testing.T) {
 	r := trained(t, spec, Options{})
 	line := lines(t, r.Run)[1]
 	total := line["val_loss.nt_xent"].(float64) + line["val_loss.kl"].(float64) + line["val_loss.l1"].(float64)
-	if v := line["val_loss"].(float64); math.Abs(v-total) > 1e-9 {
-		t.Errorf("val_loss is %v, the sum of its terms %v", v, total)
-	}
+	expect.Near(t, line["val_loss"].(float64), total, 1e-9, "val_loss")
 	m, err := Open(r.Run)
 	fatal.If(t, err)
 	coder := graph.NewCoder(m.Model, tape.Backend{})

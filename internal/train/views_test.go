@@ -61,9 +61,8 @@ func TestViewsAndLabelsDoNotDependOnTheNumberOfThreads(t *testing.T) {
 	views, labels := filled(t, 1)
 	for _, threads := range []int{2, 3, 5} {
 		v, l := filled(t, threads)
-		if !slices.Equal(v, views) || !slices.Equal(l, labels) {
-			t.Errorf("%d threads give another batch than one", threads)
-		}
+		expect.Slice(t, v, views, threads, "threads give another batch than one")
+		expect.Slice(t, l, labels, threads, "threads give another batch than one")
 	}
 	first, second := views[:len(views)/2], views[len(views)/2:]
 	if slices.Equal(first, second) {

@@ -1,18 +1,15 @@
 package vectors
 
 import (
-	"math"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 // The numbers are those of numpy.quantile([1, 2, 4, 8, 16], q).
 func TestQuantilesAreThoseOfNumPy(t *testing.T) {
 	for q, want := range map[float64]float64{0: 1, 0.01: 1.04, 0.3: 2.4, 0.5: 4, 0.99: 15.68, 1: 16} {
-		if got := Quantile([]float32{1, 2, 4, 8, 16}, q); math.Abs(got-want) > 1e-12 {
-			t.Errorf("%g: got %v, want %v", q, got, want)
-		}
+		expect.Near(t, Quantile([]float32{1, 2, 4, 8, 16}, q), want, 1e-12, q)
 	}
-	if got := Quantile([]float64{3}, 0.99); got != 3 {
-		t.Errorf("of one number: got %v", got)
-	}
+	expect.Equal(t, Quantile([]float64{3}, 0.99), 3, "of one number")
 }

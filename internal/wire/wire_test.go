@@ -1,7 +1,6 @@
 package wire_test
 
 import (
-	"bytes"
 	"encoding/hex"
 	"reflect"
 	"testing"
@@ -40,9 +39,7 @@ func TestMessagesHaveTheBytesOfTheGuide(t *testing.T) {
 		"4000":                           {Zero: new(int64)},
 		"8001018001ffffffffffffffffff01": {Numbers: []int64{1, -1}},
 	} {
-		if got := hex.EncodeToString(wire.Append(nil, m)); got != want {
-			t.Errorf("%+v: got %s, want %s", m, got, want)
-		}
+		expect.Equal(t, hex.EncodeToString(wire.Append(nil, m)), want, m)
 	}
 }
 
@@ -83,9 +80,7 @@ func FuzzRead(f *testing.F) {
 			return
 		}
 		fatal.If(t, wire.Read(wire.Append(nil, once), &again))
-		if got, want := wire.Append(nil, again), wire.Append(nil, once); !bytes.Equal(got, want) {
-			t.Errorf("got %x, want %x", got, want)
-		}
+		expect.Equal(t, string(wire.Append(nil, again)), string(wire.Append(nil, once)))
 	})
 }
 

@@ -63,9 +63,7 @@ func TestComparisonsAreTheGoldenTables(t *testing.T) {
 		}
 		want, err := os.ReadFile(golden)
 		fatal.If(t, err)
-		if text != string(want) {
-			t.Errorf("%s: got\n%s\nwant\n%s", golden, text, want)
-		}
+		expect.Equal(t, text, string(want), golden)
 	}
 }
 
@@ -117,9 +115,7 @@ func TestRowsAreOfTheSameDataTargetAndWeight(t *testing.T) {
 		{Measured{Model: "m", Dataset: "swimmer", P: 0.1, Beta: 0.5}, false},
 		{Measured{Model: "n", Dataset: "bars", P: 0.1, Beta: 0.5}, false},
 	} {
-		if got := corresponds(p, c.m); got != c.want {
-			t.Errorf("%+v: got %v", c.m, got)
-		}
+		expect.Equal(t, corresponds(p, c.m), c.want, c.m)
 	}
 }
 

@@ -187,9 +187,7 @@ func TestThePageHasDifferencesPairedBySeed(t *testing.T) {
 	}
 	contains(t, read(t, filepath.Join(out, "page", "README.md")), "## Differences between models\n\nEach value is the mean difference from small (p = 0.1, β = 0.001), the first trained model",
 		"| model | p | β | common seeds | mse | hoyer_contribution | max_approx |", "| small | 0.3 | 0.001 | 2 | "+shown)
-	if len(p.Rows[0].Measured.Differences) != 0 {
-		t.Errorf("the first model differs from itself: %+v", p.Rows[0].Measured.Differences)
-	}
+	expect.Equal(t, len(p.Rows[0].Measured.Differences), 0, "the first model differs from itself", p.Rows[0].Measured.Differences)
 }
 
 // The test draws every kind of figure of runs from a small, fixed run of one seed, and writes its page three times: the second one equals
@@ -267,9 +265,7 @@ func TestAPageSaysOnWhichImagesItsValuesAreMeasured(t *testing.T) {
 	out := t.TempDir()
 	p, _ := reproduce(t, out, "models", Options{}, config.Passes(1))
 	contains(t, read(t, filepath.Join(out, "page", "README.md")), "All values are measured on all images, the fitted ones among them, not on the test images, as the published ones are.")
-	if got := p.Rows[len(p.Rows)-1].Measured.Point().Split; got != "all" {
-		t.Errorf("figures show points of %q images", got)
-	}
+	expect.Equal(t, p.Rows[len(p.Rows)-1].Measured.Point().Split, "all", "figures show points of")
 	change, err := config.ParseSet("dataset.validation=0.2")
 	fatal.If(t, err)
 	out = t.TempDir()
@@ -282,9 +278,8 @@ func TestFailedTrialsAreToldAndSettingsAreNamedWhereModelsDoNotTellThemApart(t *
 	p, _ := reproduce(t, out, "wild", Options{})
 	contains(t, read(t, filepath.Join(out, "page", "README.md")), "## Trials that failed\n\n- `small`, seed 1 (", "diverged at step")
 	last := p.Rows[len(p.Rows)-1]
-	if last.Name() != "small optimizer.learning_rate=1e+30" || last.Verdict() != "not measured" {
-		t.Errorf("the row of the failed trial: %q, %q", last.Name(), last.Verdict())
-	}
+	expect.Equal(t, last.Name(), "small optimizer.learning_rate=1e+30", "the row of the failed trial")
+	expect.Equal(t, last.Verdict(), "not measured", "the row of the failed trial")
 }
 
 func TestEveryReproductionIsASweepOfItsNameThatHasATrialForEachRowOfItsTable(t *testing.T) {
@@ -332,9 +327,7 @@ func TestEveryDeclaredSweepIsAReproduction(t *testing.T) {
 		models, err := Reproduction{File: file}.Declaration()
 		fatal.If(t, err)
 		for _, name := range models.SweepNames() {
-			if _, err := Find(name); err != nil {
-				t.Errorf("the sweep %s of %s: %v", name, cmp.Or(file, tessera.ModelsFile), err)
-			}
+			expect.NoError(t, expect.Err(Find(name)), "the sweep", name, cmp.Or(file, tessera.ModelsFile))
 		}
 	}
 }
@@ -363,10 +356,7 @@ func TestResultsOfAnotherSweepAreAnError(t *testing.T) {
 
 func TestUnknownNamesAreSuggested(t *testing.T) {
 	_, err := Find("tabel1")
-	var unknown *Unknown
-	if !errors.As(err, &unknown) || !strings.Contains(err.Error(), `did you mean "table1"?`) {
-		t.Errorf("got %v", err)
-	}
+	expect.As[*Unknown](t, err, `did you mean "table1"?`)
 	if r, err := Find("table2"); err != nil || !r.Deep {
 		t.Errorf("table2: %+v, %v", r, err)
 	}

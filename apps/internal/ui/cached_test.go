@@ -41,7 +41,6 @@ func TestASlowReaderKeepsNobodyFromOtherPages(t *testing.T) {
 			fatal.If(t, expect.Err(s.render("two", stamp, func(*bytes.Buffer) error { made++; return nil })))
 		}
 	}
-	if other.Body.String() != "two" || made != 3 {
-		t.Errorf("got %q, made %d pages; want one for each page and each state of its files: 3", other.Body, made)
-	}
+	expect.Equal(t, other.Body.String(), "two", other.Body, "made")
+	expect.Equal(t, made, 3, other.Body, "made")
 }

@@ -102,9 +102,7 @@ func TestSeedsOfOneDeclarationAreOneModel(t *testing.T) {
 		}
 		for i, cell := range row.Cells {
 			better := p != nil && row.Better != metrics.Neither && (p.Mean > 0) == ((row.Better == metrics.Higher) == (i == 1))
-			if cell.Best != (better && p.Shown()) {
-				t.Errorf("%s: %s is marked as best: %v; the difference is %v", row.Name, got.Models[i].Label, cell.Best, p)
-			}
+			expect.Equal(t, cell.Best, better && p.Shown(), row.Name, got.Models[i].Label, "is marked as best", p)
 		}
 	}
 	if got.Tests != tests || tests < 3 {
@@ -157,9 +155,7 @@ func TestAtomsThatDoNotContributeAreNotMatched(t *testing.T) {
 			t.Errorf("the pair %+v has an atom that does not contribute", p)
 		}
 	}
-	if len(pairs) != min(len(used[0]), len(used[2])) {
-		t.Errorf("got %d pairs of %d and %d atoms", len(pairs), len(used[0]), len(used[2]))
-	}
+	expect.Equal(t, len(pairs), min(len(used[0]), len(used[2])), "pairs of", len(used[0]), len(used[2]))
 }
 
 // One seed of each model: the difference is paired by the splits of the SVM, which are measured without being selected.
@@ -247,9 +243,7 @@ func TestANeutralMetricOfOneModelHasNoRow(t *testing.T) {
 	for want, only := range map[bool]metrics.Selection{false: nil, true: asked} {
 		got, err := comparison.Compare(context.Background(), runs, comparison.Options{Metrics: only})
 		fatal.If(t, err)
-		if has := slices.ContainsFunc(got.Metrics, func(row comparison.Metric) bool { return row.Name == "kl" }); has != want {
-			t.Errorf("%d metrics: kl has a row: %v, want %v", len(only), has, want)
-		}
+		expect.Equal(t, slices.ContainsFunc(got.Metrics, func(row comparison.Metric) bool { return row.Name == "kl" }), want, len(only), "metrics: kl has a row")
 	}
 }
 
@@ -307,9 +301,7 @@ func TestASweepStandsForItsTrials(t *testing.T) {
 			t.Errorf("%s: stored %+v, row %d of the measured ones", row.Name, row.Cells[1], i)
 		}
 	}
-	if want := planned.Trials[0].Model.Measures()[0]; got.Metrics[0].Name != want {
-		t.Errorf("got %s first, want %s, by which the model is judged", got.Metrics[0].Name, want)
-	}
+	expect.Equal(t, got.Metrics[0].Name, planned.Trials[0].Model.Measures()[0], "first")
 	if other, err := comparison.Compare(t.Context(), []string{out}, comparison.Options{Reference: "B"}); err != nil || other.Models[0].First == nil || other.Models[1].First != nil {
 		t.Errorf("atoms are not compared with those of the reference: %v", err)
 	}

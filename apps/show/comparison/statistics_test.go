@@ -343,7 +343,6 @@ func TestAComparisonFitsATerminal(t *testing.T) {
 			t.Errorf("%d columns: %s", n, line)
 		}
 	}
-	if !strings.Contains(text.String(), "I - A (95 %)") || !strings.Contains(text.String(), "for 1") {
-		t.Errorf("got %s", &text)
-	}
+	expect.Contains(t, text.String(), "I - A (95 %)", &text)
+	expect.Contains(t, text.String(), "for 1", &text)
 }

@@ -69,9 +69,7 @@ func TestJSONHasKeysAndTypedValues(t *testing.T) {
 			map[string]any{"layer": "decoder.0", "size": 1.0, "loss": nil}},
 		"picture": "runs/a/atoms.png", "inner": 0.5, "notes": []any{"warning: 3 units are dead", "a note"},
 		"curves": []any{map[string]any{"name": "train", "x": []any{1.0, 2.0, 3.0}, "y": []any{3.0, 2.0, 1.0}}}}
-	if fmt.Sprint(got) != fmt.Sprint(want) {
-		t.Errorf("got  %v\nwant %v", got, want)
-	}
+	expect.Equal(t, fmt.Sprint(got), fmt.Sprint(want))
 	d.Data = []string{"<a>"}
 	expect.Equal(t, shown(t, func(b *strings.Builder) error { return d.JSON(b) }), "[\n  \"<a>\"\n]\n", "a list is the whole form")
 }

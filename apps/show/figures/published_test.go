@@ -79,12 +79,8 @@ func TestPublishedCurvesAreAWholeGrid(t *testing.T) {
 }
 
 func TestPublishedTablesAreOfOneDataSet(t *testing.T) {
-	if n := len(PublishedTables("fashion-mnist")); n != 17 {
-		t.Errorf("fashion-mnist: %d points, want 17", n)
-	}
-	if n := len(PublishedTables("mnist")); n != 4 {
-		t.Errorf("mnist: %d points, want 4", n)
-	}
+	expect.Equal(t, len(PublishedTables("fashion-mnist")), 17, "fashion-mnist")
+	expect.Equal(t, len(PublishedTables("mnist")), 4, "mnist")
 	if PublishedTables("swimmer") != nil {
 		t.Error("swimmer: nothing was published")
 	}

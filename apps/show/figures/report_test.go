@@ -174,9 +174,7 @@ func TestGridsAreWiderThanHighAndWasteFewCells(t *testing.T) {
 		}
 	}
 	for n, want := range map[int]int{1: 1, 4: 2, 21: 7, 101: 13} {
-		if got := gridColumns(n); got != want {
-			t.Errorf("%d cells in %d columns, want %d", n, got, want)
-		}
+		expect.Equal(t, gridColumns(n), want, n, "cells in")
 	}
 }
 
@@ -235,9 +233,7 @@ func TestBarsShowTheEffectsOfUnits(t *testing.T) {
 	}
 	drawn := draw(0, 4, 1, 2)
 	for i, want := range []int{0, largestAtom, largestAtom / 4, largestAtom / 2} {
-		if got := length(drawn, i); got != want {
-			t.Errorf("unit %d: a bar of %d pixels, want %d", i, got, want)
-		}
+		expect.Equal(t, length(drawn, i), want, "unit", i, "a bar of")
 	}
 	if drawn = draw(0, 0, 0, 0); length(drawn, 0) != 0 {
 		t.Error("a unit without an effect has a bar")
@@ -245,13 +241,9 @@ func TestBarsShowTheEffectsOfUnits(t *testing.T) {
 	f, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 3, Values: []float32{1, 2, 3}, Bias: []float32{1}}, []float64{1, 2, 3})
 	fatal.If(t, err)
 	at := image.Pt(margin+cell+cell/2, margin+cell+strip+strip-rule)
-	if got := color.RGBAModel.Convert(f.Image().At(at.X, at.Y)); got != color.Color(color.RGBA{255, 255, 255, 255}) {
-		t.Errorf("the bias, which is no unit, has a bar: %v", got)
-	}
+	expect.Equal(t, color.RGBAModel.Convert(f.Image().At(at.X, at.Y)), color.Color(color.RGBA{255, 255, 255, 255}), "the bias, which is no unit, has a bar")
 	for _, wrong := range [][]float64{{}, {1, 2, 3}, {1, 2, 3, -1}, {1, 2, 3, math.NaN()}, {1, 2, 3, math.Inf(1)}} {
-		if _, err := WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 2, 3, 4}}, wrong); err == nil {
-			t.Errorf("no error for the effects %v", wrong)
-		}
+		expect.AnyError(t, expect.Err(WeighedAtoms(&metrics.Atoms{Shape: []int{1, 1}, Count: 4, Values: []float32{1, 2, 3, 4}}, wrong)), "the effects", wrong)
 	}
 }
 
@@ -359,9 +351,7 @@ func TestScattersNameModelsThatTheirColourDoesNotIdentify(t *testing.T) {
 		text, err := os.ReadFile(path)
 		fatal.If(t, err)
 		for _, point := range ours {
-			if got, want := bytes.Contains(text, []byte(point.Label)), slices.Contains(c.names, point.Label); got != want {
-				t.Errorf("with %d published points: %s is labelled: got %v, want %v", len(c.published), point.Label, got, want)
-			}
+			expect.Equal(t, bytes.Contains(text, []byte(point.Label)), slices.Contains(c.names, point.Label), "with", len(c.published), "published points", point.Label, "is labelled")
 		}
 	}
 }

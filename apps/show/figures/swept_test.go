@@ -41,9 +41,8 @@ func TestAxesOfASweepFollowTheirValues(t *testing.T) {
 		{over(0.000123456, 0.000223456, 0.000323456, 0.000423456), false, 4}, {over(1, 2, 3, 4, 5, 6, 7, 8, 9), true, 0},
 		{over(0.00491658, 0.00967023, 0.0678747), true, 0}, {over(0.001, 0.00464159, 0.0215443, 0.1), true, 4},
 	} {
-		if c.of.log != c.log || len(c.of.marks) != c.marks {
-			t.Errorf("got %+v, want log %v and %d marks", c.of, c.log, c.marks)
-		}
+		expect.Equal(t, c.of.log, c.log, c.of)
+		expect.Equal(t, len(c.of.marks), c.marks, c.of)
 	}
 	if y := metricAxis("mse", sweptLines()); y.label != "mse of validation images" || !y.log {
 		t.Errorf("got %+v", y)
@@ -83,9 +82,7 @@ func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
 	points := []Point{point("worse in both", 3, 0.7), point("accurate", 2, 0.9), point("faithful", 1, 0.8), point("as accurate", 4, 0.9)}
 	low, high := metric{of: numberOf("mse")}, metric{of: numberOf("accuracy"), higher: true}
 	names := lists.Map(front(points, low, high), func(p Point) string { return p.Label })
-	if strings.Join(names, ", ") != "faithful, accurate" {
-		t.Errorf("got %q", names)
-	}
+	expect.Equal(t, strings.Join(names, ", "), "faithful, accurate")
 	for want, names := range map[string][2]string{"unknown metric": {"mse", "foo"}, "no front": {"mse", "kl"}, "no points to draw with mse and nll": {"mse", "nll"}} {
 		expect.Error(t, expect.Err(ParetoOf(names[0], names[1], points)), want, names)
 	}

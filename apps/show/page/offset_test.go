@@ -84,9 +84,7 @@ func measuredWithOffset(t *testing.T, offset float64) map[string][]float64 {
 	}
 	curve := j.Trials[1].Curve
 	all["curve"] = []float64{curve[len(curve)-1].Accuracy}
-	if got := curve[len(curve)-1].Accuracy; got != j.Trials[1].Accuracy.Value {
-		t.Errorf("offset %g: after all queries the accuracy is %g, that of the attack %g", offset, got, j.Trials[1].Accuracy.Value)
-	}
+	expect.Equal(t, curve[len(curve)-1].Accuracy, j.Trials[1].Accuracy.Value, "offset", offset, "after all queries the accuracy")
 
 	one, err := page.ReadRun(t.Context(), out, options)
 	must(err)

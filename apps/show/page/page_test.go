@@ -172,9 +172,7 @@ func classifier(t *testing.T) string {
 			}
 		}
 	}
-	if held := n / 10; counted != held {
-		t.Errorf("the confusion matrix counts %d images, want the %d that were held out", counted, held)
-	}
+	expect.Equal(t, counted, n/10, "the confusion matrix counts")
 	return b.String()
 }
 

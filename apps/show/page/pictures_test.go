@@ -29,12 +29,9 @@ func TestLargeImagesAreShrunkToMeans(t *testing.T) {
 	values := make([]float32, side*side)
 	values[0], values[1], values[side], values[side+1] = 1, 1, 0, 0 // the first square of four: mean 0.5
 	width, height, grey := decoded(t, newPainter([]int{side, side}).draw(figures.Unit, values))
-	if width != largestSide || height != largestSide {
-		t.Errorf("the picture is %d x %d", width, height)
-	}
-	if g := grey(0, 0); g != 128 {
-		t.Errorf("the mean of 1, 1, 0, 0 is drawn as %d of 255, want 128", g)
-	}
+	expect.Equal(t, width, largestSide, "the picture")
+	expect.Equal(t, height, largestSide, "the picture")
+	expect.Equal(t, grey(0, 0), 128, "the mean of 1, 1, 0, 0 is drawn as")
 	expect.Equal(t, grey(1, 0), 0, "a square of zeros is drawn as")
 }
 
@@ -45,9 +42,8 @@ func TestASpriteKeepsToItsBudget(t *testing.T) {
 		a.Values[i] = noise.Float32()
 	}
 	whole := spriteOf(a, 1<<20)
-	if whole.Shown != 60 || whole.Columns != 10 {
-		t.Errorf("%d atoms in %d columns, want 60 in 10", whole.Shown, whole.Columns)
-	}
+	expect.Equal(t, whole.Shown, 60)
+	expect.Equal(t, whole.Columns, 10)
 	budget := len(whole.Picture) / 3
 	if small := spriteOf(a, budget); len(small.Picture) > budget || small.Shown < 10 || small.Shown > 25 {
 		t.Errorf("%d atoms take %d of %d bytes", small.Shown, len(small.Picture), budget)
@@ -68,9 +64,8 @@ func TestTheUseOfUnits(t *testing.T) {
 	if got := first.top; len(got) != 5 || got[0] != 3 || got[1] != 2 || got[2] != 1 { // 4, 3, 2, 2, 1: of equal ones the first
 		t.Errorf("unit 0 is used most by %v", got)
 	}
-	if u.byOne[0][0] != 2 || u.byOne[1][1] != 45 {
-		t.Errorf("mean uses by class: %v", u.byOne)
-	}
+	expect.Equal(t, u.byOne[0][0], 2, "mean uses by class", u.byOne)
+	expect.Equal(t, u.byOne[1][1], 45, "mean uses by class", u.byOne)
 	sum := 0
 	for _, n := range first.counts {
 		sum += n

@@ -94,13 +94,9 @@ func TestPicturesAreWholePNGs(t *testing.T) {
 			whole += m[1]
 		}
 		file, err := base64.StdEncoding.DecodeString(whole)
-		if err != nil {
-			t.Fatalf("%s: %v", p, err)
-		}
+		fatal.If(t, err, p)
 		picture, err := png.Decode(bytes.NewReader(file))
-		if err != nil {
-			t.Fatalf("%s: %v", p, err)
-		}
+		fatal.If(t, err, p)
 		if r, _, _, _ := picture.At(0, 0).RGBA(); r>>8 != 255 {
 			t.Errorf("%s: the first row of atom 0 is not white", p)
 		}

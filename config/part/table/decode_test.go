@@ -143,9 +143,7 @@ func TestTablesOfPartsByNameAndInListsAreReadAndWritten(t *testing.T) {
 	if n, err := (&Writer{Language: d.Language, Origin: d.Origin}).Tree(h); err != nil || string(n.TOML(d.Path...)) != declared {
 		t.Errorf("written as\n%s%v", n.TOML(d.Path...), err)
 	}
-	if got := d.Language.NameOf(d.Origin, "wing.hall.piece[1]", h.Wings["hall"].Pieces[1].Shape); got != "big_square" {
-		t.Errorf("a struct that is registered twice is remembered as %q", got)
-	}
+	expect.Equal(t, d.Language.NameOf(d.Origin, "wing.hall.piece[1]", h.Wings["hall"].Pieces[1].Shape), "big_square", "a struct that is registered twice is remembered as")
 	if n := d.Origin.Table("wing.hall.piece[1].weight"); n == nil || n.At.Place().Line != 14 {
 		t.Errorf("the weight is at %+v", n)
 	}

@@ -86,9 +86,7 @@ func identical(t *testing.T, at string, n, other *Node) {
 	if n.form != other.form || n.header != other.header || one != two || !slices.Equal(n.Keys, other.Keys) || len(n.Items) != len(other.Items) {
 		t.Fatalf("%s: got %+v, want %+v", at, n, other)
 	}
-	if fmt.Sprintf("%T %v", n.Leaf, n.Leaf) != fmt.Sprintf("%T %v", other.Leaf, other.Leaf) {
-		t.Errorf("%s: got %T %v, want %T %v", at, n.Leaf, n.Leaf, other.Leaf, other.Leaf)
-	}
+	expect.Equal(t, fmt.Sprintf("%T %v", n.Leaf, n.Leaf), fmt.Sprintf("%T %v", other.Leaf, other.Leaf), at, n.Leaf, n.Leaf, other.Leaf, other.Leaf)
 	for i, k := range n.Keys {
 		identical(t, at+"."+k, n.table[i], other.table[i])
 	}
@@ -153,9 +151,8 @@ func same(t *testing.T, at string, n *Node, value any) {
 			same(t, fmt.Sprintf("%s[%d]", at, i), n.Items[i], x)
 		}
 	default:
-		if n.form != scalar || fmt.Sprint(n.Leaf) != fmt.Sprint(value) {
-			t.Errorf("%s: got %v, want %v", at, n.Leaf, value)
-		}
+		expect.Equal(t, n.form, scalar, at)
+		expect.Equal(t, fmt.Sprint(n.Leaf), fmt.Sprint(value), at)
 	}
 }
 
@@ -179,9 +176,8 @@ func TestArgumentsAreReadAsTOMLElseAsText(t *testing.T) {
 		if got := fmt.Sprint(n.Plain()); got != fmt.Sprint(want) || strings.Join(c.Path(), ".") != "a.b" {
 			t.Errorf("%q: got %q at %q, want %v", argument, got, c.Path(), want)
 		}
-		if n.At.Source != c.Source || c.Source.Text[n.At.Start:n.At.End] != strings.TrimPrefix(argument, "a.b=") {
-			t.Errorf("%q: the value is at %d to %d", argument, n.At.Start, n.At.End)
-		}
+		expect.Equal(t, n.At.Source, c.Source, argument, "the value is at", n.At.Start, n.At.End)
+		expect.Equal(t, c.Source.Text[n.At.Start:n.At.End], strings.TrimPrefix(argument, "a.b="), argument, "the value is at", n.At.Start, n.At.End)
 	}
 	for _, bad := range []string{"a", "=1", "a..b=1", "a[0]=1", "a=\xff"} {
 		expect.AnyError(t, expect.Err(ParseChange(bad)), bad, "is taken")

@@ -17,9 +17,8 @@ import (
 
 func TestBestComesFirstAndPortableLast(t *testing.T) {
 	sets := choice().sets32
-	if sets[0] != Float32() || sets[len(sets)-1].Name != "portable" {
-		t.Errorf("order of %d sets: %s ... %s", len(sets), sets[0].Name, sets[len(sets)-1].Name)
-	}
+	expect.Equal(t, sets[0], Float32(), "order of", len(sets), "sets", sets[0].Name, "...")
+	expect.Equal(t, sets[len(sets)-1].Name, "portable", "order of", len(sets), "sets", sets[0].Name, "...")
 	expect.Equal(t, len(choice().sets64), len(sets), "sets in float64", len(sets), "in float32")
 	for i, set := range choice().sets64 {
 		expect.Equal(t, set.Name, sets[i].Name, "set", i, "is", set.Name, "in float64 and", sets[i].Name, "in float32")
@@ -119,16 +118,12 @@ func TestElementwiseKernelsAllocateNothing(t *testing.T) {
 	for _, set := range elementwiseSets() {
 		for _, k := range invocations(set) {
 			run := func() { k.run(x, [3][]float32{x, x, x}, 1, 2) }
-			if n := testing.AllocsPerRun(20, run); n != 0 {
-				t.Errorf("%s %s: %v allocations", set.Name, k.field, n)
-			}
+			expect.Equal(t, testing.AllocsPerRun(20, run), 0, set.Name, k.field)
 		}
 	}
 	for _, rule := range rules {
 		run := func() { rule.run(steps(), x, x, x, x, 1) }
-		if n := testing.AllocsPerRun(20, run); n != 0 {
-			t.Errorf("%s: %v allocations", rule.name, n)
-		}
+		expect.Equal(t, testing.AllocsPerRun(20, run), 0, rule.name)
 	}
 }
 

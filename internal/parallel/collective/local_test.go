@@ -44,9 +44,7 @@ func TestSumsAreInTheOrderOfRanks(t *testing.T) {
 			if err := g.AllReduce(collective.Sum, values); err != nil {
 				return err
 			}
-			if !slices.Equal(values, want) {
-				t.Errorf("rank %d of %d: another sum", g.Rank(), n)
-			}
+			expect.Slice(t, values, want, "rank", g.Rank(), n, "another sum")
 			return nil
 		}))
 	}
@@ -132,10 +130,8 @@ func TestProcessesThatDisagreeGetAnError(t *testing.T) {
 func TestStepsDoNotAllocate(t *testing.T) {
 	g := collective.Local(1)[0]
 	var values any = make([]float32, 100)
-	if n := testing.AllocsPerRun(100, func() {
+	expect.Equal(t, testing.AllocsPerRun(100, func() {
 		p, _ := g.Start(collective.Sum, values)
 		_ = p.Wait()
-	}); n != 0 {
-		t.Errorf("a sum allocates %v times", n)
-	}
+	}), 0, "a sum allocates")
 }

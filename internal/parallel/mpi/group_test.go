@@ -178,9 +178,7 @@ func TestARankThatDoesNotAnswerIsNamed(t *testing.T) {
 		if !errors.As(err, &lost) || !slices.Contains(lost.Ranks, 1) || !strings.Contains(err.Error(), "rank 1 on ") {
 			t.Errorf("rank %d: got %v", g.Rank(), err)
 		}
-		if again := g.Barrier(); !errors.Is(again, err) {
-			t.Errorf("rank %d: then %v", g.Rank(), again)
-		}
+		expect.Is(t, g.Barrier(), err, "rank", g.Rank(), "then")
 	})
 }
 
@@ -266,9 +264,7 @@ func TestAResultComesBeforeTheFailureOfAnotherProcess(t *testing.T) {
 		if g.Rank() == 0 {
 			w.stalled = told // so that the other process receives the values and the failure in the same poll
 		}
-		if err := g.AllReduce(collective.Sum, make([]float32, 3)); err != nil {
-			t.Errorf("rank %d: got %v of a sum to which all gave their values", g.Rank(), err)
-		}
+		expect.NoError(t, g.AllReduce(collective.Sum, make([]float32, 3)), "rank", g.Rank())
 		if g.Rank() == 1 {
 			g.Fail(5, "the loss is NaN")
 			close(told)

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/internal/expect"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
 )
@@ -152,8 +153,6 @@ func TestOperationsAgreeWithLocalOnes(t *testing.T) {
 
 func TestTimesOfAllReduces(t *testing.T) {
 	out, err := launch(t, 2, "times")
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
+	expect.NoError(t, err, out)
 	t.Log("\n" + out)
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"tessera/internal/expect"
 )
 
 func TestAPanicOfAGoroutineOfAGroupIsThatOfWait(t *testing.T) {
@@ -21,7 +23,6 @@ func TestAPanicOfAGoroutineOfAGroupIsThatOfWait(t *testing.T) {
 		t.Errorf("got %v, and %d others", p, others.Load())
 	}
 	g.Go(func() { others.Add(1) })
-	if g.Wait(); others.Load() != 5 {
-		t.Error("the group cannot be used again")
-	}
+	g.Wait()
+	expect.Equal(t, others.Load(), 5, "the group cannot be used again")
 }

@@ -48,9 +48,7 @@ func TestNobodyPassesABarrierEarly(t *testing.T) {
 		for round := int32(1); round <= 500; round++ {
 			arrived.Add(1)
 			team.Wait(func() {
-				if n := arrived.Load(); n != 3*round {
-					t.Errorf("round %d: %d had arrived", round, n)
-				}
+				expect.Equal(t, arrived.Load(), 3*round, "round", round)
 				actions.Add(1)
 			})
 			if actions.Load() < round {

@@ -3,7 +3,6 @@
 package fleet
 
 import (
-	"errors"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -20,8 +19,6 @@ func TestPipesAreNoFilesOfTokensAndCertificates(t *testing.T) {
 	expect.Is(t, expect.Err(ReadToken(pipe)), regular.ErrNot, "token")
 	cert, key := certificate(t)
 	for _, a := range []Access{{Certificate: pipe, Key: key}, {Certificate: cert, Key: pipe}, {Authority: pipe}} {
-		if _, err := a.clientTLS(); !errors.Is(err, regular.ErrNot) {
-			t.Errorf("%+v: got %v, want %v", a, err, regular.ErrNot)
-		}
+		expect.Is(t, expect.Err(a.clientTLS()), regular.ErrNot, a)
 	}
 }

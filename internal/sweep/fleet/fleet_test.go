@@ -156,9 +156,7 @@ func TestATrialThatFailsOnEveryWorkerEndsAsFailedAfterThreeTries(t *testing.T) {
 		t.Fatalf("got %v after %d tries, want one failed trial after %d", err, tries.Load(), mostFailures)
 	}
 	for _, want := range []string{"failed 3 times", host(), "no such device, try 1", "no such device, try 3"} {
-		if !strings.Contains(err.Error(), want) {
-			t.Errorf("the error lacks %q: %v", want, err)
-		}
+		expect.Contains(t, err.Error(), want, "lacks", err)
 	}
 	stop()
 	b.workers.Wait()

@@ -55,9 +55,7 @@ func fuzz(f *testing.F, kind string) {
 		if decode(b, m) != nil {
 			return
 		}
-		if err := m.check(); err != nil {
-			t.Fatalf("an invalid message was accepted: %v", err)
-		}
+		fatal.If(t, m.check(), "an invalid message was accepted")
 		text, err := json.Marshal(m)
 		fatal.If(t, err)
 		again := empty(kind)

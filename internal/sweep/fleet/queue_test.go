@@ -103,8 +103,7 @@ func resident() string {
 func TestACancelledSweepDoesNotRunAgain(t *testing.T) {
 	c := NewCoordinator(Options{})
 	for _, step := range []struct{ to, want string }{{stateRun, stateRun}, {stateCancel, stateCancel}, {stateRun, stateCancel}, {stateEnd, stateEnd}, {stateRun, stateEnd}} {
-		if c.setState(step.to); c.state != step.want {
-			t.Errorf("%s: the state is %s, want %s", step.to, c.state, step.want)
-		}
+		c.setState(step.to)
+		expect.Equal(t, c.state, step.want, step.to, "the state")
 	}
 }

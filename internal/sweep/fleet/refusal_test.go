@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
-	"errors"
 	"math/big"
 	"net"
 	"os"
@@ -42,9 +41,8 @@ func (b *bench) refusedWith(o WorkerOptions, text string) {
 	o.Wait = 10 * time.Minute
 	select {
 	case err := <-b.worker(context.Background(), o):
-		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), text) {
-			b.Errorf("got %v, want a refusal with %q", err, text)
-		}
+		expect.Is(b, err, ErrRefused)
+		expect.Error(b, err, text)
 	case <-time.After(10 * time.Minute):
 		b.Errorf("a worker was not refused with %q; the log:\n%s", text, strings.Join(b.lines, "\n"))
 	}
@@ -117,13 +115,9 @@ func TestOtherKernelsAreRefusedOrWarnedAbout(t *testing.T) {
 		b := &bench{TB: t}
 		c := NewCoordinator(Options{SameKernels: same, Log: b.log})
 		c.names = names{newID()}
-		if w := c.admit(&h); w.Refused != "" {
-			t.Errorf("the first worker is refused: %s", w.Refused)
-		}
+		expect.Equal(t, c.admit(&h).Refused, "", "the first worker is refused")
 		w := c.admit(&other)
-		if refused := strings.Contains(w.Refused, "of another CPU"); refused != same {
-			t.Errorf("same kernels %v: got refusal %q", same, w.Refused)
-		}
+		expect.Equal(t, strings.Contains(w.Refused, "of another CPU"), same, "same kernels", w.Refused)
 		if warned := b.said("different kernels"); warned == same {
 			t.Errorf("same kernels %v: warned %v", same, warned)
 		}

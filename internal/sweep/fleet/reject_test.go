@@ -103,12 +103,10 @@ func TestATrialThatIsGivenOutAgainKeepsItsTries(t *testing.T) {
 	fatal.If(t, err)
 	w := &waiting{task: told, digest: sum(nil)}
 	for first, want := range map[bool]int{false: 2, true: 0} {
-		if _, err := c.records.change(ctx, trial.ID, func(r *record) bool {
+		fatal.If(t, expect.Err(c.records.change(ctx, trial.ID, func(r *record) bool {
 			r.Step, r.Checkpoint, r.Tries = 7, someRun(), []try{{Worker: "a"}, {Worker: "b"}}
 			return true
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})))
 		fatal.If(t, c.offer(ctx, trial, w, first))
 		r, _, err := c.records.get(ctx, trial.ID)
 		if err != nil || len(r.Tries) != want || r.Step != 7 {
@@ -128,13 +126,11 @@ func TestAWorkerSaysHelloWhileItGivesItsTrialsBack(t *testing.T) {
 	defer conn.Close()
 	var began, leaving atomic.Bool
 	var heard atomic.Int64
-	if _, err := conn.Subscribe(b.coordinator.names.subject("hello"), func(*nats.Msg) {
+	fatal.If(t, expect.Err(conn.Subscribe(b.coordinator.names.subject("hello"), func(*nats.Msg) {
 		if leaving.Load() {
 			heard.Add(1)
 		}
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})))
 	ctx, leave := context.WithCancel(context.Background())
 	release := make(chan struct{})
 	ended := b.worker(ctx, WorkerOptions{fake: func(ctx context.Context, _ *store, _ *task) (*manifest, error) {
@@ -156,9 +152,8 @@ func TestAUsedAddressIsRefusedBeforeAnythingIsWritten(t *testing.T) {
 	defer l.Close()
 	b := newBench(t, single, filepath.Join(t.TempDir(), "s"), Options{Listen: l.Addr().String()})
 	_, err = b.sweep.Run(context.Background())
-	if !errors.Is(err, ErrAddress) || !strings.Contains(err.Error(), l.Addr().String()) {
-		t.Errorf("got %v, want an error that names the address", err)
-	}
+	expect.Is(t, err, ErrAddress)
+	expect.Error(t, err, l.Addr().String())
 	expect.AnyError(t, expect.Err(os.Stat(filepath.Join(b.out, sweep.FleetDir, "queue"))), "the queue was begun")
 }
 
@@ -198,8 +193,6 @@ func TestAWorkerJoinsAgainWhatHasChanged(t *testing.T) {
 		{welcome{Sweep: second, State: stateRun, Lease: 30000}, false},
 		{welcome{Sweep: first, State: stateCancel, Lease: 30000}, false},
 	} {
-		if got := s.continues(&c.answer); got != c.want {
-			t.Errorf("%+v: got %v, want %v", c.answer, got, c.want)
-		}
+		expect.Equal(t, s.continues(&c.answer), c.want, c.answer)
 	}
 }

@@ -144,9 +144,7 @@ func TestASecondOutageHasTheWholePatience(t *testing.T) {
 			t.Errorf("an outage of %v counts from one that had ended", patience-time.Minute)
 		}
 		time.Sleep(2 * time.Minute)
-		if n := failed.Load(); n != 1 {
-			t.Errorf("an outage of %v has failed the sweep %d times, want once", patience+time.Minute, n)
-		}
+		expect.Equal(t, failed.Load(), 1, "an outage of", patience+time.Minute, "has failed the sweep")
 		o.end()
 	})
 }

@@ -104,9 +104,7 @@ func TestEncodeWritesTheSafetensorsLayout(t *testing.T) {
 		t.Errorf("encoder.0.weight is described as %+v", w)
 	}
 	expect.Equal(t, math.Float32frombits(binary.LittleEndian.Uint32(b[8+n+8:])), 2.5, "the third value")
-	if best := header["best/encoder.0.weight"]; len(b) != int(8+n)+best.Offsets[1] {
-		t.Errorf("the file has %d bytes, its last tensor ends at %d", len(b), int(8+n)+best.Offsets[1])
-	}
+	expect.Equal(t, len(b), int(8+n)+header["best/encoder.0.weight"].Offsets[1], "the file has")
 }
 
 func TestEveryFlippedBitIsFound(t *testing.T) {
@@ -118,9 +116,7 @@ func TestEveryFlippedBitIsFound(t *testing.T) {
 			b[i] ^= 1 << bit
 		}
 	}
-	if _, err := Decode(b); err != nil {
-		t.Fatalf("the intact file is refused: %v", err)
-	}
+	fatal.If(t, expect.Err(Decode(b)), "the intact file is refused")
 }
 
 func TestEveryTruncationIsFound(t *testing.T) {
@@ -228,15 +224,11 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%d values from %d bytes", values, len(data))
 		}
 		again, err := Encode(file, nil)
-		if err != nil {
-			t.Fatalf("an accepted file cannot be written: %v", err)
-		}
+		fatal.If(t, err, "an accepted file cannot be written")
 		n := binary.LittleEndian.Uint64(again)
 		if !bytes.Equal(again[8+n:], data) {
 			t.Fatal("the data changed on the way")
 		}
-		if _, err := Decode(again); err != nil {
-			t.Fatalf("a written file cannot be read: %v", err)
-		}
+		fatal.If(t, expect.Err(Decode(again)), "a written file cannot be read")
 	})
 }

@@ -73,9 +73,7 @@ func TestFittedImagesAreEvenlySpaced(t *testing.T) {
 	fatal.If(t, err)
 	got := evaluation.Spread(images, 4).Float32()
 	for i, want := range []float32{0, 2, 5, 7} {
-		if got[i] != want {
-			t.Errorf("got %v", got)
-		}
+		expect.Equal(t, got[i], want, got)
 	}
 	expect.Equal(t, evaluation.Spread(images, 10), images, "all images were copied")
 }

@@ -96,9 +96,7 @@ func TestForceReplacesARunButNothingElse(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run")
 	_ = create(t, path, false, "a").Close()
 	create(t, path, true, "b")
-	if got := contents(t, path); got != "b" {
-		t.Errorf("after force the run holds %q, want b", got)
-	}
+	expect.Equal(t, contents(t, path), "b", "after force the run holds")
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
 		t.Errorf("the old run is still there: %v", entries)
 	}
@@ -118,9 +116,8 @@ func TestForceNeverDeletesOtherFiles(t *testing.T) {
 	fatal.If(t, os.WriteFile(filepath.Join(path, "my-notes.txt"), []byte("dear"), 0o600))
 	_ = create(t, filepath.Join(path, "nested"), false, "n").Close()
 	_, err := folder.Create(path, true, folder.OS{}, files("c")...)
-	if !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "my-notes.txt, nested/") {
-		t.Errorf("got %v, want ErrForeign with both names", err)
-	}
+	expect.Is(t, err, folder.ErrForeign)
+	expect.Error(t, err, "my-notes.txt, nested/")
 	if contents(t, path) != "b" || contents(t, filepath.Join(path, "nested")) != "n" || read(t, filepath.Join(path, "my-notes.txt")) != "dear" {
 		t.Error("the refused force changed something")
 	}
@@ -132,9 +129,7 @@ func TestForceFollowsALinkToTheRun(t *testing.T) {
 	_ = create(t, path, false, "a").Close()
 	fatal.If(t, os.Symlink(path, link))
 	create(t, link, true, "b")
-	if got := contents(t, path); got != "b" {
-		t.Errorf("the linked run holds %q, want b", got)
-	}
+	expect.Equal(t, contents(t, path), "b", "the linked run holds")
 }
 
 func TestCreateNextTakesTheFirstFreePlaceEvenInARace(t *testing.T) {
@@ -259,10 +254,8 @@ func TestWriteReplacesAllFilesOrNone(t *testing.T) {
 			expect.Equal(t, contents(t, path), "new", "written, but the run holds")
 			break
 		}
-		var failed *folder.WriteError
-		if !errors.As(err, &failed) || !errors.Is(err, syscall.ENOSPC) {
-			t.Errorf("full at operation %d: got %v, want a *WriteError with the cause", at, err)
-		}
+		expect.As[*folder.WriteError](t, err, "", "full at operation", at)
+		expect.Is(t, err, syscall.ENOSPC, "full at operation", at)
 		expect.Equal(t, contents(t, path), "old", "full at operation", at, "the run holds")
 		if entries, _ := os.ReadDir(path); len(entries) != 3 {
 			t.Errorf("full at operation %d: half a file keeps its space: %v", at, entries)
@@ -322,9 +315,7 @@ func TestTemporaryFoldersOfKilledProcessesAreRemoved(t *testing.T) {
 	defer held.Close()
 	create(t, filepath.Join(root, "run"), false, "a")
 	expect.Is(t, expect.Err(os.Stat(left)), fs.ErrNotExist, "the folder of a killed process is still there")
-	if _, err := os.Stat(used); err != nil {
-		t.Error("a folder that a process has locked was removed")
-	}
+	expect.NoError(t, expect.Err(os.Stat(used)), "a folder that a process has locked was removed")
 }
 
 func TestWithoutPermissionNothingIsWritten(t *testing.T) {
@@ -333,10 +324,7 @@ func TestWithoutPermissionNothingIsWritten(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	fatal.If(t, os.WriteFile(file, nil, 0o400))
-	var failed *folder.WriteError
-	if _, err := folder.Create(filepath.Join(file, "run"), false, folder.OS{}, files("a")...); !errors.As(err, &failed) {
-		t.Errorf("got %v, want a *WriteError", err)
-	}
+	expect.As[*folder.WriteError](t, expect.Err(folder.Create(filepath.Join(file, "run"), false, folder.OS{}, files("a")...)), "")
 }
 
 // unsynced is a disk on which the parent folder of a run cannot be flushed.
@@ -369,10 +357,8 @@ func TestAFailedCreateLeavesThePathAsItWas(t *testing.T) {
 				_ = create(t, path, false, "old").Close()
 			}
 			_, err := folder.Create(path, force, unsynced{parent: root, apart: apart}, files("new")...)
-			var failed *folder.WriteError
-			if !errors.As(err, &failed) || !errors.Is(err, syscall.EIO) {
-				t.Errorf("got %v, want a *WriteError with the cause", err)
-			}
+			expect.As[*folder.WriteError](t, err, "")
+			expect.Is(t, err, syscall.EIO)
 			entries, err := os.ReadDir(root)
 			fatal.If(t, err)
 			switch {
@@ -418,9 +404,7 @@ func TestWithoutAnExchangeAnOldRunStaysIfItCannotBeReplaced(t *testing.T) {
 		if (want == "new") != (err == nil) || err != nil && !errors.Is(err, syscall.EACCES) {
 			t.Errorf("rename %d fails: %v", fails, err)
 		}
-		if got := contents(t, path); got != want {
-			t.Errorf("rename %d fails: the run is the %s one, want the %s one", fails, got, want)
-		}
+		expect.Equal(t, contents(t, path), want, "rename", fails, "fails: the run is the")
 		if entries, err := os.ReadDir(parent); err != nil || len(entries) != 1 {
 			t.Errorf("rename %d fails: the folder holds %v, %v", fails, entries, err)
 		}

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -21,10 +22,8 @@ func TestAFolderThatTookThePlaceOfARunIsNotWritten(t *testing.T) {
 	fatal.If(t, err)
 	fatal.If(t, errors.Join(f.Write(File{Name: Model, Data: []byte("mine")}), second.Close(), os.Rename(run, run+"-away"), os.Rename(other, run)))
 	for what, err := range map[string]error{"write": f.Write(File{Name: Model, Data: []byte("x")}), "append": f.Append([]byte("{}")), "remove": f.Remove(Config)} {
-		var unwritten *WriteError
-		if !errors.Is(err, ErrMoved) || !errors.As(err, &unwritten) {
-			t.Errorf("%s: got %v, want ErrMoved", what, err)
-		}
+		expect.Is(t, err, ErrMoved, what)
+		expect.As[*WriteError](t, err, "", what)
 	}
 	entries, err := os.ReadDir(run)
 	if text, _ := os.ReadFile(filepath.Join(run, Config)); err != nil || len(entries) != 1 || string(text) != "foreign" {

@@ -18,6 +18,7 @@ import (
 	"gorgonia.org/tensor"
 	"tessera/internal/engine/ir"
 	"tessera/internal/engine/ir/fromgraph"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -25,9 +26,7 @@ import (
 func TestTheTablesAreOfThePinnedVersion(t *testing.T) {
 	text, err := os.ReadFile("../../../../go.mod")
 	fatal.If(t, err)
-	if line := "gorgonia.org/gorgonia " + fromgraph.Version; !strings.Contains(string(text), line+"\n") {
-		t.Errorf("go.mod does not require %q", line)
-	}
+	expect.Contains(t, string(text), "gorgonia.org/gorgonia "+fromgraph.Version+"\n", "go.mod does not require")
 }
 
 // source parses Gorgonia's source files, except for tests and other build targets.
@@ -217,8 +216,6 @@ func TestWhatGorgoniasFunctionsMakeIsIdentified(t *testing.T) {
 		{G.Must(G.SoftMax(x)), fromgraph.Identity{}},
 		{x, fromgraph.Identity{}},
 	} {
-		if got := fromgraph.Identify(c.node.Op()); fmt.Sprintf("%+v", got) != fmt.Sprintf("%+v", c.want) {
-			t.Errorf("%v: got %+v, want %+v", c.node.Op(), got, c.want)
-		}
+		expect.Equal(t, fmt.Sprintf("%+v", fromgraph.Identify(c.node.Op())), fmt.Sprintf("%+v", c.want), c.node.Op(), c.want)
 	}
 }
