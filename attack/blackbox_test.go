@@ -180,8 +180,7 @@ func TestSquaresInL2NeedImages(t *testing.T) {
 		"vectors": {flat{w}, nil, false}, "images": {w, nil, true}, "from vectors": {w, flat{w}, false}, "from images": {flat{w}, w, true},
 	} {
 		_, err := attack.Judge(context.Background(), c.model, c.source, x, labels, trials)
-		var key part.KeyError
-		if (err == nil) != c.want || err != nil && (!errors.As(err, &key) || key.Key != "norm") {
+		if key, ok := errors.AsType[part.KeyError](err); (err == nil) != c.want || err != nil && (!ok || key.Key != "norm") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

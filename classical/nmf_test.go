@@ -17,8 +17,7 @@ import (
 
 func wantKey(t *testing.T, err error, key string) {
 	t.Helper()
-	var k part.KeyError
-	if !errors.As(err, &k) || k.Key != key {
+	if k, ok := errors.AsType[part.KeyError](err); !ok || k.Key != key {
 		t.Errorf("got %v, want a problem of the key %s", err, key)
 	}
 }

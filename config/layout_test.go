@@ -63,8 +63,7 @@ encoder = [{ kind = "dense", units = 3 }]
 decoder = [{ kind = "dense", units = 64 }]
 `), "m")
 	_, err := m.Layout([]int{28, 28})
-	var all *table.Diagnostics
-	if !errors.As(err, &all) || len(all.List) != 1 {
+	if all, ok := errors.AsType[*table.Diagnostics](err); !ok || len(all.List) != 1 {
 		t.Fatalf("got %v", err)
 	}
 	want := `models.toml:5:38: model "m": decoder[0] (dense): the decoder gives 64 values, but the images have 28x28 = 784`

@@ -222,8 +222,7 @@ model = "bse"
 
 // subjectsOf returns the subjects of the errors.
 func subjectsOf(err error) (subjects []string) {
-	var all *table.Diagnostics
-	if errors.As(err, &all) {
+	if all, ok := errors.AsType[*table.Diagnostics](err); ok {
 		for _, d := range all.List {
 			subjects = append(subjects, d.Subject)
 		}

@@ -124,8 +124,7 @@ set.loss.1.kind = ["hoyer", "kl"]
 `)
 	fatal.If(t, f.Check())
 	_, err := f.Sweep("c")
-	var found *table.Diagnostics
-	if !errors.As(err, &found) || len(found.List) != 1 || !strings.Contains(err.Error(), `sweep "c": model "m": loss[1] (kl): kl needs values in [0,1]`) {
+	if found, ok := errors.AsType[*table.Diagnostics](err); !ok || len(found.List) != 1 || !strings.Contains(err.Error(), `sweep "c": model "m": loss[1] (kl): kl needs values in [0,1]`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -28,8 +28,7 @@ func TestDamagedFilesOfEveryFormatNeverPanic(t *testing.T) {
 			}
 			for _, like := range []Source{nil, &Files{Kind: "npz", Tensor: "x"}, &Files{Kind: "safetensors", Tensor: "acts"}} {
 				_, err := ReadRows(background, write(t, dir, name, b), nil, like)
-				var bad *Error
-				if err != nil && !errors.As(err, &bad) {
+				if _, ok := errors.AsType[*Error](err); err != nil && !ok {
 					t.Fatalf("%s: %v is no *Error", name, err)
 				}
 				if err != nil {

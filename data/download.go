@@ -168,8 +168,7 @@ func (t *transfer) run(ctx context.Context) (File, error) {
 			return File{}, err
 		}
 		if fresh {
-			var wrong *Error
-			if errors.As(err, &wrong) {
+			if wrong, ok := errors.AsType[*Error](err); ok {
 				err = &Error{Problem: wrong.Problem, Err: wrong.Err} // the path is that of a file that is gone
 			}
 			return File{}, err
@@ -266,8 +265,7 @@ func (t *transfer) ask(ctx context.Context, have int64) (*http.Response, error) 
 		}
 	}
 	response, err := cmp.Or(t.Client, http.DefaultClient).Do(request)
-	var known *url.Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*url.Error](err); ok {
 		err = known.Err // without the address, which is said already
 	}
 	return response, err

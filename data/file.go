@@ -190,8 +190,7 @@ func FileError(dataset, path string, err error) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	var known *Error
-	if errors.As(err, &known) {
+	if known, ok := errors.AsType[*Error](err); ok {
 		named := *known
 		named.Dataset = dataset
 		return &named
@@ -202,8 +201,7 @@ func FileError(dataset, path string, err error) error {
 	if errors.Is(err, io.ErrUnexpectedEOF) {
 		err = errors.New("the file is cut short")
 	}
-	var p *os.PathError
-	if errors.As(err, &p) { // the path is said already
+	if p, ok := errors.AsType[*os.PathError](err); ok { // the path is said already
 		err = p.Err
 	}
 	return &Error{Dataset: dataset, Path: path, Problem: unreadable, Err: err}

@@ -126,8 +126,7 @@ func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {
 	} {
 		path := write(t, t.TempDir(), "some file", c.b)
 		_, err := ReadImages(background, path, nil)
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Path != path || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: got %v, want one line, an *Error about %s with %q", name, err, path, c.want)
 		}
 	}

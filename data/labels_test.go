@@ -91,8 +91,7 @@ func TestLabelsOfImagesWithoutAnyCannotBeHidden(t *testing.T) {
 		images, err := NewFloats([]int{1, 1}, make([]float32, 2), labels)
 		fatal.If(t, err)
 		_, err = (&Set{Name: "plain", Shape: images.Shape, Train: images}).Split(Selection{Labelled: 0.1}, 1)
-		var key part.KeyError
-		if !errors.As(err, &key) || key.Key != "labelled" {
+		if key, ok := errors.AsType[part.KeyError](err); !ok || key.Key != "labelled" {
 			t.Errorf("labels %v: got %v", labels, err)
 		}
 	}

@@ -132,8 +132,7 @@ func columnImages(what string, columns []*Values) (*Images, error) {
 	if err == nil {
 		err = images.checkColumns()
 	}
-	var known *Error
-	if err != nil && !errors.As(err, &known) {
+	if _, ok := errors.AsType[*Error](err); err != nil && !ok {
 		err = wrong("%v", err)
 	}
 	return images, err

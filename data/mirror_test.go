@@ -181,8 +181,7 @@ func TestWhenAllMirrorsFailTheErrorSaysWhyAndNoFileHasTheName(t *testing.T) {
 	gone.Close()
 	dir := t.TempDir()
 	err := fetch(t, set, dir, missing, other, gone)
-	var bad *Error
-	if !errors.As(err, &bad) || bad.Dataset != "tiny" || strings.Contains(err.Error(), "\n") {
+	if bad, ok := errors.AsType[*Error](err); !ok || bad.Dataset != "tiny" || strings.Contains(err.Error(), "\n") {
 		t.Fatalf("got %v, want an *Error of one line", err)
 	}
 	for _, want := range []string{"no mirror provides it", missing.URL + "/tiny/", "404 Not Found", other.URL, "wrong size: more than 2368 bytes", gone.URL, "refused"} {

@@ -191,8 +191,7 @@ func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 		`write name = "safetensors"`:                                           &Files{Kind: "npy", Images: "testdata/tensors.safetensors"},
 	} {
 		_, err := source.Load(background, nil, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Path == "" || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Path == "" || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("got %v, want an *Error with %q", err, want)
 		}
 	}

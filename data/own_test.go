@@ -87,8 +87,7 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 	} {
 		source := as("idx", c.keys)
 		_, err := source.Load(background, nil, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Path != c.path || bad.Dataset != "idx" || !strings.Contains(err.Error(), c.want) {
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Path != c.path || bad.Dataset != "idx" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%+v: got %v, want an *Error about %s with %q", c.keys, err, c.path, c.want)
 		}
 	}
@@ -206,8 +205,7 @@ func TestPNGFilesOfAnotherSizeOrDamagedOnesAreNamed(t *testing.T) {
 		write(t, dir, "1.png", good)
 		path := write(t, dir, "2.png", c.b)
 		_, err := (&Files{Kind: "png", Images: dir, Channels: 1}).Load(background, nil, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Path != path || bad.Dataset != "png" || !strings.Contains(err.Error(), c.want) {
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Path != path || bad.Dataset != "png" || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want an *Error about %s with %q", name, err, path, c.want)
 		}
 	}

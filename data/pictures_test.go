@@ -158,8 +158,7 @@ func TestImagesOfDifferentSizesSayWhatToWrite(t *testing.T) {
 	_, loaded := source.Load(background, nil, Both)
 	_, inspected := source.Inspect(background)
 	for _, err := range []error{loaded, inspected} {
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Dataset != "images" || !strings.Contains(err.Error(), "write size = [16, 24]") {
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Dataset != "images" || !strings.Contains(err.Error(), "write size = [16, 24]") {
 			t.Errorf("two sizes: %v", err)
 		}
 	}

@@ -119,8 +119,7 @@ func TestMissingAndWrongFilesSayWhatToDo(t *testing.T) {
 			write(t, dir, "tiny/"+name+".gz", c.b)
 		}
 		_, err := set.Load(background, Dirs{dir, "/nonexistent"}, Both)
-		var bad *Error
-		if !errors.As(err, &bad) || bad.Dataset != "tiny" || c.b != nil && bad.Path != path {
+		if bad, ok := errors.AsType[*Error](err); !ok || bad.Dataset != "tiny" || c.b != nil && bad.Path != path {
 			t.Errorf("%s: got %v, want an *Error about %s", problem, err, path)
 			continue
 		}

@@ -250,8 +250,7 @@ func TestDamagedSparseFilesAreRefused(t *testing.T) {
 		for _, b := range [][]byte{file[:i], append(append(append([]byte(nil), file[:i]...), file[i]^0x41), file[i+1:]...)} {
 			fatal.If(t, os.WriteFile(path, b, 0o600))
 			set, err := Load(background, &Files{Kind: "triples", File: path}, nil, Both)
-			var bad *Error
-			if err != nil && !errors.As(err, &bad) {
+			if _, ok := errors.AsType[*Error](err); err != nil && !ok {
 				t.Fatalf("byte %d: %v is no *Error", i, err)
 			}
 			if err == nil && !reflect.DeepEqual(set.Train.entries, want.entries) {

@@ -260,9 +260,8 @@ func (b *builder) gradients(loss *gorgonia.Node, differentiate func(*gorgonia.No
 
 // undifferentiable replaces Gorgonia's error for nodes without a gradient by an error that names the parameters.
 func (b *builder) undifferentiable(err error) error {
-	var of gorgonia.SymDiffError
 	var names []string
-	if errors.As(err, &of) {
+	if of, ok := errors.AsType[gorgonia.SymDiffError](err); ok {
 		for _, p := range b.program.Parameters {
 			if slices.Contains(of.Nodes(), p.Node) {
 				names = append(names, p.Path)

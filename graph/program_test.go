@@ -167,8 +167,7 @@ func TestAParameterWithoutAGradientIsNamed(t *testing.T) {
 	spec, err := f.Model("m")
 	fatal.If(t, err)
 	err = graph.Check(spec, []int{4, 4})
-	var setting part.KeyError
-	if !errors.As(err, &setting) || setting.Key != "loss" || !strings.Contains(err.Error(), "no gradient with respect to encoder.1.bias") {
+	if setting, ok := errors.AsType[part.KeyError](err); !ok || setting.Key != "loss" || !strings.Contains(err.Error(), "no gradient with respect to encoder.1.bias") {
 		t.Errorf("got %v", err)
 	}
 	freeze, err := config.ParseSet(`freeze=["encoder.1.bias"]`)

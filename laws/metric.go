@@ -135,8 +135,7 @@ func evaluated(m metrics.Metric, on *measured) (metrics.Values, error) {
 
 // unlessLacking returns nil for the error that the images lack an input of a metric, and other errors unchanged.
 func unlessLacking(err error) error {
-	var lacking *data.Error
-	if errors.As(err, &lacking) {
+	if _, ok := errors.AsType[*data.Error](err); ok {
 		return nil
 	}
 	return err

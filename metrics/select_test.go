@@ -54,8 +54,7 @@ func TestMetricsAreSelectedByNamesAndGlobs(t *testing.T) {
 	}
 	for _, name := range []string{"mes", "", "hoyer**x", "[", "MSE"} {
 		_, err := Select("mse", name)
-		var unknown *UnknownError
-		if !errors.As(err, &unknown) || unknown.Name != name || !strings.Contains(err.Error(), "metrics.Names") || strings.Contains(err.Error(), "tessera ") {
+		if unknown, ok := errors.AsType[*UnknownError](err); !ok || unknown.Name != name || !strings.Contains(err.Error(), "metrics.Names") || strings.Contains(err.Error(), "tessera ") {
 			t.Errorf("%q: got %v", name, err)
 		}
 	}

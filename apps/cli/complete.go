@@ -76,8 +76,7 @@ func (f *completeCommand) Do(cmd *Call) error {
 	if errors.Is(err, tessera.ErrNoOutput) {
 		return usageError{err}
 	}
-	var bad *data.Error
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[*data.Error](err); ok {
 		return err
 	}
 	if err != nil {

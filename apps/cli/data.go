@@ -84,8 +84,7 @@ func (f *dataGetCommand) Do(cmd *Call) error {
 	d := data.Download{Progress: showDownload(cmd.ErrOrStderr())}
 	for _, name := range f.Names {
 		files, err := d.Get(cmd.Context(), string(name), dirs[0])
-		var missing *data.Error
-		if err != nil && !errors.As(err, &missing) {
+		if _, ok := errors.AsType[*data.Error](err); err != nil && !ok {
 			return writing(dirs[0], err)
 		} else if err != nil {
 			return err

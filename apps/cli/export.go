@@ -126,8 +126,7 @@ func ofFormat(out string, format export.Format) error {
 
 // notExported distinguishes a damaged run from a run that the format cannot represent.
 func notExported(err error) error {
-	var damaged *checkpoint.Error
-	if errors.As(err, &damaged) {
+	if _, ok := errors.AsType[*checkpoint.Error](err); ok {
 		return err
 	}
 	return usageError{err}

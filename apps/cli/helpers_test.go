@@ -164,8 +164,7 @@ func (b *bench) alone(cmd *exec.Cmd) result {
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		b.Fatal(err)
 	}
 	return result{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}

@@ -136,8 +136,7 @@ func (f *rankCommand) measure(cmd *Call, name string) (*ranking, error) {
 
 // rankError returns an error of the settings as one of usage.
 func rankError(ctx context.Context, m *config.Model, err error) error {
-	var refused *data.Error
-	if ctx.Err() != nil || errors.As(err, &refused) || errors.Is(err, classical.ErrDiverged) {
+	if _, ok := errors.AsType[*data.Error](err); ctx.Err() != nil || ok || errors.Is(err, classical.ErrDiverged) {
 		return err
 	}
 	return usagef("rank: %s, of kind %q: %v", m.Name, m.Kind, err)

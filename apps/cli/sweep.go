@@ -110,8 +110,7 @@ func (f *sweepFlags) run(cmd *Call, spec *config.Sweep, say func(*sweep.Sweep, *
 		return cmd.Show(&doc.Document{Blocks: []doc.Block{trialsTable(s)}}, false)
 	}
 	results, err := show.During(cmd.Context(), s)
-	var failed *sweep.Failed
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*sweep.Failed](err); err != nil && !ok {
 		return err
 	}
 	for _, name := range f.Metrics {
@@ -395,8 +394,7 @@ func (f *accessFlags) access() (a fleet.Access, err error) {
 	a = fleet.Access{Certificate: f.Certificate, Key: f.Key, Authority: f.Authority}
 	if f.Token != "" {
 		if a.Token, err = fleet.ReadToken(f.Token); err != nil {
-			var unread *fs.PathError
-			if errors.As(err, &unread) {
+			if _, ok := errors.AsType[*fs.PathError](err); ok {
 				return a, usagef("--token-file: %v", err)
 			}
 			return a, usagef("--token-file: %w", err)

@@ -138,8 +138,7 @@ func (f *sweepCommand) gather(cmd *Call, name string) error {
 		return err
 	}
 	results, all, err := s.Collect(cmd.Context())
-	var failed *sweep.Failed
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*sweep.Failed](err); err != nil && !ok {
 		return err
 	}
 	if err := f.census(cmd, s, m, all); err != nil {

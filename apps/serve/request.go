@@ -494,8 +494,7 @@ func (in *input) values(f *feature) error {
 // the bounds of a drawn column.
 func (f *feature) accepts(values []float32) error {
 	for _, r := range f.readers {
-		var bad *data.Error
-		if err := r.Accepts(f.column, values); errors.As(err, &bad) {
+		if bad, ok := errors.AsType[*data.Error](r.Accepts(f.column, values)); ok {
 			return fmt.Errorf("input %q: data: %s", f.name, bad.Problem)
 		}
 	}

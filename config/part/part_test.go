@@ -69,8 +69,7 @@ func TestAPartThatCannotBeMadeIsNotRegistered(t *testing.T) {
 
 func TestAKeyErrorNamesItsKey(t *testing.T) {
 	err := fmt.Errorf("step 1: %w", part.KeyErrorf("high", "got %d, want > %d", 2, 3))
-	var key part.KeyError
-	if !errors.As(err, &key) || key.Key != "high" || err.Error() != "step 1: high: got 2, want > 3" {
+	if key, ok := errors.AsType[part.KeyError](err); !ok || key.Key != "high" || err.Error() != "step 1: high: got 2, want > 3" {
 		t.Errorf("got %v of key %q", err, key.Key)
 	}
 }

@@ -582,8 +582,7 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		set.Test, err = make(t.Test, "grammar test", (t.Grammar+3)/4)
 	}
 	if err != nil {
-		var known *data.Error
-		if errors.As(err, &known) {
+		if known, ok := errors.AsType[*data.Error](err); ok {
 			err = data.FileError(name, t.File, known)
 		}
 		return nil, err

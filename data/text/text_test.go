@@ -245,8 +245,7 @@ func TestBadTextsAreLocated(t *testing.T) {
 		{"cell.csv", "cell.csv"},
 	} {
 		_, err := data.Load(background, bag(filepath.Join(dir, c.file), nil), nil, data.Both)
-		var of *data.Error
-		if !errors.As(err, &of) || !strings.Contains(err.Error(), c.want) || of.Dataset != "text" {
+		if of, ok := errors.AsType[*data.Error](err); !ok || !strings.Contains(err.Error(), c.want) || of.Dataset != "text" {
 			t.Errorf("%s: got %v, want %q", c.file, err, c.want)
 		}
 	}

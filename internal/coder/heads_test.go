@@ -256,8 +256,7 @@ func TestACalibrationOfOtherParametersIsRefused(t *testing.T) {
 	refused := func(want string) {
 		t.Helper()
 		_, err := tessera.Open(run.Path, tessera.Options{Threads: 1, Images: images})
-		var bad *checkpoint.Error
-		if !errors.As(err, &bad) || bad.Path != path || !strings.Contains(err.Error(), want) {
+		if bad, ok := errors.AsType[*checkpoint.Error](err); !ok || bad.Path != path || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}

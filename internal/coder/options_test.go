@@ -409,8 +409,7 @@ func TestALibraryThatCannotBeUsedIsAnErrorOfEveryEntry(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), variable+"=none.so", of+"="+run)
 	out, err := cmd.CombinedOutput()
-	var failed *exec.ExitError
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok {
 		t.Fatal(err)
 	}
 	if err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {

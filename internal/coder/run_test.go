@@ -279,9 +279,8 @@ func TestARunOfImagesInMemoryNeedsThemAgain(t *testing.T) {
 		opened, err := tessera.Open(out, o)
 		fatal.If(t, err)
 		defer opened.Close()
-		var missing *data.Error
 		_, err = opened.Evaluate(t.Context(), nil)
-		if want == "" && err != nil || want != "" && (!errors.As(err, &missing) || !strings.Contains(err.Error(), want)) {
+		if _, ok := errors.AsType[*data.Error](err); want == "" && err != nil || want != "" && (!ok || !strings.Contains(err.Error(), want)) {
 			t.Errorf("Images %v: got %v, want %q", o.Images != nil, err, want)
 		}
 	}

@@ -61,8 +61,7 @@ func states(all []Gathered) (list []State) {
 func collected(t *testing.T, dir string, m *Manifest) ([]Gathered, error) {
 	t.Helper()
 	_, all, err := part(t, dir, m, Options{}).Collect(context.Background())
-	var failed *Failed
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*Failed](err); err != nil && !ok {
 		t.Fatal(err)
 	}
 	return all, err

@@ -102,8 +102,7 @@ func TestATrialWhoseDeclarationChangedIsRefused(t *testing.T) {
 		}
 		change(s.Trials[0].Path, s.Trials[0].ID)
 		r, err := open(t, spec(t, text, "s"), Options{Out: out}).Run(context.Background())
-		var failed *Failed
-		if !errors.As(err, &failed) || len(failed.Trials) != 1 || !strings.Contains(err.Error(), "does not declare the model of this trial") {
+		if failed, ok := errors.AsType[*Failed](err); !ok || len(failed.Trials) != 1 || !strings.Contains(err.Error(), "does not declare the model of this trial") {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if r == nil || r.Trials[0].Metrics != nil || r.Trials[1].Metrics == nil {

@@ -56,8 +56,7 @@ func TestASweepOfAnEarlierVersionIsRefused(t *testing.T) {
 	_, ran := open(t, spec(t, declared, "s"), Options{Out: out}).Run(context.Background())
 	_, _, collected := open(t, spec(t, declared, "s"), Options{Out: out}).Collect(context.Background())
 	for _, err := range []error{read, ran, collected} {
-		var earlier *EarlierVersion
-		if !errors.As(err, &earlier) || !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "tessera 0.1.0 reads it") {
+		if _, ok := errors.AsType[*EarlierVersion](err); !ok || !errors.Is(err, folder.ErrForeign) || !strings.Contains(err.Error(), "tessera 0.1.0 reads it") {
 			t.Errorf("got %v, want an error that names the version that reads it", err)
 		}
 	}

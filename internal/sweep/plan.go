@@ -243,9 +243,8 @@ func (s *Sweep) time(ctx context.Context, one *shape, copies int, o PlanOptions)
 			return nil
 		}
 		err = cmp.Or(err, failed)
-		var diverged *train.Diverged
 		var notFinite *metrics.NotFinite
-		if !errors.As(failed, &diverged) && !errors.As(failed, &notFinite) {
+		if _, ok := errors.AsType[*train.Diverged](failed); !ok && !errors.As(failed, &notFinite) {
 			return failed
 		}
 	}

@@ -159,8 +159,7 @@ func (w *work) measureOnTest(ctx context.Context, t *Trial, team *team.Team) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var unwritten *folder.WriteError
-	if err != nil && ctx.Err() != nil && !errors.As(err, &unwritten) {
+	if _, ok := errors.AsType[*folder.WriteError](err); err != nil && ctx.Err() != nil && !ok {
 		err = &Interrupted{w.Path}
 	}
 	if err != nil {

@@ -95,8 +95,7 @@ func TestASelectionInterruptedByItsContextIsInterrupted(t *testing.T) {
 			cancel()
 		}
 	}}).Run(ctx)
-	var halted *Interrupted
-	if !errors.Is(err, train.ErrInterrupted) || !errors.As(err, &halted) || halted.Path != out {
+	if halted, ok := errors.AsType[*Interrupted](err); !errors.Is(err, train.ErrInterrupted) || !ok || halted.Path != out {
 		t.Errorf("got %v", err)
 	}
 	if r := run(t, selecting, Options{Out: out}, "train.epochs=1"); len(r.Selected) != 1 || len(r.Selected[0].Seeds) != 2 {

@@ -330,8 +330,7 @@ func (w *work) clean() error {
 // become [Sweep.Orphans]. For results of an earlier version the error is an [*EarlierVersion].
 func (s *Sweep) Replaces() error {
 	old, err := Read(s.Path)
-	var earlier *EarlierVersion
-	if errors.As(err, &earlier) {
+	if _, ok := errors.AsType[*EarlierVersion](err); ok {
 		return err
 	}
 	if err != nil || old.Sweep == s.Name && slices.Equal(old.Changes, s.changes) {

@@ -32,8 +32,7 @@ train = { epochs = 30, batch = 20, min_epoch_steps = 20 }
 // An l1 norm below 0 is not reachable: without an upper bound, the weight would turn off every unit.
 func TestAnUnreachableLimitEndsInADiagnosis(t *testing.T) {
 	_, err := Run(context.Background(), model(t, pressed("limit = -1.0, rate = 0.1")), Options{Backend: tape.Backend{}, Out: place(t)})
-	var collapsed *Diverged
-	if !errors.As(err, &collapsed) || collapsed.Collapse == "" {
+	if collapsed, ok := errors.AsType[*Diverged](err); !ok || collapsed.Collapse == "" {
 		t.Fatalf("got %v, want a collapse", err)
 	}
 	for _, part := range []string{"training collapsed by step", "every unit is dead", "loss[1] (l1)", "its limit -1", "an upper bound `most` of the weight may help"} {

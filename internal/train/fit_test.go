@@ -180,9 +180,8 @@ func TestErrorsOfAFitNameTheProblem(t *testing.T) {
 			t.Errorf("eigenvalues that overflow: got %v, want a *data.Error", err)
 		}
 	}
-	var diverged *Diverged
 	_, err = Run(context.Background(), npy(t, "dictionary", 1e30), Options{Out: place(t)})
-	if !errors.As(err, &diverged) || diverged.Step != 2 || strings.Contains(err.Error(), "learning_rate") {
+	if diverged, ok := errors.AsType[*Diverged](err); !ok || diverged.Step != 2 || strings.Contains(err.Error(), "learning_rate") {
 		t.Errorf("squares that overflow: got %v, want a *Diverged", err)
 	}
 }

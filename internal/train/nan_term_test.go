@@ -39,8 +39,7 @@ func TestATermThatIsNaNIsNamed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := model(t, "[model.m]\ndataset = { name = \"bars\", count = 20 }\nencoder = [{ kind = \"dense\", units = 3 }]\n"+rest)
 			_, err := Run(context.Background(), m, Options{Out: place(t)})
-			var d *Diverged
-			if !errors.As(err, &d) || d.Tensor != "loss.wrong" || d.Step != 1 {
+			if d, ok := errors.AsType[*Diverged](err); !ok || d.Tensor != "loss.wrong" || d.Step != 1 {
 				t.Errorf("got %v", err)
 			}
 		})

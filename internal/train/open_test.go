@@ -117,8 +117,7 @@ func refusedByName(t *testing.T, run, want string) {
 	t.Helper()
 	before := read(t, run, folder.State)
 	_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}})
-	var mismatch *checkpoint.Error
-	if !errors.As(err, &mismatch) || !mismatch.Mismatch || !strings.Contains(err.Error(), want) || !strings.HasSuffix(mismatch.Path, folder.State) {
+	if mismatch, ok := errors.AsType[*checkpoint.Error](err); !ok || !mismatch.Mismatch || !strings.Contains(err.Error(), want) || !strings.HasSuffix(mismatch.Path, folder.State) {
 		t.Errorf("got %v, want a *checkpoint.Error with %q", err, want)
 	}
 	if !bytes.Equal(before, read(t, run, folder.State)) {
@@ -151,8 +150,7 @@ func TestARunOfAnotherFormatIsRefused(t *testing.T) {
 		}
 		refused := func(what, name string, err error) {
 			t.Helper()
-			var other *FormatError
-			if !errors.As(err, &other) || filepath.Base(other.Path) != name || other.Format != format || !strings.Contains(err.Error(), want) {
+			if other, ok := errors.AsType[*FormatError](err); !ok || filepath.Base(other.Path) != name || other.Format != format || !strings.Contains(err.Error(), want) {
 				t.Errorf("format %q: %s: got %v, want a *FormatError of %s with %q", format, what, err, name, want)
 			}
 		}
@@ -265,8 +263,7 @@ func TestDamageIsRefusedByName(t *testing.T) {
 		} else {
 			_, err = Open(run)
 		}
-		var damaged *checkpoint.Error
-		if !errors.As(err, &damaged) || damaged.Path != path || !strings.Contains(err.Error(), "damaged") {
+		if damaged, ok := errors.AsType[*checkpoint.Error](err); !ok || damaged.Path != path || !strings.Contains(err.Error(), "damaged") {
 			t.Errorf("%s: got %v, want a *checkpoint.Error that names it", name, err)
 		}
 	}

@@ -210,8 +210,7 @@ func TestAnAdaptiveWeightOf0StillSeesItsTerm(t *testing.T) {
 func TestAWeightThatOverflowsIsADivergence(t *testing.T) {
 	m := model(t, everything, `loss.1.weight={kind="multiplier",limit=-1e308,rate=1e308}`)
 	_, err := Run(context.Background(), m, Options{Backend: tape.Backend{}, Out: place(t)})
-	var diverged *Diverged
-	if !errors.As(err, &diverged) || diverged.Tensor != "weight of loss.kl" || !math.IsInf(diverged.Value, 1) || diverged.Step != 1 {
+	if diverged, ok := errors.AsType[*Diverged](err); !ok || diverged.Tensor != "weight of loss.kl" || !math.IsInf(diverged.Value, 1) || diverged.Step != 1 {
 		t.Errorf("got %v, want a *Diverged", err)
 	}
 }
@@ -226,8 +225,7 @@ func TestImagesThatAreNotFiniteAreRefused(t *testing.T) {
 			return &data.Set{Name: "mine", Shape: []int{8, 8}, Train: images, Test: images}, nil
 		}
 		_, err = Run(context.Background(), model(t, everything), Options{Backend: tape.Backend{}, Out: place(t), Load: load})
-		var refused *data.Error
-		if !errors.As(err, &refused) || strings.Contains(err.Error(), "learning_rate") {
+		if _, ok := errors.AsType[*data.Error](err); !ok || strings.Contains(err.Error(), "learning_rate") {
 			t.Errorf("%v: got %v, want a *data.Error", bad, err)
 		}
 	}

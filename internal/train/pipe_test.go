@@ -22,13 +22,12 @@ func TestAPipeInTheFolderOfARunIsRefused(t *testing.T) {
 		run := trained(t, model(t, everything), Options{}).Run
 		path := filepath.Join(run, name)
 		fatal.If(t, errors.Join(os.RemoveAll(path), syscall.Mkfifo(path, 0o600)))
-		var unread *fs.PathError
 		open := func() error { _, err := resumed(run); return err }
 		if name == folder.Best { // resume replaces it
 			open = func() error { _, err := Open(run); return err }
 		}
 		err := open()
-		if !errors.Is(err, regular.ErrNot) || !errors.As(err, &unread) || unread.Path != path {
+		if unread, ok := errors.AsType[*fs.PathError](err); !errors.Is(err, regular.ErrNot) || !ok || unread.Path != path {
 			t.Errorf("%s: got %v", name, err)
 		}
 		if name == folder.Best {

@@ -137,8 +137,7 @@ func TestARunOfSeveralProcessesResumesToTheSameBytes(t *testing.T) {
 				if !errors.Is(err, ErrInterrupted) {
 					t.Fatalf("rank %d: got %v", rank, err)
 				}
-				var told *Interruption
-				if !errors.As(err, &told) || told.Preempted != preempted || told.Launcher != "mpirun -n 2" {
+				if told, ok := errors.AsType[*Interruption](err); !ok || told.Preempted != preempted || told.Launcher != "mpirun -n 2" {
 					t.Errorf("rank %d: got %+v (%v), want preempted %v", rank, told, err, preempted)
 				}
 			}
@@ -240,8 +239,7 @@ func TestProcessesWithOtherOptionsAreNamed(t *testing.T) {
 			return Run(context.Background(), model(t, everything), o)
 		})
 		for rank, err := range errs {
-			var different *Different
-			if !errors.As(err, &different) || len(different.Ranks) != 1 || different.Ranks[0] != 1 || !strings.HasPrefix(different.What, "options") {
+			if different, ok := errors.AsType[*Different](err); !ok || len(different.Ranks) != 1 || different.Ranks[0] != 1 || !strings.HasPrefix(different.What, "options") {
 				t.Errorf("%s on one process: rank %d: got %v", name, rank, err)
 			}
 		}
@@ -262,8 +260,7 @@ func TestDifferentWeightsNameTheRank(t *testing.T) {
 		return nil, p.compareWeights(n.stepper.views, 6)
 	})
 	for rank, err := range errs {
-		var unequal *Unequal
-		if !errors.As(err, &unequal) || len(unequal.Ranks) != 1 || unequal.Ranks[0] != 1 || unequal.Step != 6 {
+		if unequal, ok := errors.AsType[*Unequal](err); !ok || len(unequal.Ranks) != 1 || unequal.Ranks[0] != 1 || unequal.Step != 6 {
 			t.Errorf("rank %d: got %v", rank, err)
 		}
 	}

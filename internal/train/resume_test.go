@@ -32,8 +32,7 @@ func TestARunWithinAnEpochNeedsThatEpoch(t *testing.T) {
 		refused := func(what string, epochs int) {
 			t.Helper()
 			_, err := Resume(context.Background(), run, Options{Backend: tape.Backend{}, Epochs: epochs})
-			var key part.KeyError
-			if !errors.As(err, &key) || key.Key != "epochs" || !strings.Contains(err.Error(), "got 2, but the last checkpoint is within epoch 3; want at least 3") {
+			if key, ok := errors.AsType[part.KeyError](err); !ok || key.Key != "epochs" || !strings.Contains(err.Error(), "got 2, but the last checkpoint is within epoch 3; want at least 3") {
 				t.Errorf("step %d, %s: %v", at, what, err)
 			}
 			expect.Slice(t, read(t, run, folder.Model), want, "step", at, what, "the parameters have changed")

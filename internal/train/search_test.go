@@ -374,8 +374,7 @@ func TestANonFiniteSearchNamesTheTensor(t *testing.T) {
 		"loss.hoyer":       {`loss=[{kind="mse"},{kind="hoyer",weight=1e39}]`},
 	} {
 		_, err := Run(context.Background(), model(t, searched, sets...), Options{Backend: tape.Backend{}, Out: place(t)})
-		var diverged *Diverged
-		if !errors.As(err, &diverged) || diverged.Tensor != want || diverged.Step != 1 {
+		if diverged, ok := errors.AsType[*Diverged](err); !ok || diverged.Tensor != want || diverged.Step != 1 {
 			t.Errorf("got %v, want that %s is not finite in step 1", err, want)
 		} else if strings.Contains(err.Error(), "learning_rate") {
 			t.Errorf("got %v: there is no learning rate", err)

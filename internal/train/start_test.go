@@ -121,8 +121,7 @@ func TestTheRecordNamesTheParametersThatARunStartedFrom(t *testing.T) {
 func TestAStartThatDoesNotFitNamesEveryParameterAndMakesNoRun(t *testing.T) {
 	run, source := place(t), trained(t, model(t, everything, "train.epochs=1", "hook.early_stopping=false"), Options{}).Run
 	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: run})
-	var damaged *checkpoint.Error
-	if !errors.As(err, &damaged) {
+	if _, ok := errors.AsType[*checkpoint.Error](err); !ok {
 		t.Fatalf("got %v, want a *checkpoint.Error", err)
 	}
 	for _, want := range []string{folder.Model, "encoder.2.weight has shape [64 8], want [64 12]", "encoder.3.scale is missing", "encoder.4.bias is missing"} {
@@ -194,8 +193,7 @@ func TestADamagedStartIsADamagedCheckpoint(t *testing.T) {
 	path := source + "/" + folder.Model
 	fatal.If(t, os.WriteFile(path, read(t, source, folder.Model)[1:], 0o666))
 	_, err := Run(context.Background(), model(t, normalised, from(source, "*")), Options{Backend: tape.Backend{}, Out: place(t)})
-	var damaged *checkpoint.Error
-	if !errors.As(err, &damaged) || damaged.Path != path {
+	if damaged, ok := errors.AsType[*checkpoint.Error](err); !ok || damaged.Path != path {
 		t.Errorf("got %v, want a *checkpoint.Error of %s", err, path)
 	}
 }

@@ -33,8 +33,7 @@ func TestAFileThatChangesWhileItIsFittedIsNamed(t *testing.T) {
 				expect.NoError(t, os.Truncate(file, 100_000))
 			}
 			_, err := Run(t.Context(), m, Options{Backend: engine.Backend{}, Out: place(t), Report: cut})
-			var bad *data.Error
-			if !errors.As(err, &bad) || !strings.Contains(err.Error(), "has changed while it was read") || strings.Contains(err.Error(), "panicked") {
+			if _, ok := errors.AsType[*data.Error](err); !ok || !strings.Contains(err.Error(), "has changed while it was read") || strings.Contains(err.Error(), "panicked") {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -157,8 +157,7 @@ func needing(r Reproduction, needs string) Reproduction {
 
 // Explain returns an error of the reproduction, which says how to make the files of its images if they are not found.
 func (r Reproduction) Explain(err error) error {
-	var missing *data.Error
-	if r.Needs != "" && errors.As(err, &missing) && missing.Problem == data.NotFound {
+	if missing, ok := errors.AsType[*data.Error](err); r.Needs != "" && ok && missing.Problem == data.NotFound {
 		return fmt.Errorf("%w; %s", err, r.Needs)
 	}
 	return err

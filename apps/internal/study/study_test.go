@@ -108,8 +108,7 @@ func reproduceAs(t *testing.T, r Reproduction, out, name string, o Options, chan
 	s, err := sweep.New(context.Background(), spec, sweep.Options{Out: out})
 	fatal.If(t, err)
 	results, err := s.Run(context.Background())
-	var failed *sweep.Failed
-	if err != nil && !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*sweep.Failed](err); err != nil && !ok {
 		t.Fatal(err)
 	}
 	if o.rows == nil {

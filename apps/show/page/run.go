@@ -161,8 +161,7 @@ func (r *Run) measure(ctx context.Context, opened *tessera.Run, o Options) (*eva
 		return nil, err
 	}
 	sample, err := opened.Sample(ctx, split, metrics.ColumnsOf(o.Metrics, opened.Model.Dataset.Source)...)
-	var missing *data.Error
-	if errors.As(err, &missing) {
+	if _, ok := errors.AsType[*data.Error](err); ok {
 		r.Missing = err.Error()
 		r.plainUnits(opened)
 		return nil, nil

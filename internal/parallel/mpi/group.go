@@ -254,8 +254,7 @@ func (g *Group) Close() error {
 		return err
 	}
 	err := g.runFor(g.operation(end, "the end"), g.deadline)
-	var late *Lost
-	if errors.As(err, &late) {
+	if _, ok := errors.AsType[*Lost](err); ok {
 		return &CallError{"MPI_Finalize", fmt.Sprintf("did not return within %v: another process has ended or hangs", g.deadline)}
 	}
 	return err

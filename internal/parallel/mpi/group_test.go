@@ -174,8 +174,7 @@ func TestARankThatDoesNotAnswerIsNamed(t *testing.T) {
 			return // this process does not answer
 		}
 		err := g.AllReduce(collective.Sum, make([]float64, 3))
-		var lost *Lost
-		if !errors.As(err, &lost) || !slices.Contains(lost.Ranks, 1) || !strings.Contains(err.Error(), "rank 1 on ") {
+		if lost, ok := errors.AsType[*Lost](err); !ok || !slices.Contains(lost.Ranks, 1) || !strings.Contains(err.Error(), "rank 1 on ") {
 			t.Errorf("rank %d: got %v", g.Rank(), err)
 		}
 		expect.Is(t, g.Barrier(), err, "rank", g.Rank(), "then")
@@ -191,8 +190,7 @@ func TestAFailureReachesTheProcessesThatWait(t *testing.T) {
 			return
 		}
 		err := g.AllReduce(collective.Sum, make([]float32, 10_000))
-		var failed *Failed
-		if !errors.As(err, &failed) || failed.Rank != 2 || failed.Code != 4 || failed.Text != "the images are missing" {
+		if failed, ok := errors.AsType[*Failed](err); !ok || failed.Rank != 2 || failed.Code != 4 || failed.Text != "the images are missing" {
 			t.Errorf("rank %d: got %v", g.Rank(), err)
 		}
 	})
@@ -212,8 +210,7 @@ func TestAFailureComesBeforeTheErrorsThatItCauses(t *testing.T) {
 		w.lost = errors.New("the connection is lost")
 		for range 40 { // repeated, because the order of the events depends on the number of polls
 			err := g.AllReduce(collective.Sum, make([]float32, 3))
-			var failed *Failed
-			if !errors.As(err, &failed) || failed.Code != 7 {
+			if failed, ok := errors.AsType[*Failed](err); !ok || failed.Code != 7 {
 				t.Fatalf("got %v, want the failure of rank 1", err)
 			}
 		}

@@ -211,9 +211,8 @@ func dial(address string, options ...nats.Option) (*nats.Conn, error) {
 
 // absent returns the error for a server that has never answered.
 func absent(address string, err error) error {
-	var network *net.OpError
 	why := "" // nats.go has a single error for all causes
-	if errors.As(err, &network) {
+	if network, ok := errors.AsType[*net.OpError](err); ok {
 		why = " (" + network.Err.Error() + ")"
 	}
 	return fmt.Errorf("%w at %s%s", ErrNoServer, shown(address), why)

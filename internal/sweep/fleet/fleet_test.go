@@ -126,8 +126,7 @@ func TestASecondResultThatDiffersNamesBothMachines(t *testing.T) {
 		fatal.If(t, expect.Err(b.coordinator.store.js.Publish(ctx, b.coordinator.names.subject("result."+first.ID), text)))
 	}
 	err = <-ended
-	var mismatch *checkpoint.Error
-	if !errors.As(err, &mismatch) || !mismatch.Mismatch || !strings.Contains(err.Error(), "faulty-2") || !strings.Contains(err.Error(), host()) {
+	if mismatch, ok := errors.AsType[*checkpoint.Error](err); !ok || !mismatch.Mismatch || !strings.Contains(err.Error(), "faulty-2") || !strings.Contains(err.Error(), host()) {
 		t.Errorf("got %v, want an error that names faulty-2 and %s", err, host())
 	}
 	if strings.Contains(err.Error(), "honest-1") {
@@ -151,8 +150,7 @@ func TestATrialThatFailsOnEveryWorkerEndsAsFailedAfterThreeTries(t *testing.T) {
 		return nil, fmt.Errorf("no such device, try %d", tries.Add(1))
 	}})
 	err := <-ended
-	var failed *sweep.Failed
-	if !errors.As(err, &failed) || len(failed.Trials) != 1 || tries.Load() != mostFailures {
+	if failed, ok := errors.AsType[*sweep.Failed](err); !ok || len(failed.Trials) != 1 || tries.Load() != mostFailures {
 		t.Fatalf("got %v after %d tries, want one failed trial after %d", err, tries.Load(), mostFailures)
 	}
 	for _, want := range []string{"failed 3 times", host(), "no such device, try 1", "no such device, try 3"} {

@@ -39,8 +39,7 @@ func (c *Coordinator) receive(ctx context.Context, m jetstream.Msg) {
 	if ctx.Err() != nil {
 		return
 	}
-	var unwritten *folder.WriteError
-	if errors.As(err, &unwritten) { // the result stays in the queue
+	if _, ok := errors.AsType[*folder.WriteError](err); ok { // the result stays in the queue
 		c.finish(t, r.Task, err)
 		return
 	}
