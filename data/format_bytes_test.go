@@ -67,7 +67,7 @@ func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
 	for shape, dims := range map[string][]int{"(6,)": {6}, "(2, 3,)": {2, 3}, "(1, 2, 3,)": {1, 2, 3}} {
 		var b bytes.Buffer
 		fatal.If(t, WriteNPY(&b, dims, values))
-		expect.Equal(t, b.Len()-4*len(values)%64, 0, "the values of", dims, "start at")
+		expect.Equal(t, (b.Len()-4*len(values))%64, 0, "the values of", dims, "start at")
 		text := b.Bytes()
 		start := 10 + int(binary.LittleEndian.Uint16(text[8:]))
 		header, got := string(text[10:start]), make([]float32, len(values))

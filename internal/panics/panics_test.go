@@ -18,7 +18,7 @@ func recovered(f func()) (p *Panic) {
 func TestARecoveredPanicSaysWhereItIs(t *testing.T) {
 	var none map[string][]int
 	p := recovered(func() { _ = none["x"][3] })
-	if !strings.HasSuffix(p.Error(), "(panics_test.go:18)") || !strings.Contains(string(p.Stack), "panics_test.go:18") {
+	if !strings.HasSuffix(p.Error(), "(panics_test.go:20)") || !strings.Contains(string(p.Stack), "panics_test.go:20") {
 		t.Errorf("got %v with the stack\n%s", p, p.Stack)
 	}
 	if p := recovered(func() { panic(io.EOF) }); !errors.Is(p, io.EOF) || p.Error() != "EOF" {
