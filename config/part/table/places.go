@@ -3,31 +3,25 @@ package table
 import (
 	"errors"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// places is the second parser of a text. It builds a tree with the structure of the decoded values and the position of
-// each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of
-// tables. The syntax tree of go-toml has all positions. Only this file uses go-toml, for positions and, in texts
-// that are known to be valid, for values.
-//
-// places reports duplicate keys and tables and blanks them out of the text, because they would stop the first parser.
+// places turns the syntax tree of go-toml, whose values are raw text with its position, into a tree. It reports keys and tables that
+// are given twice, and leaves them out.
 type places struct {
 	src           *Source
 	parser        unstable.Parser
 	root, current *Node
 	syntax        *Diagnostic
 	twice         []duplicate
-	masks         []Span
 	depth         int    // nesting depth of the current value
-	values        bool   // the tree gets the values, too
-	unread        bool   // there are values that only BurntSushi/toml reads: dates, and numbers out of range
 	dropped       string // header of the duplicate table whose section is being skipped; "" if there is none
-	droppedAt     int
 }
 
 type duplicate struct {
@@ -47,8 +41,8 @@ const (
 	mostDepth = 200 // maximum depth of nested arrays and inline tables
 )
 
-func readPlaces(src *Source, values bool) *places {
-	p := &places{src: src, root: NewTable(), values: values}
+func readPlaces(src *Source) *places {
+	p := &places{src: src, root: NewTable()}
 	p.current = p.root
 	p.parser.Reset([]byte(src.Text))
 	for p.syntax == nil && p.parser.NextExpression() {
@@ -57,7 +51,6 @@ func readPlaces(src *Source, values bool) *places {
 	if err := p.parser.Error(); err != nil {
 		p.syntax = p.syntaxError(err)
 	}
-	p.endSection(len(src.Text))
 	return p
 }
 
@@ -101,13 +94,11 @@ func (p *places) expression(e *unstable.Node) {
 		return
 	}
 	names := p.names(e.Key())
-	start := strings.LastIndexByte(p.src.Text[:names[0].at.Start], '\n') + 1
 	if p.dropped != "" && strings.HasPrefix(headerText(names), p.dropped) {
 		return // a table within a duplicate table
 	}
-	p.endSection(start)
-	if !p.header(names, e.Kind == unstable.ArrayTable) {
-		p.dropped, p.droppedAt = headerText(names), start
+	if p.dropped = ""; !p.header(names, e.Kind == unstable.ArrayTable) {
+		p.dropped = headerText(names)
 	}
 }
 
@@ -117,14 +108,6 @@ func headerText(names []name) string {
 		fmt.Fprintf(&b, "%q.", n.text)
 	}
 	return b.String()
-}
-
-// endSection blanks out the section of a duplicate table, which ends at end.
-func (p *places) endSection(end int) {
-	if p.dropped != "" {
-		p.masks = append(p.masks, Span{p.src, p.droppedAt, end})
-		p.dropped = ""
-	}
 }
 
 // header enters the table of a header and reports whether the table is new.
@@ -139,8 +122,9 @@ func (p *places) header(names []name, element bool) bool {
 		if len(c.Items) > 0 {
 			c = c.Items[len(c.Items)-1]
 		}
-		if !c.IsTable() {
-			return true // BurntSushi/toml reports this error
+		if !c.IsTable() || c.IsInline() {
+			p.duplicate(n, "table", one, c)
+			return false
 		}
 		n = c
 	}
@@ -155,7 +139,7 @@ func (p *places) header(names []name, element bool) bool {
 		p.current = &Node{Key: last.at, At: whole, form: table}
 		c.append(p.current)
 		return true
-	case !element && (c == nil || c.IsTable() && !c.header):
+	case !element && (c == nil || c.IsTable() && !c.header && !c.dotted && !c.IsInline()):
 		if c == nil {
 			c = NewTable()
 			n.add(last.text, c)
@@ -201,18 +185,18 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 	for _, one := range names[:len(names)-1] {
 		c := n.Child(one.text)
 		if c == nil {
-			c = &Node{Key: one.at, At: one.at, form: table, path: p.src.Set != ""}
+			c = &Node{Key: one.at, At: one.at, form: table, dotted: true, path: p.src.Set != ""}
 			n.add(one.text, c)
 		}
-		if !c.IsTable() {
-			return // BurntSushi/toml reports this error
+		if !c.IsTable() || c.header || c.IsInline() {
+			p.duplicate(n, "key", one, c)
+			return
 		}
 		n = c
 	}
 	last, whole := names[len(names)-1], p.span(e.Raw)
 	if first := n.Child(last.text); first != nil {
 		p.duplicate(n, "key", last, first)
-		p.masks = append(p.masks, p.withComma(whole))
 		return
 	}
 	at := Span{p.src, last.at.End, whole.End}
@@ -222,15 +206,6 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 	v := p.value(e.Value(), at)
 	v.Key = last.at
 	n.add(last.text, v)
-}
-
-// withComma extends the span of a key in an inline table by the comma that follows it.
-func (p *places) withComma(s Span) Span {
-	rest := p.src.Text[s.End:]
-	if blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n")); blank < len(rest) && rest[blank] == ',' {
-		s.End += blank + 1
-	}
-	return s
 }
 
 // value builds the tree of a value. at is its position if the syntax tree has none.
@@ -260,47 +235,45 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 			p.keyValue(v, it.Node())
 		}
 	default:
-		if p.values {
-			v.Leaf = p.scalar(e)
+		var err error
+		if v.Leaf, err = scalarOf(e.Kind, string(e.Data)); err != nil && p.syntax == nil {
+			p.syntax = &Diagnostic{At: at, Problem: err.Error()}
 		}
 	}
 	return v
 }
 
-// scalar returns the value of a node as BurntSushi/toml does, which decides for texts that are not known to be valid.
-func (p *places) scalar(e *unstable.Node) any {
-	text := string(e.Data)
+// scalarOf returns the value of a text that the parser accepts as one of this kind.
+func scalarOf(kind unstable.Kind, text string) (any, error) {
 	digits := strings.ReplaceAll(text, "_", "")
-	switch e.Kind {
+	switch kind {
 	case unstable.String:
-		return text
+		return text, nil
 	case unstable.Bool:
-		return text == "true"
+		return text == "true", nil
 	case unstable.Integer:
-		if n, err := strconv.ParseInt(digits, 0, 64); err == nil {
-			return n
+		n, err := strconv.ParseInt(digits, 0, 64)
+		if err != nil {
+			err = fmt.Errorf("%s is out of range for int64", text)
 		}
+		return n, err
 	case unstable.Float:
-		if x, err := strconv.ParseFloat(digits, 64); err == nil {
-			return x
+		x, err := strconv.ParseFloat(strings.TrimLeft(digits, "+"), 64)
+		if strings.HasSuffix(digits, "nan") { // with any sign
+			return math.NaN(), nil
+		}
+		if err != nil {
+			err = fmt.Errorf("%s is out of range for float64", text)
+		}
+		return x, err
+	}
+	for _, layout := range times {
+		if at, err := time.Parse(layout, strings.Replace(strings.ToUpper(text), " ", "T", 1)); err == nil {
+			return at, nil
 		}
 	}
-	p.unread = true
-	return nil
+	return nil, fmt.Errorf("%s is no date or time", text)
 }
 
-// masked returns the text with duplicates blanked out. Line numbers stay the same.
-func (p *places) masked() string {
-	if len(p.masks) == 0 {
-		return p.src.Text
-	}
-	text := []byte(p.src.Text)
-	for _, m := range p.masks {
-		for i := m.Start; i < m.End; i++ {
-			if text[i] != '\n' && text[i] != '\r' {
-				text[i] = ' '
-			}
-		}
-	}
-	return string(text)
-}
+// times lists the forms of dates and times.
+var times = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02", "15:04:05", "15:04"}
