@@ -645,7 +645,7 @@ func (m *Model) savedBytes(l *Layout, column, what, as string) string {
 }
 
 // Required returns the requirements on the columns from which the named value is computed. They also hold after the training: those of
-// layers, and the bounds of drawn columns.
+// layers, the bounds of drawn columns, and that a mask of values is 0 or 1.
 func (m *Model) Required(l *Layout, name string) (list []Wanted) {
 	sources := l.Sources(name)
 	for _, w := range m.Wanted(l) {
@@ -654,6 +654,11 @@ func (m *Model) Required(l *Layout, name string) (list []Wanted) {
 		}
 	}
 	for _, source := range sources {
+		declared := slices.ContainsFunc(l.Columns, func(c data.Column) bool { return c.Name == source })
+		if !declared && (source == data.ObservedColumn || strings.HasSuffix(source, data.ObservedSuffix)) {
+			list = append(list, Wanted{Column: source, Layer: true, Holds: func(v float32) bool { return v == 0 || v == 1 },
+				Text: "want 1 for a value that is there, 0 for one that is missing"})
+		}
 		if c, _ := l.Column(source); c.Between != nil {
 			low, high := float32(c.Between[0]), float32(c.Between[1])
 			list = append(list, Wanted{Column: source, Layer: true,

@@ -68,6 +68,10 @@ loss = [{ kind = "mse", on = "y", against = "target" }]
 			_, text := asking(t, s, 200, town+given, y)
 			expect.Equal(t, text[strings.Index(text, `"outputs"`):], plain[strings.Index(plain, `"outputs"`):], cell, mask)
 		}
+		for _, mask := range []float32{7, -1, 0.5, float32(math.NaN())} {
+			_, err := run.ValueOf("y", map[string][]float32{"images": {0, 1}, "observed": {1, mask}, "town": {2}})
+			expect.Error(t, err, fmt.Sprintf(`value 1 of the column "observed": got %v, want 1`, mask), "a mask of", mask)
+		}
 		encoder, err := run.Encoder(tessera.EncoderOptions{Value: "y", Workers: 1})
 		fatal.If(t, err)
 		defer encoder.Close()
@@ -86,10 +90,11 @@ loss = [{ kind = "mse", on = "y", against = "target" }]
 			}
 		}
 		for inputs, says := range map[string]string{
-			input + `,{"name":"town","shape":[2],"datatype":"BYTES","data":["Ulm","Trier"]}`: `value 1: got \"Trier\", want one of \"Bonn\", \"Köln\", \"Ulm\"`,
-			input + `,{"name":"town","shape":[2],"datatype":"INT32","data":[0,null]}`:        `value 1: got null, want a number`,
-			input + `,{"name":"town","shape":[2],"datatype":"INT32","data":["Ulm","Ulm"]}`:   `datatype INT32: want data with numbers`,
-			`{"name":"input","shape":[1,2],"datatype":"BYTES","data":["1","2"]}`:             `datatype: got \"BYTES\"`,
+			input + `,{"name":"town","shape":[2],"datatype":"BYTES","data":["Ulm","Trier"]}`:       `value 1: got \"Trier\", want one of \"Bonn\", \"Köln\", \"Ulm\"`,
+			input + `,{"name":"town","shape":[2],"datatype":"INT32","data":[0,null]}`:              `value 1: got null, want a number`,
+			input + `,{"name":"town","shape":[2],"datatype":"INT32","data":["Ulm","Ulm"]}`:         `datatype INT32: want data with numbers`,
+			`{"name":"input","shape":[1,2],"datatype":"BYTES","data":["1","2"]}`:                   `datatype: got \"BYTES\"`,
+			town + input + `,{"name":"observed","shape":[2,2],"datatype":"FP32","data":[1,7,1,1]}`: `value 1 of the column \"observed\": got 7, want 1 for a value that is there, 0 for one that is missing`,
 		} {
 			_, text := asking(t, s, 400, inputs, y)
 			expect.Contains(t, text, says)

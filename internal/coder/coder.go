@@ -212,6 +212,12 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) (values []flo
 	err = c.Do(func(m metrics.Coder) error {
 		if of, ok := m.(classical.Model); ok {
 			m = plain{of}
+		} else if len(columns) > 1 { // here, because a mask is read before the model reads it
+			for _, w := range c.trained.Spec.Required(c.trained.Layout, name) {
+				if err := w.Check(columns[w.Column]); err != nil {
+					return err
+				}
+			}
 		}
 		values, err = c.scaled(m).valueOf(name, columns, c.Columns(name))
 		return err
