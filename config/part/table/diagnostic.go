@@ -215,7 +215,8 @@ func Nearest(name string, valid []string) (string, bool) {
 			continue
 		}
 		b := plainName(v)
-		limit := max(1, max(len(a), len(b))/3)
+		letters := max(utf8.RuneCountInString(a), utf8.RuneCountInString(b))
+		limit := min(max(1, letters/3), letters-1) // a name of one letter has no similar one
 		d := editDistance(a, b)
 		if d > limit && min(len(a), len(b)) >= 3 && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a)) {
 			d = limit
