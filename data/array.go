@@ -380,17 +380,27 @@ func reads(path string) string {
 	return ""
 }
 
+// labels returns the array as labels: whole numbers, also saved as floats, of which NaN is unknown.
 func (a array) labels() ([]int, error) {
 	if len(a.dims) != 1 {
 		return nil, fmt.Errorf("the array has %d axes, want one label per image", len(a.dims))
 	}
-	if a.floats != nil || a.texts != nil {
-		return nil, fmt.Errorf("labels must be integers")
-	}
-	if a.ints != nil {
+	switch {
+	case a.texts != nil:
+		return nil, errors.New("the labels are texts, want whole numbers; a .csv or .npz file may have names of classes")
+	case a.ints != nil:
 		return a.ints, nil
+	case a.floats == nil:
+		return lists.Map(a.bytes, func(b byte) int { return int(b) }), nil
 	}
-	labels := lists.Map(a.bytes, func(b byte) int { return int(b) })
+	labels := make([]int, len(a.floats))
+	for i, v := range a.floats {
+		if labels[i] = int(v); v != v {
+			labels[i] = UnknownLabel
+		} else if !(v > -wholeBound && v < wholeBound) || float32(labels[i]) != v {
+			return nil, fmt.Errorf("label %d: got %v, want a whole number", i, v)
+		}
+	}
 	return labels, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"os"
@@ -77,6 +78,7 @@ func TestIntegersOfEverySizeAreLabels(t *testing.T) {
 		"npy uint16": {npyBytes(">u2", "False", "(2,)", big, []uint16{65535, 9}), []int{65535, 9}},
 		"npy int32":  {npyBytes(">i4", "False", "(2,)", big, []int32{-70000, 9}), []int{-70000, 9}},
 		"npy int64":  {npyBytes("<i8", "False", "(2,)", binary.LittleEndian, []int64{-1 << 40, 9}), []int{-1 << 40, 9}},
+		"npy floats": {npyBytes("<f8", "False", "(3,)", binary.LittleEndian, []float64{2, -1, math.NaN()}), []int{2, -1, UnknownLabel}},
 	} {
 		a, err := parseArray(c.b)
 		if err != nil {
@@ -87,6 +89,17 @@ func TestIntegersOfEverySizeAreLabels(t *testing.T) {
 			t.Errorf("%s: got %v, %v, want %v", name, got, err, c.want)
 		}
 	}
+}
+
+func TestLabelsThatAreNoWholeNumbersAreErrors(t *testing.T) {
+	for want, values := range map[string][]float64{"label 1: got 2.5, want a whole number": {1, 2.5}, "label 0: got +Inf, want": {math.Inf(1)}, "label 0: got 1e+30": {1e30}} {
+		a, err := parseArray(npyBytes("<f8", "False", fmt.Sprintf("(%d,)", len(values)), binary.LittleEndian, values))
+		fatal.If(t, err)
+		_, err = a.labels()
+		expect.Error(t, err, want, values)
+	}
+	_, err := array{dims: []int{1}, texts: []string{"a"}}.labels()
+	expect.Error(t, err, "the labels are texts, want whole numbers", "texts")
 }
 
 func TestFilesThatCannotBeImagesAreNamedWithTheirProblem(t *testing.T) {

@@ -71,13 +71,13 @@ func TestArraysThatDoNotFitTogetherAreNamed(t *testing.T) {
 	wide := write(t, dir, "wide", idxBytes(idxUint8, []int{2, 2, 3}, make([]byte, 12)))
 	flat := write(t, dir, "flat", idxBytes(idxUint8, []int{2, 6}, make([]byte, 12)))
 	labels := write(t, dir, "labels", idxBytes(idxUint8, []int{3}, make([]byte, 3)))
-	floats := write(t, dir, "floats", idxBytes(idxFloat32, []int{2}, make([]float32, 2)))
+	floats := write(t, dir, "floats", idxBytes(idxFloat32, []int{2}, []float32{0, 0.5}))
 	for _, c := range []struct {
 		keys       Files
 		path, want string
 	}{
 		{Files{Images: two, Labels: labels}, labels, "3 labels for 2 samples"},
-		{Files{Images: two, Labels: floats}, floats, "integers"},
+		{Files{Images: two, Labels: floats}, floats, "label 1: got 0.5, want a whole number"},
 		{Files{Images: two, Labels: wide}, wide, "one label per image"},
 		{Files{Images: two, TestImages: wide}, wide, "the test images differ from the training images (got 2x3, want 2x2)"},
 		{Files{Images: flat, Height: 4, Width: 1}, flat, "6 values, but height = 4"},
