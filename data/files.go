@@ -46,7 +46,7 @@ type Files struct {
 	Columns     ColumnNames `toml:"columns" of:"cells arrays array" doc:"further columns by name, such as { weight = \"w\", target = [\"age\", \"dose\"] }: names or globs of columns of a table, names of arrays, or for npy and idx files with one entry per sample; images = names or globs, or the list alone, are the columns of the values, by default all that are nothing else"`
 	TestColumns ColumnNames `toml:"test_columns" of:"arrays array" doc:"those of the test samples; by default arrays of the same names"`
 
-	Channels   int    `toml:"channels" of:"folder" doc:"1 reads the images in grey, 3 in red, green and blue"`
+	Channels   int    `toml:"channels" of:"folder" optional:"true" doc:"1 reads the images in grey, the default, 3 in red, green and blue"`
 	Size       Size   `toml:"size" of:"folder" doc:"size to which all images are brought: a number of pixels, or [height, width]; 0 leaves the images unchanged, and all files must have one size"`
 	Resize     string `toml:"resize" of:"folder" oneof:"crop pad stretch" doc:"how images are brought to size: the middle is cut out (crop), black is added (pad), or proportions change (stretch)"`
 	Background string `toml:"background" of:"folder" oneof:"white black" optional:"true" doc:"colour behind transparent pixels: by default white"`
@@ -147,7 +147,7 @@ func (f *Files) Check() error {
 	wrong(f.Labels != "" && f.Columns[LabelsColumn] != nil, "columns", "labels are named twice: leave out the key labels or the column")
 	wrong(len(f.Columns[LabelsColumn]) > 1, "columns", "labels: got %d names, want one", len(f.Columns[LabelsColumn]))
 	wrong(f.Tensor != "" && f.Columns[ImagesColumn] != nil, "columns", "images are named twice: leave out the key tensor or the column")
-	wrong(f.is(FolderFiles) && f.Channels != 1 && f.Channels != 3, "channels", "got %d, want 1 or 3", f.Channels)
+	wrong(f.is(FolderFiles) && !slices.Contains([]int{0, 1, 3}, f.Channels), "channels", "got %d, want 1 or 3", f.Channels)
 	wrong(f.Resize != "" && !slices.Contains(resizes, f.Resize), "resize", "got %q, want %s", f.Resize, strings.Join(resizes, ", "))
 	wrong(f.Row+f.Column != "" && (f.Row == f.Column || f.Row == f.Value || f.Column == f.Value), "column",
 		"row, column and value are three columns of the file: got %q, %q and %q", f.Row, f.Column, f.Value)

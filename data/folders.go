@@ -30,7 +30,7 @@ func init() {
 // value/255, those of images with 16 bits value/65535. JPEG images are rotated by their EXIF orientation. Of an animated GIF only the
 // first image is used.
 func (f *Files) pictures() pictures {
-	p := pictures{channels: f.Channels, size: f.Size, resize: cmp.Or(f.Resize, resizes[0]), black: f.Background == "black"}
+	p := pictures{channels: max(1, f.Channels), size: f.Size, resize: cmp.Or(f.Resize, resizes[0]), black: f.Background == "black"}
 	if f.Kind == "png" {
 		p.only, p.flat = ".png", true
 	}
@@ -63,7 +63,7 @@ func (r reading) imagesTable(ctx context.Context, l listing) (t table, err error
 	t.values, c, t.files, err = p.cached(ctx, r.File, l.paths, r.shape)
 	t.warnings, t.labels, t.classes = p.notes(r.File, l), l.labels, l.classes
 	if !r.loose { // of a training
-		t.warnings = append(t.warnings, c.notes(r.File != r.Test)...)
+		t.warnings = append(t.warnings, c.notes(r.File != r.Test, r.Channels > 0)...)
 	}
 	for _, path := range l.paths {
 		name, err := filepath.Rel(r.File, path)
@@ -110,7 +110,7 @@ func (f *Files) Inspect(ctx context.Context) (notes []string, err error) {
 		if notes = append(notes, more...); err != nil {
 			return notes, FileError(name, path, err)
 		}
-		notes = append(notes, c.notes(i == 0)...)
+		notes = append(notes, c.notes(i == 0, f.Channels > 0)...)
 	}
 	return notes, nil
 }
@@ -558,13 +558,14 @@ const (
 )
 
 // changes are warnings about what readable pictures lose, or gain, when they are read, "" for none: one about different depths, one about colours that become
-// grey and pictures that are enlarged.
-type changes [2]string
+// grey, one about pictures that are enlarged.
+type changes [3]string
 
-// notes returns the warnings; the second only of the training's pictures, because it is about keys for all.
-func (c changes) notes(training bool) (notes []string) {
+// notes returns the warnings; those after the first only of the training's pictures, because they are about keys for all, and that about colours unless
+// grey was asked for.
+func (c changes) notes(training, grey bool) (notes []string) {
 	for i, note := range c {
-		if note != "" && (i == 0 || training) {
+		if note != "" && (i == 0 || training && !(i == 1 && grey)) {
 			notes = append(notes, note)
 		}
 	}
@@ -599,15 +600,11 @@ func (p pictures) changes(folder string, paths []string) (c changes) {
 		}
 	}
 	c[0] = depthsNote(folder, deep, len(paths))
-	var lost []string
 	if p.channels == 1 && coloured(maybe) {
-		lost = append(lost, "coloured pictures are read in grey: channels = 3 keeps their colours")
+		c[1] = inLine(folder) + ": coloured pictures are read in grey: write channels = 3, which keeps their colours, or channels = 1"
 	}
 	if enlarged > 0 {
-		lost = append(lost, fmt.Sprintf("%d of %d pictures are smaller than size and are enlarged", enlarged, len(paths)))
-	}
-	if lost != nil {
-		c[1] = inLine(folder) + ": " + strings.Join(lost, "; ")
+		c[2] = fmt.Sprintf("%s: %d of %d pictures are smaller than size and are enlarged", inLine(folder), enlarged, len(paths))
 	}
 	return c
 }

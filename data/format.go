@@ -40,7 +40,7 @@ func RegisterFormat(f Format) {
 	formats = append(formats, &f)
 	if f.About != "" {
 		Registry.Register(f.Dataset, f.About, func() Source {
-			return &Files{Kind: f.Dataset, Channels: 1, Resize: resizes[0], Empty: refuseEmpty, Absent: absentMissing}
+			return &Files{Kind: f.Dataset, Resize: resizes[0], Empty: refuseEmpty, Absent: absentMissing}
 		})
 	}
 }

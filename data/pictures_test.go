@@ -295,15 +295,16 @@ func folderOf(t *testing.T, of map[string]color.Color) (folder string) {
 
 func TestWhatReadingChangesOfPicturesIsSaidOnce(t *testing.T) {
 	red, grey, deep := color.NRGBA{255, 0, 0, 255}, color.NRGBA{9, 9, 9, 255}, color.Gray16{2000}
-	const colours, depths = "coloured pictures are read in grey: channels = 3 keeps their colours", "1 of 2 pictures have 16 bits per channel, the others 8"
+	const colours, depths = "coloured pictures are read in grey: write channels = 3", "1 of 2 pictures have 16 bits per channel, the others 8"
 	for _, c := range []struct {
 		pictures map[string]color.Color
 		channels int
 		size     int
 		want     string // "" for no note
 	}{
-		{map[string]color.Color{"a.png": grey, "b.png": red}, 1, 0, colours},
-		{map[string]color.Color{"a.png": grey, "b.png": red}, 1, 8, colours + "; 2 of 2 pictures are smaller than size and are enlarged"},
+		{map[string]color.Color{"a.png": grey, "b.png": red}, 0, 0, colours},
+		{map[string]color.Color{"a.png": grey, "b.png": red}, 1, 0, ""},
+		{map[string]color.Color{"a.png": grey, "b.png": red}, 1, 8, "2 of 2 pictures are smaller than size and are enlarged"},
 		{map[string]color.Color{"a.png": grey, "b.png": red}, 3, 4, ""},
 		{map[string]color.Color{"a.png": grey, "b.png": color.NRGBA{7, 7, 7, 255}}, 1, 2, ""},
 		{map[string]color.Color{"a.png": grey, "b.png": deep}, 1, 0, depths},

@@ -30,14 +30,13 @@ func init() {
 
 type checkCommand struct {
 	Path string `arg:"FILE" optional:"true" is:"file" doc:"the file of models"`
-	fileFlag
-	dataFlag
+	modelFlags
 	Fill string `flag:"fill" is:"model" doc:"print this model with every default"`
 }
 
 func (f *checkCommand) Help() Help {
 	return Help{
-		Long:     "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, and say what was read.\n--fill prints one model with every default instead.",
+		Long:     "Report all errors of the models and sweeps in FILE (default ./" + tessera.ModelsFile + ", or the shipped models if there is none)\nand of the data files that they name, and say what was read.\n--fill prints one model with every default instead, changed by --set.",
 		Examples: []string{"tessera check", "tessera check --fill shallow"},
 	}
 }
@@ -51,18 +50,21 @@ func (f *checkCommand) Do(cmd *Call) error {
 			return usagef("check: %[1]s is a model, want a file: `tessera check` checks all models, `tessera check --fill %[1]s` prints it, `tessera summary %[1]s` shows its layers", f.Path)
 		}
 	}
+	if f.Sets != nil && f.Fill == "" {
+		return usagef("check: --set changes one model: name it with --fill, or check the file without --set")
+	}
 	f.File = cmp.Or(f.Path, f.File)
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // of a declaration that was checked nothing stays
-	models, err := f.read(f.Data)
-	if err != nil {
-		return err
-	}
 	if f.Fill != "" {
-		m, err := models.Model(f.Fill)
+		m, err := f.model(f.Fill)
 		if err != nil {
 			return err
 		}
 		_, err = cmd.OutOrStdout().Write(m.Text())
+		return err
+	}
+	models, err := f.load()
+	if err != nil {
 		return err
 	}
 	if err := models.Check(); err != nil {

@@ -132,6 +132,9 @@ func TestTheFileInTheFolderAddsToTheShippedModels(t *testing.T) {
 	b.contains("sweep", b.must(0, "sweep", "both", "--dry-run").stdout, "shallow-nonneg", "swimmer-parts")
 	b.contains("shallow-nonneg", b.must(0, "check", "--fill", "shallow-nonneg").stdout, "epochs = 12")
 	b.contains("shallow-nonneg", b.must(0, "check", "--fill", "shallow-nonneg", "-f", "shipped").stdout, "epochs = 500")
+	b.contains("changed", b.must(0, "check", "--fill", "shallow-nonneg", "--set", "train.epochs=13").stdout, "epochs = 13")
+	b.contains("unknown", b.must(exitConfig, "check", "--fill", "shallow-nonneg", "--set", "x.y=z").stderr, `unknown table "x"`)
+	b.contains("no model", b.must(exitUsage, "check", "--set", "train.epochs=13").stderr, "name it with --fill")
 	list := b.must(0, "list", "models", "sweeps").stdout
 	b.contains("list", list, "models of models.toml\n  small\n", "\nshipped models\n", "\nsweeps of models.toml\n  both", "\nshipped sweeps\n")
 	if strings.Count(list, "  shallow-nonneg\n") != 1 || strings.Contains(list, "  shallow-nonneg ") {

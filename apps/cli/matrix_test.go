@@ -144,6 +144,37 @@ func TestColumnsAreRecommendedToARow(t *testing.T) {
 	b.contains("row", b.must(exitUsage, "recommend", "runs/ratings", "--row", "u33x").stderr, `--row: the model was not fitted to a row "u33x"`)
 }
 
+// Predictions above all entries of the training order the columns, which is said.
+func TestPredictionsBeyondTheScaleAreNamed(t *testing.T) {
+	b := newBench(t)
+	b.ratings()
+	lines := strings.Split(strings.TrimSpace(b.read("ratings.csv")), "\n")
+	for i, line := range lines[1:] {
+		cells := strings.Split(line, ";")
+		v, err := strconv.ParseFloat(cells[2], 64)
+		fatal.If(t, err)
+		lines[i+1] = fmt.Sprintf("%s;%s;%.4f", cells[0], cells[1], max(1, min(v, 4)))
+	}
+	b.write("ratings.csv", strings.Join(lines, "\n")+"\n")
+	b.must(0, "train", "ratings")
+	beyond := 0
+	for i := range 12 {
+		var got struct {
+			Range   string
+			Columns []struct{ Prediction float64 }
+		}
+		fatal.If(t, json.Unmarshal([]byte(b.must(0, "recommend", "runs/ratings", "--row", fmt.Sprintf("u%d", i), "--json").stdout), &got))
+		if want := map[bool]string{true: "1 to 4; larger predictions order the columns"}[got.Columns[0].Prediction > 4]; got.Range != want {
+			t.Errorf("the prediction is %v: got the range %q, want %q", got.Columns[0].Prediction, got.Range, want)
+		} else if want != "" {
+			beyond++
+		}
+	}
+	if beyond == 0 || beyond == 12 {
+		t.Errorf("%d of 12 users have predictions above all entries", beyond)
+	}
+}
+
 // The error for a pair that cannot be predicted names the line.
 func TestPairsThatAreNotKnownAreReported(t *testing.T) {
 	b := newBench(t)

@@ -9,6 +9,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/numeral"
 )
 
 func init() {
@@ -49,7 +50,7 @@ func (f *recommendCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	known, err := f.known(cmd, r, further)
+	known, entries, err := f.known(cmd, r, further)
 	if err != nil {
 		return err
 	}
@@ -73,6 +74,12 @@ func (f *recommendCommand) Do(cmd *Call) error {
 	if known != nil {
 		facts.Facts = append(facts.Facts, doc.Fact{Key: "known", Title: "known entries", Value: len(known)})
 	}
+	if entries != nil && len(best) > 0 {
+		if low, high := entries.Range(); values[best[0]] > float64(high) {
+			facts.Facts = append(facts.Facts, doc.Fact{Key: "range", Title: "training values",
+				Value: fmt.Sprintf("%s to %s; larger predictions order the columns", numeral.Float(float64(low)), numeral.Float(float64(high)))})
+		}
+	}
 	d := &doc.Document{}
 	d.Add(facts)
 	d.Add(t)
@@ -80,9 +87,9 @@ func (f *recommendCommand) Do(cmd *Call) error {
 }
 
 // known returns the columns of which the row has an entry: those in the given file, or those that the model saw in its training. With
-// --known it is nil if the file of the training is missing.
-func (f *recommendCommand) known(cmd *Call, r *tessera.Run, further *data.Images) (map[string]bool, error) {
-	known := map[string]bool{}
+// --known it is nil if the file of the training is missing. entries are those that the model saw; nil with --given.
+func (f *recommendCommand) known(cmd *Call, r *tessera.Run, further *data.Images) (known map[string]bool, entries *data.Images, err error) {
+	known = map[string]bool{}
 	if further != nil {
 		names := further.ValueNames()
 		if i := slices.Index(further.RowNames(), f.Row); i >= 0 {
@@ -94,20 +101,20 @@ func (f *recommendCommand) known(cmd *Call, r *tessera.Run, further *data.Images
 					known[names[j]] = true
 				}
 			}
-			return known, nil
+			return known, nil, nil
 		}
 	}
 	rows := r.RowNames()
 	i := slices.Index(rows, f.Row)
 	if i < 0 {
-		return nil, usagef("--row: the model was not fitted to a row %q: %s; or give its entries: --given", f.Row, table.Suggest(f.Row, rows))
+		return nil, nil, usagef("--row: the model was not fitted to a row %q: %s; or give its entries: --given", f.Row, table.Suggest(f.Row, rows))
 	}
 	sample, err := r.Sample(cmd.Context(), data.TrainSplit)
 	if err != nil && f.Known && cmd.Context().Err() == nil { // predictions do not need the file of the training
-		return nil, nil
+		return nil, nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	columns := r.ColumnNames()
 	for j, seen := range sample.Images.Subset([]int{i}).All()[data.ObservedColumn] {
@@ -115,5 +122,5 @@ func (f *recommendCommand) known(cmd *Call, r *tessera.Run, further *data.Images
 			known[columns[j]] = true
 		}
 	}
-	return known, nil
+	return known, sample.Images, nil
 }

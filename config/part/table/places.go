@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -67,8 +68,15 @@ func (p *places) syntaxError(err error) *Diagnostic {
 		d.Problem = strings.ReplaceAll(d.Problem, fmt.Sprintf("%#U", p.src.Text[at]), fmt.Sprintf("%#U", r))
 		d.At.End = max(d.At.End, at+size)
 	}
+	d.Problem = parserGot.ReplaceAllString(parserSign.ReplaceAllString(d.Problem, `"$1"`), "got $2, want a $1")
 	return d
 }
+
+// What the parser says of a sign, such as U+002C ',', and what it wants in its place.
+var (
+	parserSign = regexp.MustCompile(`U\+[0-9A-F]+ '(.)'`)
+	parserGot  = regexp.MustCompile(`^expected (\w+) but got (.*)$`)
+)
 
 func (p *places) span(r unstable.Range) Span {
 	return Span{p.src, int(r.Offset), int(r.Offset + r.Length)}

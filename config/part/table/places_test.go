@@ -157,3 +157,18 @@ func TestValuesNestedTooDeepAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// The place and the sign of a syntax error are named in plain words.
+func TestSyntaxErrorsNameTheSign(t *testing.T) {
+	for text, want := range map[string]string{
+		"a = [,\n":    `x.toml:1:6: got ",", want a value`,
+		"a = 3 4\n":   `x.toml:1:7: got "4", want a newline`,
+		"[,]\n":       `x.toml:1:2: invalid character at start of key: ","`,
+		"a = [1 é]\n": `x.toml:1:8: expected ',' or ']' after array value`,
+	} {
+		_, wrong := Parse(NewSource("x.toml", text))
+		if len(wrong) == 0 || !strings.HasPrefix(wrong[0].String(), want) {
+			t.Errorf("%q: got %v, want %s", text, wrong, want)
+		}
+	}
+}
