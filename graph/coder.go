@@ -332,6 +332,9 @@ func (c *Coder) run(want Request, given map[string][]float32) ([]float32, error)
 			return nil, err
 		}
 		rows := p.runner.Tap(0)
+		if want.Batch == n {
+			return slices.Clone(rows), nil // without clearing the memory first
+		}
 		out = append(slices.Grow(out, len(rows)/want.Batch*(n-from)), rows...)
 	}
 	return out, nil
