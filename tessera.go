@@ -51,7 +51,7 @@ func Shipped() *config.File {
 
 // parsed reads the models of this package once.
 var parsed = sync.OnceValue(func() *config.File {
-	f, err := config.Load(ShippedName, shipped)
+	f, err := config.LoadValid(ShippedName, shipped)
 	if err != nil {
 		panic(fmt.Sprintf("tessera: %s: %v", ShippedName, err)) // a test reads it
 	}

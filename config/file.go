@@ -47,8 +47,18 @@ var topLevel = []string{"model", "sweep"}
 // Load reads the text of a models.toml. file is its name in messages. The error is [*table.Diagnostics] if the text is
 // not valid TOML. All other errors are found by [File.Check], [File.Model] and [File.Sweep].
 func Load(file string, text []byte) (*File, error) {
+	return loadWith(file, text, table.Parse)
+}
+
+// LoadValid is like [Load], for a text that Load is known to read, such as a file that a program embeds and a test reads with Load.
+// It takes less than half of the time.
+func LoadValid(file string, text []byte) (*File, error) {
+	return loadWith(file, text, table.ParseValid)
+}
+
+func loadWith(file string, text []byte, parse func(*table.Source) (*table.Node, []table.Diagnostic)) (*File, error) {
 	src := table.NewSource(file, string(text))
-	root, found := table.Parse(src)
+	root, found := parse(src)
 	if root == nil {
 		return nil, table.Report(found)
 	}
@@ -58,11 +68,6 @@ func Load(file string, text []byte) (*File, error) {
 	}
 	return f, nil
 }
-
-// LoadValid is [Load].
-//
-// Deprecated: Load takes the same time.
-func LoadValid(file string, text []byte) (*File, error) { return Load(file, text) }
 
 func newFile(src *table.Source, root *table.Node) *File {
 	tables := func(key string) *table.Node {

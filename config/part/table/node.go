@@ -22,7 +22,6 @@ type Node struct {
 	index  map[string]int // positions in Keys, for a large table
 	form   form
 	header bool // the table or the array of tables has a header
-	dotted bool // the table exists only as a name in a key: name.key = value
 	path   bool // the table exists only as a name in a --set path
 	whole  bool // the table was made from a name; in a merge it replaces the other value, as the name would
 

@@ -2,6 +2,7 @@ package table
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"regexp"
 	"sort"
@@ -9,20 +10,69 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/BurntSushi/toml"
+
 	"tessera/internal/lists"
 )
 
-// Parse reads a source into a tree of values and positions. For a syntax error the tree is nil. Duplicate keys are errors, too, and
-// the tree does not contain them.
+// Parse reads a source into a tree of values and positions. Values come from BurntSushi/toml, positions from a second
+// parser; see [places]. For a syntax error the tree is nil. Duplicate keys are errors, too, and the tree does not
+// contain them.
 func Parse(src *Source) (*Node, []Diagnostic) {
 	if i := invalidUTF8(src.Text); i >= 0 {
 		return nil, []Diagnostic{{At: Span{src, i, i + 1}, Problem: "not valid UTF-8"}}
 	}
-	p := readPlaces(src)
+	p := readPlaces(src, false)
 	if p.syntax != nil {
 		return nil, []Diagnostic{*p.syntax}
 	}
+	var values map[string]any
+	_, err := toml.Decode(p.masked(), &values)
+	if err != nil {
+		return nil, append(p.duplicates(), valueError(src, err))
+	}
+	fill(p.root, values)
 	return p.root, p.duplicates()
+}
+
+// ParseValid is like Parse, for a text that Parse is known to read without errors, as a test of an embedded file can show. It takes
+// the values from the parser of positions too, which is less than half of the work.
+func ParseValid(src *Source) (*Node, []Diagnostic) {
+	if p := readPlaces(src, true); p.syntax == nil && len(p.twice) == 0 && !p.unread {
+		return p.root, nil
+	}
+	return Parse(src)
+}
+
+// fill sets the scalars of a tree from the decoded value, which has the same structure.
+func fill(n *Node, value any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for i, k := range n.Keys {
+			if x, ok := v[k]; ok {
+				fill(n.table[i], x)
+			}
+		}
+	case []map[string]any:
+		for i := range min(len(v), len(n.Items)) {
+			fill(n.Items[i], v[i])
+		}
+	case []any:
+		for i := range min(len(v), len(n.Items)) {
+			fill(n.Items[i], v[i])
+		}
+	default:
+		n.Leaf = value
+	}
+}
+
+func valueError(src *Source, err error) Diagnostic {
+	d := Diagnostic{At: Span{src, 0, 0}, Problem: err.Error()}
+	if value, ok := errors.AsType[toml.ParseError](err); ok {
+		at := min(max(value.Position.Start, 0), len(src.Text))
+		d.Problem, d.At = value.Message, Span{src, at, min(at+max(value.Position.Len, 1), len(src.Text))}
+	}
+	return d
 }
 
 var (

@@ -3,26 +3,32 @@ package table
 import (
 	"errors"
 	"fmt"
-	"math"
 	"regexp"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// places turns the syntax tree of go-toml, whose values are raw text with its position, into a tree. It reports keys and tables that
-// are given twice, and leaves them out.
+// places is the second parser of a text. It builds a tree with the structure of the decoded values and the position of
+// each value. BurntSushi/toml has one position per dotted path, and thus none for the second element of an array of
+// tables. The syntax tree of go-toml has all positions. Only this file uses go-toml, for positions and, in texts
+// that are known to be valid, for values.
+//
+// places reports duplicate keys and tables and blanks them out of the text, because they would stop the first parser.
 type places struct {
 	src           *Source
 	parser        unstable.Parser
 	root, current *Node
 	syntax        *Diagnostic
 	twice         []duplicate
+	masks         []Span
 	depth         int    // nesting depth of the current value
+	values        bool   // the tree gets the values, too
+	unread        bool   // there are values that only BurntSushi/toml reads: dates, and numbers out of range
 	dropped       string // header of the duplicate table whose section is being skipped; "" if there is none
+	droppedAt     int
 }
 
 type duplicate struct {
@@ -42,8 +48,8 @@ const (
 	mostDepth = 200 // maximum depth of nested arrays and inline tables
 )
 
-func readPlaces(src *Source) *places {
-	p := &places{src: src, root: NewTable()}
+func readPlaces(src *Source, values bool) *places {
+	p := &places{src: src, root: NewTable(), values: values}
 	p.current = p.root
 	p.parser.Reset([]byte(src.Text))
 	for p.syntax == nil && p.parser.NextExpression() {
@@ -52,6 +58,7 @@ func readPlaces(src *Source) *places {
 	if err := p.parser.Error(); err != nil {
 		p.syntax = p.syntaxError(err)
 	}
+	p.endSection(len(src.Text))
 	return p
 }
 
@@ -102,11 +109,13 @@ func (p *places) expression(e *unstable.Node) {
 		return
 	}
 	names := p.names(e.Key())
+	start := strings.LastIndexByte(p.src.Text[:names[0].at.Start], '\n') + 1
 	if p.dropped != "" && strings.HasPrefix(headerText(names), p.dropped) {
 		return // a table within a duplicate table
 	}
-	if p.dropped = ""; !p.header(names, e.Kind == unstable.ArrayTable) {
-		p.dropped = headerText(names)
+	p.endSection(start)
+	if !p.header(names, e.Kind == unstable.ArrayTable) {
+		p.dropped, p.droppedAt = headerText(names), start
 	}
 }
 
@@ -116,6 +125,14 @@ func headerText(names []name) string {
 		fmt.Fprintf(&b, "%q.", n.text)
 	}
 	return b.String()
+}
+
+// endSection blanks out the section of a duplicate table, which ends at end.
+func (p *places) endSection(end int) {
+	if p.dropped != "" {
+		p.masks = append(p.masks, Span{p.src, p.droppedAt, end})
+		p.dropped = ""
+	}
 }
 
 // header enters the table of a header and reports whether the table is new.
@@ -130,9 +147,8 @@ func (p *places) header(names []name, element bool) bool {
 		if len(c.Items) > 0 {
 			c = c.Items[len(c.Items)-1]
 		}
-		if !c.IsTable() || c.IsInline() {
-			p.duplicate(n, "table", one, c)
-			return false
+		if !c.IsTable() {
+			return true // BurntSushi/toml reports this error
 		}
 		n = c
 	}
@@ -147,7 +163,7 @@ func (p *places) header(names []name, element bool) bool {
 		p.current = &Node{Key: last.at, At: whole, form: table}
 		c.append(p.current)
 		return true
-	case !element && (c == nil || c.IsTable() && !c.header && !c.dotted && !c.IsInline()):
+	case !element && (c == nil || c.IsTable() && !c.header):
 		if c == nil {
 			c = NewTable()
 			n.add(last.text, c)
@@ -193,18 +209,18 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 	for _, one := range names[:len(names)-1] {
 		c := n.Child(one.text)
 		if c == nil {
-			c = &Node{Key: one.at, At: one.at, form: table, dotted: true, path: p.src.Set != ""}
+			c = &Node{Key: one.at, At: one.at, form: table, path: p.src.Set != ""}
 			n.add(one.text, c)
 		}
-		if !c.IsTable() || c.header || c.IsInline() {
-			p.duplicate(n, "key", one, c)
-			return
+		if !c.IsTable() {
+			return // BurntSushi/toml reports this error
 		}
 		n = c
 	}
 	last, whole := names[len(names)-1], p.span(e.Raw)
 	if first := n.Child(last.text); first != nil {
 		p.duplicate(n, "key", last, first)
+		p.masks = append(p.masks, p.withComma(whole))
 		return
 	}
 	at := Span{p.src, last.at.End, whole.End}
@@ -214,6 +230,15 @@ func (p *places) keyValue(n *Node, e *unstable.Node) {
 	v := p.value(e.Value(), at)
 	v.Key = last.at
 	n.add(last.text, v)
+}
+
+// withComma extends the span of a key in an inline table by the comma that follows it.
+func (p *places) withComma(s Span) Span {
+	rest := p.src.Text[s.End:]
+	if blank := len(rest) - len(strings.TrimLeft(rest, " \t\r\n")); blank < len(rest) && rest[blank] == ',' {
+		s.End += blank + 1
+	}
+	return s
 }
 
 // value builds the tree of a value. at is its position if the syntax tree has none.
@@ -243,45 +268,47 @@ func (p *places) value(e *unstable.Node, at Span) *Node {
 			p.keyValue(v, it.Node())
 		}
 	default:
-		var err error
-		if v.Leaf, err = scalarOf(e.Kind, string(e.Data)); err != nil && p.syntax == nil {
-			p.syntax = &Diagnostic{At: at, Problem: err.Error()}
+		if p.values {
+			v.Leaf = p.scalar(e)
 		}
 	}
 	return v
 }
 
-// scalarOf returns the value of a text that the parser accepts as one of this kind.
-func scalarOf(kind unstable.Kind, text string) (any, error) {
+// scalar returns the value of a node as BurntSushi/toml does, which decides for texts that are not known to be valid.
+func (p *places) scalar(e *unstable.Node) any {
+	text := string(e.Data)
 	digits := strings.ReplaceAll(text, "_", "")
-	switch kind {
+	switch e.Kind {
 	case unstable.String:
-		return text, nil
+		return text
 	case unstable.Bool:
-		return text == "true", nil
+		return text == "true"
 	case unstable.Integer:
-		n, err := strconv.ParseInt(digits, 0, 64)
-		if err != nil {
-			err = fmt.Errorf("%s is out of range for int64", text)
+		if n, err := strconv.ParseInt(digits, 0, 64); err == nil {
+			return n
 		}
-		return n, err
 	case unstable.Float:
-		x, err := strconv.ParseFloat(strings.TrimLeft(digits, "+"), 64)
-		if strings.HasSuffix(digits, "nan") { // with any sign
-			return math.NaN(), nil
-		}
-		if err != nil {
-			err = fmt.Errorf("%s is out of range for float64", text)
-		}
-		return x, err
-	}
-	for _, layout := range times {
-		if at, err := time.Parse(layout, strings.Replace(strings.ToUpper(text), " ", "T", 1)); err == nil {
-			return at, nil
+		if x, err := strconv.ParseFloat(digits, 64); err == nil {
+			return x
 		}
 	}
-	return nil, fmt.Errorf("%s is no date or time", text)
+	p.unread = true
+	return nil
 }
 
-// times lists the forms of dates and times.
-var times = []string{"2006-01-02T15:04:05Z07:00", "2006-01-02T15:04Z07:00", "2006-01-02T15:04:05", "2006-01-02T15:04", "2006-01-02", "15:04:05", "15:04"}
+// masked returns the text with duplicates blanked out. Line numbers stay the same.
+func (p *places) masked() string {
+	if len(p.masks) == 0 {
+		return p.src.Text
+	}
+	text := []byte(p.src.Text)
+	for _, m := range p.masks {
+		for i := m.Start; i < m.End; i++ {
+			if text[i] != '\n' && text[i] != '\r' {
+				text[i] = ' '
+			}
+		}
+	}
+	return string(text)
+}

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/BurntSushi/toml"
 
@@ -14,8 +15,9 @@ import (
 	"tessera/internal/fatal"
 )
 
-// FuzzTextsAreReadAsByBurntSushi checks that a text has the keys and values that another reader finds, each with a position.
-func FuzzTextsAreReadAsByBurntSushi(f *testing.F) {
+// FuzzBothReadingsHaveTheSameKeys checks that both TOML parsers produce the same tree: the one that decodes the values
+// and the one that finds the positions.
+func FuzzBothReadingsHaveTheSameKeys(f *testing.F) {
 	files, err := filepath.Glob("../../testdata/*.golden")
 	if err != nil || len(files) == 0 {
 		f.Fatal("no texts", err)
@@ -41,8 +43,6 @@ func FuzzTextsAreReadAsByBurntSushi(f *testing.F) {
 	} {
 		f.Add(known)
 	}
-	f.Add("a = [0x1F, 0o17, 0b101, +1_000, -0, 9223372036854775807, 1e3, -1.5_0E-2, inf, -inf, +nan, true, false]\n" +
-		"b = \"\\u00e9\\t\\\"\"\nc = '\\n'\nd = \"\"\"\nx \\\n  y\"\"\"\ne = '''\n z'''\nf = 1979-05-27T07:32:00Z\n[t]\n\"x y\".z = { q = [{ r = 1 }, {}] }\n[[u]]\n[[u]]\nv = []\n")
 	f.Add("a = { b.c = 1, b.c = 2, d = 3 }\n[a]\nx = 1\n[a.y]\nz = 1\n[b]\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		if len(text) > 1<<14 {
@@ -71,7 +71,50 @@ func FuzzTextsAreReadAsByBurntSushi(f *testing.F) {
 			return // duplicates that BurntSushi/toml accepts: m.x = 0 and m = ""
 		}
 		same(t, "", root, values)
+		valid, found := ParseValid(NewSource("x.toml", text))
+		if len(found) > 0 {
+			t.Errorf("ParseValid: %v", found)
+		}
+		identical(t, "", valid, root)
 	})
+}
+
+// identical compares two trees: their forms, positions and values, also the types of the values.
+func identical(t *testing.T, at string, n, other *Node) {
+	one, two := n.At, other.At
+	one.Source, two.Source = nil, nil
+	if n.form != other.form || n.header != other.header || one != two || !slices.Equal(n.Keys, other.Keys) || len(n.Items) != len(other.Items) {
+		t.Fatalf("%s: got %+v, want %+v", at, n, other)
+	}
+	expect.Equal(t, fmt.Sprintf("%T %v", n.Leaf, n.Leaf), fmt.Sprintf("%T %v", other.Leaf, other.Leaf), at, n.Leaf, n.Leaf, other.Leaf, other.Leaf)
+	for i, k := range n.Keys {
+		identical(t, at+"."+k, n.table[i], other.table[i])
+	}
+	for i := range n.Items {
+		identical(t, at+"["+strconv.Itoa(i)+"]", n.Items[i], other.Items[i])
+	}
+}
+
+// The shipped models and the forms of TOML's values are the same for both ways to read a text.
+func TestAValidTextIsReadAlikeBothWays(t *testing.T) {
+	shipped, err := os.ReadFile("../../../models.toml")
+	fatal.If(t, err)
+	values := "a = [0x1F, 0o17, 0b101, +1_000, -0, 9223372036854775807, 1e3, -1.5_0E-2, inf, -inf, +nan, true, false]\n" +
+		"b = \"\\u00e9\\t\\\"\"\nc = '\\n'\nd = \"\"\"\nx \\\n  y\"\"\"\ne = '''\n z'''\nf = 1979-05-27T07:32:00Z\n[t]\n\"x y\".z = { q = [{ r = 1 }, {}] }\n[[u]]\n[[u]]\nv = []\n"
+	for _, text := range []string{string(shipped), values, strings.Replace(values, "f = 1979-05-27T07:32:00Z", "", 1)} {
+		want, found := Parse(NewSource("x.toml", text))
+		if len(found) > 0 {
+			t.Fatal(found)
+		}
+		got, found := ParseValid(NewSource("x.toml", text))
+		if len(found) > 0 {
+			t.Fatal(found)
+		}
+		identical(t, "", got, want)
+	}
+	if p := readPlaces(NewSource("models.toml", string(shipped)), true); p.unread || p.syntax != nil || len(p.twice) > 0 {
+		t.Error("the shipped models are read twice")
+	}
 }
 
 // same compares a tree with decoded values, and checks that each value has a position.
@@ -109,16 +152,8 @@ func same(t *testing.T, at string, n *Node, value any) {
 		}
 	default:
 		expect.Equal(t, n.form, scalar, at)
-		expect.Equal(t, said(n.Leaf), said(value), at)
+		expect.Equal(t, fmt.Sprint(n.Leaf), fmt.Sprint(value), at)
 	}
-}
-
-// said is a value with its type; of a time the numbers, because a time without a zone has one of BurntSushi's own.
-func said(value any) string {
-	if at, ok := value.(time.Time); ok {
-		return at.Format("2006-01-02 15:04:05.999999999")
-	}
-	return fmt.Sprintf("%T %v", value, value)
 }
 
 func TestKeysOfTooManyNamesAreRefusedWhereTheyBecomeTooMany(t *testing.T) {
