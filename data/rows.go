@@ -65,7 +65,7 @@ func InOrder(s Source, columns []string) Source {
 // Reading returns a source with the keys of s, for [ReadRows], that also reads the given columns (other than images) from the
 // same file, with the types and classes of the training. If s has no keys for files, the columns or arrays with the same names are read.
 func Reading(s Source, columns ...Column) Source {
-	columns = inFiles(columns)
+	columns = InFiles(columns)
 	l, ok := likeOf(s)
 	if l.r.is(EntryFiles) || len(columns) == 0 {
 		return s
@@ -94,8 +94,8 @@ func Measuring(s Source, columns ...Column) Source {
 	return l
 }
 
-// inFiles returns the columns that a file must contain: the mask of missing entries is replaced by the column that it masks.
-func inFiles(columns []Column) (list []Column) {
+// InFiles returns the columns that a file must contain: the mask of missing entries is replaced by the column that it masks.
+func InFiles(columns []Column) (list []Column) {
 	for _, c := range columns {
 		if of, ok := strings.CutSuffix(c.Name, ObservedSuffix); ok {
 			c = Column{Name: of, Shape: c.Shape, Type: Float32, Missing: true}

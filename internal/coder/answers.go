@@ -306,8 +306,8 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 func (s *Answers) read(ctx context.Context, run *asked, need data.Need) (*data.Set, error) {
 	inner := need
 	inner.Columns = slices.DeleteFunc(slices.Clone(need.Columns), func(name string) bool { return s.Columns[name] != nil })
-	for _, c := range run.InFile(s.reads(run.Coder, need.Columns)) {
-		if c.Name != data.ImagesColumn && c.Name != data.LabelsColumn && !slices.Contains(inner.Columns, c.Name) {
+	for _, c := range data.InFiles(run.InFile(s.reads(run.Coder, need.Columns))) {
+		if c.Name != data.LabelsColumn && !slices.Contains(inner.Columns, c.Name) {
 			inner.Columns = append(inner.Columns, c.Name)
 		}
 	}

@@ -104,6 +104,21 @@ func TestADataSetHasTheValuesOfARun(t *testing.T) {
 	}
 }
 
+// A run may read which values a sample has.
+func TestARunOfMissingValuesGivesValues(t *testing.T) {
+	t.Chdir(t.TempDir())
+	fatal.If(t, os.WriteFile("table.csv", []byte("a,b\n1,2\n2,\n,4\n4,5\n3,1\n5,2\n"), 0o600))
+	run := declared(t, `dataset = { file = "table.csv", missing = "nan", validation = 0 }
+encoder = [{ kind = "dense", units = 2, from = ["images", "observed"] }]
+train.epochs = 1`, "holed")
+	set, err := data.Load(t.Context(), sourceOf(t, `{ run = "holed", value = "code" }`), nil, data.Both)
+	fatal.If(t, err)
+	nan := float32(math.NaN())
+	want, err := run.ValueOf("code", map[string][]float32{"images": {1, 2, 2, nan, nan, 4, 4, 5, 3, 1, 5, 2}, "observed": {1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1}})
+	fatal.If(t, err)
+	expect.Slice(t, set.Train.Float32(), want, "codes")
+}
+
 // A density of codes finds its samples also from another working directory. After the run has changed, the density can be
 // neither resumed nor measured.
 func TestAModelOfARunsValuesKnowsThatRun(t *testing.T) {
