@@ -143,6 +143,7 @@ func TestARunThatAHookEndedIsFinished(t *testing.T) {
 	if text := b.must(0, "eval", "runs/ended").stderr; strings.Contains(text, "is not finished") {
 		t.Errorf("eval says %s", text)
 	}
+	b.contains("the epoch that was kept", b.must(0, "eval", "runs/ended", "--json").stdout, `"best_epoch": 1,`)
 	b.contains("resume", b.must(0, "resume", "runs/ended").stderr, "finished")
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -19,6 +21,7 @@ import (
 	"tessera/internal/numeral"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
+	"tessera/internal/train/folder"
 	"tessera/losses"
 )
 
@@ -128,10 +131,10 @@ func (s *subject) restarts() any {
 
 // best returns the epoch that early stopping kept.
 func (s *subject) best() any {
-	if s.run == nil || s.run.Result == nil || s.run.Result.BestEpoch == 0 {
+	if _, err := os.Stat(filepath.Join(s.status.Run, folder.Best)); err != nil || s.run == nil {
 		return nil
 	}
-	return s.run.Result.BestEpoch
+	return s.epoch
 }
 
 // values returns a metric of every epoch that has it.

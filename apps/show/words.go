@@ -5,8 +5,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +19,6 @@ import (
 	"tessera/internal/numeral"
 	"tessera/internal/shell"
 	"tessera/internal/train"
-	"tessera/internal/train/folder"
 	"tessera/losses"
 )
 
@@ -135,8 +132,8 @@ func stateText(s *subject) string {
 	if at.State == train.Interrupted {
 		text += "; the command tessera resume " + shell.Word(at.Run) + " continues it"
 	}
-	if _, err := os.Stat(filepath.Join(at.Run, folder.Best)); err == nil && s.run != nil {
-		text += fmt.Sprintf("; early stopping keeps the best epoch: the parameters of %s %d are shown", unit, s.epoch)
+	if best := s.best(); best != nil {
+		text += fmt.Sprintf("; early stopping keeps the best epoch: the parameters of %s %d are shown", unit, best)
 	}
 	return text
 }
