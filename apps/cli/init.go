@@ -47,6 +47,9 @@ func (f *initCommand) Do(cmd *Call) error {
 	if f.Samples == "" && sae.Weights(f.Dir) != "" {
 		return usagef("init: %s has a sparse dictionary; name the activations that it encodes, too: tessera init %s 'acts-*.npy'", f.Dir, f.Dir)
 	}
+	if found, _ := filepath.Glob(filepath.Join(f.Dir, "*matrix.mtx*")); len(found) == 1 && filepath.Clean(f.Dir) != "." { // the pattern is well formed; a folder as 10x writes it
+		f.Dir = found[0]
+	}
 	if f.Targets != nil && !isData(f.Dir) {
 		return usagef("init: --target: name the table: tessera init FILE --target NAME")
 	}

@@ -371,11 +371,19 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		if unit != "" {
 			own.say("each %s is a text (unit)", strings.Trim(strings.TrimPrefix(unit, ", unit = "), `"`))
 		}
-		own.say("%s of %s", numeral.Of(n, "text"), numeral.Of(set.Train.Pixels(), "word"))
 		if own.Classes = len(set.Classes) > 1; own.Classes {
 			own.say("classes: %s (labels)", strings.Join(set.Classes[:min(8, len(set.Classes))], ", "))
+			own.Labelled = supervised{Dataset: own.Dataset} // of all words
 		}
-		own.Units = max(1, min(20, n/4, set.Train.Pixels()/4))
+		const enough = 200 // words of topics
+		fewer := "{ " + file + unit + `, least = 5, most = 0.2, scale = "tfidf" }`
+		if of, err := loaded(ctx, fewer); err == nil && of.Train.Len() == n && of.Train.Pixels() >= enough {
+			own.Dataset, set = fewer, of
+			own.say("words of fewer than 5 texts, and of more than a fifth of them, are left out of the topics (least, most)")
+		}
+		words := set.Train.Pixels()
+		own.say("%s of %s", numeral.Of(n, "text"), numeral.Of(words, "word"))
+		own.Units = max(1, min(20, n/4, words/10))
 		break
 	}
 	own.say("counts are weighted, so that words of many texts count little (scale)")
@@ -469,8 +477,13 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 	var wrong error
 	file := "{ file = " + table.StringText(path)
 	const most = `, memory = "1GB"` // of more values, a part is in memory
-	for i, text := range []string{file + most + " }", file + " }", `{ name = "triples", file = ` + table.StringText(path) + `, absent = "zero" }`} {
-		sparse := i == 2
+	matrix := `{ name = "triples", file = ` + table.StringText(path) + `, absent = "zero"`
+	names := namesBeside(path)
+	for i, text := range []string{file + most + " }", file + " }", matrix + names + ", transpose = true }", matrix + names + " }", matrix + " }"} {
+		sparse := i >= 2
+		if i == 2 && names == "" {
+			continue
+		}
 		own.Dataset = text
 		models, err := config.Load(tessera.ModelsFile, fmt.Appendf(nil, "[model.own]\nkind = \"pca\"\ncomponents = 1\ndataset = %s\n", own.Dataset))
 		if err != nil {
@@ -511,6 +524,11 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		case sparse:
 			own.template, own.Kind = ownTriples, "\"nmf\"\nsolver     = \"mu\"\nloss       = \"kl\""
 			own.say("a sparse matrix: entries that are not stored are 0 (absent)")
+			if names == "" || i == 4 {
+				own.say("its columns have no names: column_names = FILE, with a name in each line, gives them (column_names)")
+			} else {
+				own.say("samples are the cells, values the genes, with the names in the files beside the matrix (row_names, column_names)")
+			}
 		case low < 0 || high > 2:
 			own.Dataset = strings.TrimSuffix(own.Dataset, " }") + `, scale = "minmax" }`
 			own.say("values are scaled to [0,1] (scale)")
@@ -518,6 +536,21 @@ func arrayOf(ctx context.Context, path string) (*foundData, error) {
 		return own, nil
 	}
 	return nil, fmt.Errorf("init: %w", wrong)
+}
+
+// namesBeside returns the keys for the names of cells and genes in the files beside a matrix, as 10x writes them: matrix.mtx, barcodes.tsv and features.tsv or
+// genes.tsv, with one beginning of their names, and perhaps gzipped.
+func namesBeside(path string) (keys string) {
+	begin := strings.TrimSuffix(strings.TrimSuffix(path, ".gz"), "matrix.mtx")
+	for _, name := range []string{"row_names:barcodes.tsv", "column_names:features.tsv", "column_names:genes.tsv"} {
+		key, file, _ := strings.Cut(name, ":")
+		for _, end := range []string{"", ".gz"} {
+			if _, err := os.Stat(begin + file + end); err == nil && !strings.Contains(keys, key) {
+				keys += fmt.Sprintf(", %s = %s", key, table.StringText(begin+file+end))
+			}
+		}
+	}
+	return keys
 }
 
 // entriesOf guesses whether a table has a line for each entry of a matrix: names or numbers of rows and of columns, which repeat, and a

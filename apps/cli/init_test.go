@@ -8,6 +8,7 @@ import (
 	"image"
 	"image/color"
 	"image/png"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -378,6 +379,8 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 		{"declared.csv", "sep=;\n" + columns("a,b", ";", "."), []string{"values: 2 columns"}, nil},
 		{"one.csv", columns("a", ",", "."), []string{"values: 1 column of numbers"}, []string{"components = 1"}},
 		{"large.csv", strings.Replace(columns("a,b", ",", "."), "0.0", "5400004.726", 1), []string{"each column is scaled to [0,1] (scale)"}, nil},
+		{"us.csv", "when,a,label" + strings.Repeat("\n03/14/2025,1,x\n1/2/2024,0.5,y\n12/31/2023,0.1,x", 4), []string{"dates with slashes are month/day"}, []string{`dates = "month/day"`, `images = ["a", "when"]`}},
+		{"unclear.csv", "when,a" + strings.Repeat("\n03/04/2025,1\n1/2/2024,0.5\n2/3/2023,0.1", 4), []string{`day and month of "when" can be exchanged`}, nil},
 		{"late.csv", "a,b\n" + late + ",1\n", []string{"empty cells are missing"}, []string{`missing = "nan"`}},
 		{"texts.csv", "a,b,c\n" + strings.ReplaceAll(late, "\n", ",1\n") + "1,1,other\n", []string{"no numbers or count the rows: c"}, []string{`columns = ["a", "b"]`}},
 		{"id.csv", "who,a,b,id\n" + "ann,1,2,1\nbob,1,3,2\ncid,2,2,3\ndot,4,1,4\neve,1,1,5\nfay,0,1,6\n", []string{`names: column "who"`, "count the rows: id"}, nil},
@@ -470,4 +473,69 @@ func TestInitDeclaresASparseDictionary(t *testing.T) {
 	expect.Equal(t, b.read("own.csv"), b.read("again.csv"), "the imported dictionary has other codes")
 	b.must(0, "resume", "again", "--epochs", "1")
 	b.must(0, "train", "own-saelens", "--epochs", "1", "-o", "further")
+}
+
+// Names in the files that 10x writes beside a matrix are declared, with its rows and columns exchanged; parts are then named by genes.
+func TestInitFindsTheNamesBesideAMatrix(t *testing.T) {
+	t.Parallel()
+	b := benchOf(t)
+	b.shipped()
+	const genes, cells = 70, 30
+	entries, names, barcodes := "", "", ""
+	for gene := range genes {
+		names += fmt.Sprintf("ENSG%d\tgene%d\tGene Expression\n", gene, gene)
+		for cell := range cells {
+			if gene%3 == cell%3 {
+				entries += fmt.Sprintf("%d %d %d\n", gene+1, cell+1, 1+(gene*cell)%7)
+			}
+		}
+	}
+	for cell := range cells {
+		barcodes += fmt.Sprintf("CELL%d-1\n", cell)
+	}
+	b.write("run/s1_matrix.mtx", fmt.Sprintf("%%%%MatrixMarket matrix coordinate integer general\n%d %d %d\n%s", genes, cells, strings.Count(entries, "\n"), entries))
+	b.write("run/s1_features.tsv", names)
+	b.write("run/s1_barcodes.tsv", barcodes)
+	b.contains("the guesses", b.must(0, "init", "run").stdout, "30 samples of shape 70", "with the names in the files beside the matrix")
+	b.contains("the file", b.read("models.toml"), `row_names = "run/s1_barcodes.tsv", column_names = "run/s1_features.tsv", transpose = true`)
+	b.contains("check", b.must(0, "check").stdout, "30 training samples of 70")
+	parts := b.must(0, "train", "s1_matrix", "--set", "components=3").stdout
+	for _, line := range strings.Split(parts[strings.Index(parts, "largest columns"):], "\n")[1:4] {
+		if n := strings.Count(line, "gene"); n != 8 {
+			t.Errorf("got the part %q, want 8 genes", line)
+		}
+	}
+}
+
+// The topics of texts have no words of most texts, if enough others are left; their classifier reads all.
+func TestTopicsHaveNoWordsOfMostTexts(t *testing.T) {
+	t.Parallel()
+	b := benchOf(t)
+	b.shipped()
+	r := rand.New(rand.NewPCG(1, 2))
+	text := "text,label\n"
+	for i := range 160 {
+		group := i % 4
+		for range 60 {
+			if r.IntN(2) == 0 {
+				text += fmt.Sprintf("the%d ", r.IntN(12))
+			} else {
+				text += fmt.Sprintf("w%dx%d ", group, r.IntN(80))
+			}
+		}
+		text += fmt.Sprintf(",g%d\n", group)
+	}
+	b.write("news.csv", text)
+	b.contains("the guesses", b.must(0, "init", "news.csv").stdout, "160 texts of 320 words", "more than a fifth of them, are left out of the topics (least, most)")
+	expect.Equal(t, strings.Count(b.read("models.toml"), "most = 0.2"), 1, "the topics alone")
+	said := b.must(0, "train", "news", "--set", "components=4").stdout
+	for _, line := range strings.Split(said[strings.Index(said, "largest words"):], "\n")[1:5] {
+		words := strings.Fields(line)[1:]
+		for _, word := range words {
+			if len(words) != 8 || word[:3] != words[0][:3] {
+				t.Errorf("got the topic %q, want 8 words of one group", line)
+				break
+			}
+		}
+	}
 }

@@ -19,4 +19,5 @@ func TestAPartIsNamedByItsLargestColumns(t *testing.T) {
 	} {
 		expect.Equal(t, PartName(one.atom, names), one.want, one.atom)
 	}
+	expect.Equal(t, largest([]float32{0.1, -3, 2, 0}, names, 8, 0), "-mass, width, length", "of many columns")
 }

@@ -306,7 +306,10 @@ func ValueNames(ctx context.Context, run *tessera.Run) []string {
 
 // PartName names a part of a table by its columns with the largest values, at most three of at least half the largest one, with a minus
 // before columns of negative values.
-func PartName(atom []float32, names []string) string {
+func PartName(atom []float32, names []string) string { return largest(atom, names, 3, 0.5) }
+
+// largest lists at most n names of the values with the largest magnitudes, which are at least the given share of the largest one.
+func largest(atom []float32, names []string, n int, share float64) string {
 	if len(names) != len(atom) {
 		return ""
 	}
@@ -314,8 +317,8 @@ func PartName(atom []float32, names []string) string {
 	order := lists.Range(0, len(atom))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
 	var list []string
-	for _, i := range order[:min(3, len(order))] {
-		if size(i) == 0 || 2*size(i) < size(order[0]) {
+	for _, i := range order[:min(n, len(order))] {
+		if size(i) == 0 || size(i) < share*size(order[0]) {
 			break
 		}
 		name := names[i]
@@ -327,8 +330,11 @@ func PartName(atom []float32, names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// mostWords is the largest number of words that describe a part of texts.
+// mostWords is the largest number of words that describe a part of texts, or of many columns.
 const mostWords = 8
+
+// manyColumns is the number of columns from which a part is described by as many as one of texts.
+const manyColumns = 64
 
 // TopWords names a part of texts by its words with the largest values, the largest first; "" if it has none.
 func TopWords(atom []float32, words []string) string {
@@ -357,6 +363,9 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 		return nil
 	}
 	name, what := PartName, "largest columns"
+	if len(names) > manyColumns {
+		name = func(atom []float32, names []string) string { return largest(atom, names, mostWords, 0) }
+	}
 	if run.Tokens() != nil {
 		name, what = TopWords, "largest words"
 	}

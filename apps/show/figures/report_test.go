@@ -355,3 +355,36 @@ func TestScattersNameModelsThatTheirColourDoesNotIdentify(t *testing.T) {
 		}
 	}
 }
+
+// Of vectors of many named values the largest of each are drawn, in the order of the vectors.
+func TestMapsOfManyNamedValuesHaveTheLargest(t *testing.T) {
+	const width, vectors = 300, 4
+	row := ImageRow{Caption: "atoms", Shape: []int{width}, Images: make([]float32, vectors*width), Values: make([]string, width)}
+	for i := range width {
+		row.Values[i] = fmt.Sprint("v", i)
+		for j := range vectors {
+			row.Images[j*width+i] = float32((i*(j+7))%width) * []float32{1, -1}[i%2]
+		}
+	}
+	got := row.largest(vectors)
+	expect.Equal(t, got.Caption, fmt.Sprintf("atoms, the largest values of each: %d of 300", len(got.Values)))
+	for j := range vectors {
+		for i, v := range row.Images[j*width : (j+1)*width] {
+			larger := 0
+			for _, other := range row.Images[j*width : (j+1)*width] {
+				if math.Abs(float64(other)) > math.Abs(float64(v)) {
+					larger++
+				}
+			}
+			at := slices.Index(got.Values, row.Values[i])
+			if larger < mostNames/vectors-8 && at < 0 { // ties of 8 vectors at most
+				t.Errorf("vector %d: %s is missing", j, row.Values[i])
+			}
+			if at >= 0 && got.Images[j*len(got.Values)+at] != v {
+				t.Errorf("vector %d, %s: got %v, want %v", j, row.Values[i], got.Images[j*len(got.Values)+at], v)
+			}
+		}
+	}
+	fatal.If(t, expect.Err(HeatMaps(row)))
+	expect.Equal(t, len(row.Values), width, "the given row is unchanged")
+}

@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"image"
@@ -12,6 +13,7 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -50,15 +52,22 @@ const (
 )
 
 // HeatMaps draws one heat map for each row, for example for the atoms of each model: one line for each vector, one column for
-// each value. White is 0, red is positive, blue is negative. All maps have the same colours; the scale stands above them.
+// each value. White is 0, red is positive, blue is negative. All maps have the same colours; the scale stands above them. Of many named values only the
+// largest of each vector are drawn.
 func HeatMaps(rows ...ImageRow) (*Figure, error) {
 	if len(rows) == 0 {
 		return nil, errors.New("figures: no vectors to draw")
 	}
+	rows = slices.Clone(rows)
 	var maps []*heatMap
 	most, lines, negative := 0.0, 0, false
-	for _, row := range rows {
+	for i, row := range rows {
 		m, err := newHeatMap(row)
+		if err == nil && len(row.Values) == m.columns && m.columns > 2*mostNames {
+			row = row.largest(m.lines)
+			rows[i] = row
+			m, err = newHeatMap(row)
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -78,6 +87,30 @@ func HeatMaps(rows ...ImageRow) (*Figure, error) {
 			x: valueAxis(rows[i]), y: axis{label: "unit", whole: true, inverted: true, names: names}}})
 	}
 	return panels(all, colourScale(most, negative), min(max(mapFrame+cellHeight*lines, leastMap), largestMap)+namedTicks(all[0][0].x.names).height())
+}
+
+// largest returns the row with the values that are among the largest magnitudes of one of its vectors, those of the first vector first.
+func (r ImageRow) largest(vectors int) ImageRow {
+	width, each := r.Shape[0], max(1, mostNames/vectors)
+	var chosen []int
+	for vector := range slices.Chunk(r.Images, width) {
+		order := lists.Range(0, width)
+		slices.SortStableFunc(order, func(a, b int) int {
+			return cmp.Compare(math.Abs(float64(vector[b])), math.Abs(float64(vector[a])))
+		})
+		for _, i := range order[:each] {
+			if !slices.Contains(chosen, i) {
+				chosen = append(chosen, i)
+			}
+		}
+	}
+	images, all := r.Images, r.Values
+	r.Caption += fmt.Sprintf(", the largest values of each: %d of %d", len(chosen), width)
+	r.Shape, r.Values, r.Images = []int{len(chosen)}, lists.Map(chosen, func(i int) string { return all[i] }), nil
+	for vector := range slices.Chunk(images, width) {
+		r.Images = append(r.Images, lists.Map(chosen, func(i int) float32 { return vector[i] })...)
+	}
+	return r
 }
 
 // colourScale is the legend of heat maps: the colours of five values, of three where no value is negative.
