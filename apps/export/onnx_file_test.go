@@ -122,7 +122,7 @@ func TestTheTableOfDifferencesHasEveryShippedModel(t *testing.T) {
 	fatal.If(t, err)
 	for _, name := range shipped(t).Names() {
 		if !bytes.Contains(page, []byte("\n"+name+",")) {
-			t.Errorf("%s has no row of %s: run go test ./export -update", differences, name)
+			t.Errorf("%s has no row of %s: run go test ./apps/export -update", differences, name)
 		}
 	}
 }
