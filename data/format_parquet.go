@@ -3,10 +3,11 @@ package data
 import (
 	"context"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"math/big"
 	"strconv"
 	"strings"
 	"time"
@@ -39,7 +40,16 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	if err != nil {
 		return o, fmt.Errorf("is not a Parquet file: %w", err)
 	}
-	t := &parquetTable{ctx: ctx, file: p, at: map[int]int{}}
+	t := &parquetTable{ctx: ctx, file: p, at: map[int]int{}, halves: map[int]bool{}}
+	leaf := 0
+	for _, element := range p.Metadata().Schema {
+		if _, half := element.LogicalType.Value.(*schema.Float16Type); half {
+			t.halves[leaf] = true
+		}
+		if element.Type.Valid {
+			leaf++
+		}
+	}
 	f := &csvFile{rows: func() RowReader { return &parquetRows{parquetTable: t} }}
 	for _, column := range p.Root().Columns() {
 		if column.Leaf() && !column.Repeated() {
@@ -70,7 +80,8 @@ type parquetTable struct {
 	ctx     context.Context
 	file    *parquet.File
 	columns []*parquet.Column
-	at      map[int]int // index in columns by the index of a leaf
+	at      map[int]int  // index in columns by the index of a leaf
+	halves  map[int]bool // leaves of floats of 16 bits, which have no type in the library
 }
 
 // parquetRows reads the rows of a file as texts, by row groups.
@@ -114,7 +125,7 @@ func (r *parquetRows) Read() (cells []string, err error) {
 			found++
 		}
 		if ok && !v.IsNull() {
-			if r.cells[i], err = cellOf(r.columns[i], v); err != nil {
+			if r.cells[i], err = cellOf(r.columns[i], r.halves[v.Column()], v); err != nil {
 				return nil, fmt.Errorf("column %.60q: %w", r.columns[i].Name(), err)
 			}
 		}
@@ -170,7 +181,8 @@ func momentText(n int64, unit schema.TimeUnit) string {
 }
 
 // cellOf returns a value as a cell of a text. Dates are texts, which become numbers as those of a .csv; durations are numbers in the unit of the file.
-func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
+// half says that it is a float of 16 bits.
+func cellOf(column *parquet.Column, half bool, v parquet.Value) (string, error) {
 	var logical schema.LogicalTypeValue
 	if of := column.Type().LogicalType(); of != nil {
 		logical = of.Value
@@ -192,7 +204,7 @@ func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
 			_, clock, _ := strings.Cut(momentText(n, of.Unit), " ")
 			return clock, nil
 		case *schema.DecimalType:
-			return strconv.FormatFloat(float64(n)/math.Pow10(int(of.Scale)), 'g', -1, 64), nil
+			return decimalText(big.NewInt(n), of.Scale)
 		case *schema.IntType:
 			if !of.IsSigned && v.Kind() == parquet.Int32 {
 				return strconv.FormatUint(uint64(uint32(n)), 10), nil
@@ -210,10 +222,36 @@ func cellOf(column *parquet.Column, v parquet.Value) (string, error) {
 		return strconv.FormatFloat(float64(v.Float()), 'g', -1, 32), nil
 	case parquet.Double:
 		return strconv.FormatFloat(v.Double(), 'g', -1, 64), nil
-	case parquet.ByteArray:
-		return string(v.ByteArray()), nil
 	}
-	return "", fmt.Errorf("values of type %s are not read", column.Type())
+	b := v.ByteArray()
+	switch of := logical.(type) {
+	case *schema.DecimalType: // the two's complement, from its first byte
+		n := new(big.Int).SetBytes(b)
+		if len(b) > 0 && b[0] >= 0x80 {
+			n.Sub(n, new(big.Int).Lsh(big.NewInt(1), uint(8*len(b))))
+		}
+		return decimalText(n, of.Scale)
+	case *schema.UUIDType: // of 16 bytes; a panic for others is that of a damaged file
+		text := hex.EncodeToString(b)
+		return strings.Join([]string{text[:8], text[8:12], text[12:16], text[16:20], text[20:]}, "-"), nil
+	}
+	switch {
+	case half && len(b) == 2:
+		return strconv.FormatFloat(float64(fromHalf(binary.LittleEndian.Uint16(b))), 'g', -1, 32), nil
+	case v.Kind() == parquet.FixedLenByteArray: // bytes of no known meaning
+		return hex.EncodeToString(b), nil
+	}
+	return string(b), nil
+}
+
+// decimalText returns n / 10^scale, exactly.
+func decimalText(n *big.Int, scale int32) (string, error) {
+	const most = 1000 // of which a power takes no room
+	if scale < 0 || scale > most {
+		return "", fmt.Errorf("decimals of %d places are not read, only of 0 to %d", scale, most)
+	}
+	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
+	return new(big.Rat).SetFrac(n, power).FloatString(int(scale)), nil
 }
 
 var _ RowReader = (*parquetRows)(nil)

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
@@ -141,4 +142,37 @@ func TestDatesOfParquetAreThoseOfCSV(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Values of a fixed number of bytes are those of hyparquet: decimals exactly, floats of 16 bits, and UUIDs, which are texts.
+func TestFixedValuesOfParquetAreExact(t *testing.T) {
+	text, err := os.ReadFile("testdata/fixed.json")
+	fatal.If(t, err)
+	var want struct {
+		File            []byte
+		Wide, Long, Key []string
+		Half            []float64
+	}
+	fatal.If(t, json.Unmarshal(text, &want))
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	fatal.If(t, os.WriteFile(path, want.File, 0o600))
+	o, err := openParquet(t.Context(), path, nil)
+	fatal.If(t, err)
+	defer o.close()
+	i := 0
+	fatal.If(t, expect.Err(o.csv.eachRow(func(_ RowReader, cells []string) error {
+		expect.Slice(t, []string{cells[0], cells[1], cells[3]}, []string{want.Wide[i], want.Long[i], want.Key[i]}, "row", i)
+		v, err := strconv.ParseFloat(cells[2], 64)
+		fatal.If(t, err)
+		expect.Equal(t, float32(v), float32(want.Half[i]), "row", i)
+		i++
+		return nil
+	})))
+	expect.Equal(t, i, len(want.Wide))
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Names: "key"}, Dirs{}, Both)
+	fatal.If(t, err)
+	expect.Slice(t, set.Train.Float32()[:3], []float32{0, 0, 0})
+	s, err := SketchTable(t.Context(), path)
+	fatal.If(t, err)
+	expect.Equal(t, s.Columns[3].Numeric || s.Columns[3].Repeats, false, "a UUID is no number and never repeats")
 }
