@@ -9,6 +9,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/coder"
+	"tessera/internal/lists"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
 	"tessera/losses"
@@ -295,11 +296,7 @@ func (r *Run) load(ctx context.Context, split data.Split, columns ...string) (*d
 	}
 	need := r.Model.Dataset.NeedOf(split)
 	need.Columns = slices.Clone(need.Columns)
-	for _, name := range columns {
-		if !slices.Contains(need.Columns, name) {
-			need.Columns = append(need.Columns, name)
-		}
-	}
+	need.Columns = lists.Add(need.Columns, columns...)
 	set, err := data.Load(ctx, r.Origin.Placed(source), r.Origin.Dirs(r.dirs), need)
 	if err != nil || set == nil {
 		return set, err

@@ -698,12 +698,9 @@ func rearranges(l layers.Layer) bool { _, ok := l.(layers.Rearranging); return o
 
 // ReadsLabels reports whether a part of the model reads the labels of the training images.
 func (m *Model) ReadsLabels() bool {
-	for _, name := range m.namesRead() {
-		if name == losses.Labels || slices.Contains(m.readByDraws(name), losses.Labels) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(m.namesRead(), func(name string) bool {
+		return name == losses.Labels || slices.Contains(m.readByDraws(name), losses.Labels)
+	})
 }
 
 // Unlabelled returns an error for samples without labels if the model reads labels in other ways than as the classes of

@@ -3,6 +3,7 @@ package config
 import (
 	"slices"
 
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -56,11 +57,7 @@ func (m network) first() (names []string, alone bool) {
 
 // unique returns names without those that stand before.
 func unique(names []string) (list []string) {
-	for _, name := range names {
-		if !slices.Contains(list, name) {
-			list = append(list, name)
-		}
-	}
+	list = lists.Add(list, names...)
 	return list
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -64,10 +65,7 @@ func captionOf(combination int, order []int) (words []int32) {
 // captionTexts returns the sentences of all combinations, in order.
 func captionTexts() (texts []string) {
 	for combination := range combinations {
-		var words []string
-		for _, word := range captionOf(combination, []int{0, 1, 2, 3}) {
-			words = append(words, captionWords[word])
-		}
+		words := lists.Map(captionOf(combination, []int{0, 1, 2, 3}), func(word int32) string { return captionWords[word] })
 		texts = append(texts, strings.Join(words, " "))
 	}
 	return texts

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // Every caption has the words of the positions of its figure, in any order of the limbs, and no combination of the test samples is one of training.
@@ -22,10 +23,7 @@ func TestCaptionsSayWhereTheLimbsAre(t *testing.T) {
 			seen[k][label] = true
 			var limbs, order []string
 			for l := 0; l < captionLength; l += 3 {
-				var texts []string
-				for _, word := range words[i*captionLength+l : i*captionLength+l+3] {
-					texts = append(texts, captionWords[int(word)])
-				}
+				texts := lists.Map(words[i*captionLength+l:i*captionLength+l+3], func(word float32) string { return captionWords[int(word)] })
 				limbs, order = append(limbs, strings.Join(texts, " ")), append(order, texts[0]+texts[1])
 			}
 			orders[strings.Join(order, " ")] = true

@@ -259,10 +259,7 @@ func (m *Images) Columns() []Column {
 	if m == nil {
 		return nil
 	}
-	var list []Column
-	for _, v := range m.further {
-		list = append(list, v.Column)
-	}
+	list := lists.Map(m.further, func(v *Values) Column { return v.Column })
 	return list
 }
 

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"tessera/internal/lists"
 )
 
 // EnvMirror is the environment variable with mirrors, separated by spaces, to use instead of the known ones. Each has the
@@ -106,10 +108,7 @@ func (d Download) urls(set *published, f publishedFile) []string {
 	if mirrors == nil {
 		mirrors = strings.Fields(os.Getenv(EnvMirror))
 	}
-	var urls []string
-	for _, m := range mirrors {
-		urls = append(urls, strings.TrimSuffix(m, "/")+"/"+set.name+"/"+f.name+".gz")
-	}
+	urls := lists.Map(mirrors, func(m string) string { return strings.TrimSuffix(m, "/") + "/" + set.name + "/" + f.name + ".gz" })
 	if len(mirrors) > 0 {
 		return urls
 	}

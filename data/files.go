@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"tessera/config/part"
+	"tessera/internal/lists"
 )
 
 // Files is the declaration of a data set in files of the user. One struct serves all formats; a format has the keys that its sort of
@@ -384,11 +385,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	if err != nil {
 		return nil, nil, FileError(set.Name, r.File, err)
 	}
-	for _, file := range t.files {
-		if !slices.Contains(set.Files, file) {
-			set.Files = append(set.Files, file)
-		}
-	}
+	set.Files = lists.Add(set.Files, t.files...)
 	set.Notes = append(set.Notes, t.warnings...)
 	set.Kept = append(set.Kept, t.kept...)
 	if t.sparse != nil {

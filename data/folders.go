@@ -357,10 +357,7 @@ func valueText(value any) string {
 	case string:
 		return fmt.Sprintf("%q", x)
 	case []any:
-		texts := make([]string, len(x))
-		for i, one := range x {
-			texts[i] = valueText(one)
-		}
+		texts := lists.Map(x, valueText)
 		return "[" + strings.Join(texts, ", ") + "]"
 	}
 	return fmt.Sprint(value)

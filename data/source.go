@@ -18,6 +18,7 @@ import (
 
 	"tessera/config/part"
 	declared "tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/internal/tokens"
 )
 
@@ -269,12 +270,7 @@ const NotFound = "not found"
 
 // Error implements error: `fashion-mnist: PATH: PROBLEM: CAUSE; HINT`.
 func (e *Error) Error() string {
-	var parts []string
-	for _, s := range []string{e.Dataset, inLine(e.Path), e.Problem} {
-		if s != "" {
-			parts = append(parts, s)
-		}
-	}
+	parts := lists.Only([]string{e.Dataset, inLine(e.Path), e.Problem}, func(s string) bool { return s != "" })
 	if e.Err != nil {
 		parts = append(parts, e.Err.Error())
 	}

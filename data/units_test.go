@@ -7,6 +7,7 @@ import (
 
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 func TestNumbersMayHaveSignsBetweenThousands(t *testing.T) {
@@ -76,10 +77,9 @@ func TestASketchFindsUnitsMissingTextsAndTheDecimalSign(t *testing.T) {
 	s, err := SketchTable(t.Context(), writeText(t, "x.csv", messy))
 	fatal.If(t, err)
 	expect.Equal(t, s.Decimal, ",")
-	var got []string
-	for _, c := range s.Columns {
-		got = append(got, fmt.Sprintf("%s %t %q %q %t", c.Name, c.Numeric, c.Unit, c.Absent, c.Missing))
-	}
+	got := lists.Map(s.Columns, func(c ColumnSketch) string {
+		return fmt.Sprintf("%s %t %q %q %t", c.Name, c.Numeric, c.Unit, c.Absent, c.Missing)
+	})
 	expect.Equal(t, fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{`Nr false "" [] false`, `Datum true "" [] true`, `Gewicht true "kg" ["unbekannt"] true`,
 		`Preis true "€" [] true`, `Zustand false "" [] false`}))
 	s, err = SketchTable(t.Context(), writeText(t, "signs.csv", "a,b\n-$12.00,1\n$3,2\n"))

@@ -28,6 +28,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/layers"
 	"tessera/losses"
 	"tessera/metrics"
@@ -208,11 +209,7 @@ func metricsTable() string {
 	var b strings.Builder
 	b.WriteString("| key | better | what it is |\n| --- | --- | --- |\n")
 	names := slices.Clone(metrics.Standard)
-	for _, e := range metrics.Registry.All() {
-		if !slices.Contains(names, e.Name) {
-			names = append(names, e.Name)
-		}
-	}
+	names = lists.Add(names, lists.Map(metrics.Registry.All(), func(e part.Entry[metrics.Metric]) string { return e.Name })...)
 	for _, name := range names {
 		e, _ := metrics.Registry.Lookup(name)
 		d := e.New().Describe()

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -110,10 +111,7 @@ func (m *beliefMeter) Values(ctx context.Context) ([]Value, error) {
 	if m.n == 0 {
 		return []Value{NotApplicable(noImages)}, nil
 	}
-	mean := make([]float64, len(m.top))
-	for i, s := range m.top {
-		mean[i] = s / float64(m.n)
-	}
+	mean := lists.Map(m.top, func(s float64) float64 { return s / float64(m.n) })
 	z, err := annealed(ctx, m.machines[len(m.machines)-1], mean, m.Chains, m.Temperatures, m.Seed)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()

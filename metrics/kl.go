@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"tessera/internal/lists"
 )
 
 func init() {
@@ -89,9 +91,6 @@ func (u *unitSums) add(codes []float32) {
 
 // means returns the mean activations of the units; zeros if there are no codes.
 func (u *unitSums) means() []float64 {
-	means := make([]float64, len(u.sums))
-	for j, sum := range u.sums {
-		means[j] = sum / float64(max(u.n, 1))
-	}
+	means := lists.Map(u.sums, func(sum float64) float64 { return sum / float64(max(u.n, 1)) })
 	return means
 }

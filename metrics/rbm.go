@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 
 	"tessera/internal/boltzmann"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -183,10 +184,7 @@ func (m *boltzmannMeter) Values(ctx context.Context) ([]Value, error) {
 	if m.n == 0 {
 		return []Value{NotApplicable(noImages)}, nil
 	}
-	mean := make([]float64, len(m.sums))
-	for i, s := range m.sums {
-		mean[i] = s / float64(m.n)
-	}
+	mean := lists.Map(m.sums, func(s float64) float64 { return s / float64(m.n) })
 	values := m.values(ctx, m.machine, mean, m.energy/float64(m.n))
 	return values, ctx.Err()
 }

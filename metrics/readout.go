@@ -43,10 +43,7 @@ func (m *readout) Values(ctx context.Context) ([]Value, error) {
 // spreadOf returns the mean of scores and their standard deviation with the given divisor.
 func spreadOf(scores []float64, divisor int) (average, deviation float64) {
 	average = mean(scores, len(scores))
-	squares := make([]float64, len(scores))
-	for i, s := range scores {
-		squares[i] = (s - average) * (s - average)
-	}
+	squares := lists.Map(scores, func(s float64) float64 { return (s - average) * (s - average) })
 	return average, math.Sqrt(mean(squares, divisor))
 }
 

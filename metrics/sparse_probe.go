@@ -12,6 +12,7 @@ import (
 
 	"tessera/data"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/random"
 )
@@ -118,10 +119,7 @@ func differing(p *fit.Labelled, a, b []int, k int) []int {
 	for _, i := range b {
 		floats.AddScaled(differences, -1/float64(len(b)), p.Code(i))
 	}
-	units := make([]int, len(differences))
-	for j := range units {
-		units[j] = j
-	}
+	units := lists.Range(0, len(differences))
 	slices.SortStableFunc(units, func(i, j int) int { return cmp.Compare(math.Abs(differences[j]), math.Abs(differences[i])) })
 	return units[:k]
 }

@@ -9,6 +9,7 @@ import (
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -30,10 +31,7 @@ func TestSparseProbesFindTheUnitsOfClasses(t *testing.T) {
 	var codes []float32
 	var labels []int
 	for i := range 800 {
-		code := make([]float32, units)
-		for j := range code {
-			code[j] = float32(0.01 * r.Float64())
-		}
+		code := lists.Of(units, func(j int) float32 { return float32(0.01 * r.Float64()) })
 		class := i % 4
 		if unit := class; class < 3 {
 			code[unit] = 1

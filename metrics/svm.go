@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"tessera/internal/fit"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 )
 
@@ -84,10 +85,7 @@ func NewSVMProtocol(seed uint64) *SVMProtocol {
 
 // decades returns n values with logarithmic spacing from 10^low to 10^(low+many).
 func decades(n int, low, many float64) []float64 {
-	grid := make([]float64, n)
-	for i := range grid {
-		grid[i] = math.Pow(10, low+many*float64(i)/float64(n-1))
-	}
+	grid := lists.Of(n, func(i int) float64 { return math.Pow(10, low+many*float64(i)/float64(n-1)) })
 	return grid
 }
 

@@ -3,6 +3,7 @@ package posthoc
 import (
 	"math"
 
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 )
 
@@ -53,10 +54,7 @@ func Reliability(logits []float32, labels []int, bins int) (list []Bin, ece floa
 // Confusion counts the samples whose class is known by their class, then by the class that their logits predict. Samples whose logits are
 // not finite have no predicted class and are left out.
 func Confusion(logits []float32, labels []int, classes int) [][]int {
-	counts := make([][]int, classes)
-	for c := range counts {
-		counts[c] = make([]int, classes)
-	}
+	counts := lists.Of(classes, func(int) []int { return make([]int, classes) })
 	for i, label := range labels {
 		if label < 0 || label >= classes {
 			continue

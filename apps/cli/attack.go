@@ -10,6 +10,7 @@ import (
 	"tessera/attack"
 	"tessera/attack/runs"
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/losses"
 )
 
@@ -185,10 +186,7 @@ func (f *attackCommand) settings(cmd *Call) (list []keySetting, err error) {
 		}
 		switch {
 		case len(names) == 0:
-			var keys []string
-			for _, k := range f.keys {
-				keys = append(keys, k.Key)
-			}
+			keys := lists.Map(f.keys, func(k table.Field) string { return k.Key })
 			return nil, usagef("--set: unknown key %q: %s", s.key, table.Suggest(s.key, keys))
 		case !slices.ContainsFunc(f.Attacks, func(a attack.Name) bool { return slices.Contains(names, string(a)) }):
 			return nil, usagef("--%s: only %s has it; leave it out, or add --attack %s", s.flag, strings.Join(names, ", "), names[0])

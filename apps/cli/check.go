@@ -19,6 +19,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/graph"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
@@ -331,10 +332,7 @@ func usedColumns(ctx context.Context, m *config.Model) string {
 			texts = append(texts, text)
 		}
 	}
-	var further []string
-	for _, c := range data.ColumnsOf(m.Dataset.Source, data.SearchDirs("")) {
-		further = append(further, c.Name+" ("+columnText(c)+")")
-	}
+	further := lists.Map(data.ColumnsOf(m.Dataset.Source, data.SearchDirs("")), func(c data.Column) string { return c.Name + " (" + columnText(c) + ")" })
 	if further != nil {
 		texts = append(texts, "columns "+strings.Join(further, ", "))
 	}

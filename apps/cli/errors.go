@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -110,12 +111,7 @@ func of[E error]() func(error) bool {
 // is returns a matcher for the given errors.
 func is(these ...error) func(error) bool {
 	return func(err error) bool {
-		for _, this := range these {
-			if errors.Is(err, this) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(these, func(this error) bool { return errors.Is(err, this) })
 	}
 }
 

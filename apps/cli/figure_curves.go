@@ -14,6 +14,7 @@ import (
 	"tessera/apps/show"
 	"tessera/apps/show/figures"
 	"tessera/config"
+	"tessera/internal/lists"
 	"tessera/internal/sweep"
 	"tessera/internal/train/folder"
 )
@@ -130,11 +131,7 @@ func (c *curves) comparable() error {
 
 func (c *curves) keys() (keys []string) {
 	for _, s := range c.sweeps {
-		for _, key := range s.Keys {
-			if !slices.Contains(keys, key) {
-				keys = append(keys, key)
-			}
-		}
+		keys = lists.Add(keys, s.Keys...)
 	}
 	return keys
 }

@@ -73,11 +73,7 @@ func (f *predictCommand) Do(cmd *Call) error {
 		return usagef("--given: %s: %w", run, tessera.ErrNoMatrix)
 	}
 	heads, numbers := r.ClassHeads(), metrics.TargetsOf(r)
-	for _, t := range numbers {
-		if !slices.Contains(heads, t.Value) {
-			heads = append(heads, t.Value)
-		}
-	}
+	heads = lists.Add(heads, lists.Map(numbers, func(t metrics.Target) string { return t.Value })...)
 	head := f.Head
 	if len(heads) > 1 && head == "" || len(heads) > 0 && head != "" && !slices.Contains(heads, head) {
 		return usagef("--head: got %q, want one of %s", head, strings.Join(heads, ", "))

@@ -14,6 +14,7 @@ import (
 	"tessera/apps/show/doc"
 	"tessera/config"
 	"tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/parallel/team"
 	"tessera/internal/train"
@@ -88,11 +89,7 @@ func statuses(paths []string) []listedRun {
 func loggedMetrics(runs []listedRun) []string {
 	columns := []string{"loss"}
 	for _, r := range runs {
-		for _, key := range train.Judging(r.Metrics) {
-			if !slices.Contains(columns, key) {
-				columns = append(columns, key)
-			}
-		}
+		columns = lists.Add(columns, train.Judging(r.Metrics)...)
 	}
 	return append(columns, "code_hoyer", "dead_units")
 }

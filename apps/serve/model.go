@@ -147,10 +147,7 @@ func unfinished(run string) bool {
 
 // runFiles returns the files of a run that determine its model.
 func runFiles(run string) []string {
-	var paths []string
-	for _, name := range []string{folder.Config, folder.PostHoc, folder.Best, folder.Model, folder.State} {
-		paths = append(paths, filepath.Join(run, name))
-	}
+	paths := lists.Map([]string{folder.Config, folder.PostHoc, folder.Best, folder.Model, folder.State}, func(name string) string { return filepath.Join(run, name) })
 	return paths
 }
 
@@ -481,10 +478,7 @@ func (l *loaded) output(name string) *output {
 }
 
 func (l *loaded) outputNames() []string {
-	var names []string
-	for _, o := range l.all() {
-		names = append(names, o.name)
-	}
+	names := lists.Map(l.all(), func(o *output) string { return o.name })
 	return names
 }
 

@@ -9,13 +9,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strconv"
+	"testing"
+
 	"tessera/data"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/losses"
-	"testing"
 )
 
 // parsed reads one number with the cursor. If decimal can read the number, it must return the same.
@@ -187,12 +188,7 @@ func flatten(text json.RawMessage, into *[]float32) bool {
 	if json.Unmarshal(text, &nested) != nil {
 		return false
 	}
-	for _, n := range nested {
-		if !flatten(n, into) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(nested, func(n json.RawMessage) bool { return !flatten(n, into) })
 }
 
 // A request that decode accepts has the same meaning for encoding/json. A text that encoding/json rejects is an error for

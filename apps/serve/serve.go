@@ -34,6 +34,7 @@ import (
 	"time"
 
 	"tessera"
+	"tessera/internal/lists"
 	"tessera/internal/loopback"
 )
 
@@ -199,10 +200,7 @@ func (s *Server) Models() []string {
 	if s == nil {
 		return nil
 	}
-	var names []string
-	for _, m := range s.models {
-		names = append(names, m.name)
-	}
+	names := lists.Map(s.models, func(m *model) string { return m.name })
 	return names
 }
 

@@ -322,10 +322,9 @@ func decoderText(m *config.Model, noun string) string {
 
 // headTexts returns one text for each head, nil without heads.
 func headTexts(m *config.Model) any {
-	var list []string
-	for _, name := range slices.Sorted(maps.Keys(m.Heads)) {
-		list = append(list, name+": "+chain(strings.Join(m.Heads[name].From, ", "), m.Heads[name].Layers))
-	}
+	list := lists.Map(slices.Sorted(maps.Keys(m.Heads)), func(name string) string {
+		return name + ": " + chain(strings.Join(m.Heads[name].From, ", "), m.Heads[name].Layers)
+	})
 	if list == nil {
 		return nil
 	}

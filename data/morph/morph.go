@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/internal/lists"
 	"tessera/internal/parallel/team"
 	"tessera/internal/volume"
 )
@@ -289,10 +290,7 @@ func fromKeys(dst []float32, src []int32, flipped int32) {
 // from r to
 // 0. The disk of radius 1 is the 3x3 cross.
 func halfWidths(radius int) []int {
-	widths := make([]int, radius+1)
-	for dy := range widths {
-		widths[dy] = int(math.Sqrt(float64(radius*radius - dy*dy)))
-	}
+	widths := lists.Of(radius+1, func(dy int) int { return int(math.Sqrt(float64(radius*radius - dy*dy))) })
 	return widths
 }
 

@@ -207,10 +207,7 @@ func (p *Pool) Programs() int {
 
 // Sizes returns the batch sizes that the pool uses.
 func (p *Pool) Sizes() []int {
-	var sizes []int
-	for _, b := range p.sizes {
-		sizes = append(sizes, b.size)
-	}
+	sizes := lists.Map(p.sizes, func(b *bucket) int { return b.size })
 	return sizes
 }
 

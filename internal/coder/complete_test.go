@@ -11,6 +11,7 @@ import (
 	"tessera/data"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/losses"
 )
 
@@ -48,10 +49,7 @@ func completing(t *testing.T, unit float64, layer string, alone bool) (samples, 
 	t.Helper()
 	const n, width = 400, 5
 	r := rand.New(rand.NewPCG(1, 2))
-	mix := make([]float64, 2*width)
-	for i := range mix {
-		mix[i] = r.NormFloat64()
-	}
+	mix := lists.Of(2*width, func(i int) float64 { return r.NormFloat64() })
 	for range n {
 		a, b := r.NormFloat64(), r.NormFloat64()
 		for j := range width {

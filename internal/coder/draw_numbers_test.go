@@ -13,6 +13,7 @@ import (
 	"tessera/config"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 )
 
 // A model of sequences in which each number is followed by the next one of 0 to 4 draws these, from the numbers that may be drawn.
@@ -37,10 +38,7 @@ func TestDrawnNumbersFollowThoseBeforeThem(t *testing.T) {
 	run, err := tessera.Train(context.Background(), m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1})
 	fatal.If(t, err)
 	defer run.Close()
-	var firsts []int32
-	for i := range 100 {
-		firsts = append(firsts, int32(i%5))
-	}
+	firsts := lists.Of(100, func(i int) int32 { return int32(i % 5) })
 	all := func(int32) bool { return true }
 	drawn, err := run.DrawNumbers(context.Background(), firsts, 1, all)
 	fatal.If(t, err)

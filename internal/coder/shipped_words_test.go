@@ -72,10 +72,7 @@ func nearestOfClass(t *testing.T, run *tessera.Run) float64 {
 		for _, word := range class {
 			near, err := run.Neighbours([]string{word}, nil, len(class)-1)
 			fatal.If(t, err)
-			var list []string
-			for _, one := range near {
-				list = append(list, one.Token)
-			}
+			list := lists.Map(near, func(one coder.Neighbour) string { return one.Token })
 			sum, n = sum+shared(list, class), n+1
 		}
 	}

@@ -11,6 +11,7 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/vectors"
 	"tessera/losses"
 )
@@ -82,12 +83,9 @@ func (c *Coder) Given(samples *data.Images, columns []data.Column) (map[string][
 	if spec.Dataset.Drawn == nil {
 		return all, nil
 	}
-	var needed []data.Drawn
-	for _, d := range *spec.Dataset.Drawn {
-		if slices.ContainsFunc(columns, func(column data.Column) bool { return column.Name == d.Name }) {
-			needed = append(needed, d)
-		}
-	}
+	needed := lists.Only(*spec.Dataset.Drawn, func(d data.Drawn) bool {
+		return slices.ContainsFunc(columns, func(column data.Column) bool { return column.Name == d.Name })
+	})
 	drawn, err := samples.DrawnAsRead(spec.Train.Seed, needed...)
 	for _, column := range columns {
 		if values, ok := drawn[column.Name]; ok && column.AsImages {

@@ -1,6 +1,8 @@
 // Package lists makes lists of lists and numbers, and adds the numbers of a list.
 package lists
 
+import "slices"
+
 // Map returns f of each element, in their order; nil for an empty list.
 func Map[T, U any](list []T, f func(T) U) []U {
 	if len(list) == 0 {
@@ -37,6 +39,16 @@ func Only[T any](list []T, keep func(T) bool) []T {
 		}
 	}
 	return kept
+}
+
+// Add appends those of more that the list does not have yet.
+func Add[T comparable](list []T, more ...T) []T {
+	for _, v := range more {
+		if !slices.Contains(list, v) {
+			list = append(list, v)
+		}
+	}
+	return list
 }
 
 // Sum returns the sum of the elements, added in their order: the bits of a sum of floats depend on it.

@@ -55,11 +55,7 @@ type Row struct {
 // First lists the metrics that tables and figures show first: those of the models, and those that were measured on request.
 func (r *Results) First() (names []string) {
 	for _, row := range r.Trials {
-		for _, name := range row.First {
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
-		}
+		names = lists.Add(names, row.First...)
 	}
 	for _, row := range r.Trials {
 		if row.Metrics == nil {

@@ -18,6 +18,7 @@ import (
 	"tessera/internal/engine/ir"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/parallel/collective"
 	"tessera/internal/parallel/mpi"
 	"tessera/internal/parallel/team"
@@ -166,10 +167,7 @@ func benchmarkEncode(b *testing.B, spec *config.Model, threads int) {
 	s, _, err := newSession(context.Background(), spec, Options{Backend: backend, Team: team, Dirs: data.SearchDirs("")}, nil)
 	fatal.If(b, err)
 	defer s.close()
-	indices := make([]int, encoded)
-	for i := range indices {
-		indices[i] = i
-	}
+	indices := lists.Range(0, encoded)
 	images := make([]float32, encoded*s.images.Pixels())
 	s.images.Batch(images, indices)
 	coder := graph.NewCoder(s.learner.(*network).model, backend)

@@ -17,6 +17,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/engine/kernel"
+	"tessera/internal/lists"
 	"tessera/internal/machine"
 	"tessera/internal/regular"
 	"tessera/internal/sealed"
@@ -146,11 +147,7 @@ func within(folder, path string) string {
 // Dirs returns the folders in which to search for the data of the run: first dirs, then the folders of the training.
 func (e Environment) Dirs(dirs data.Dirs) data.Dirs {
 	all := slices.Clone(dirs)
-	for _, dir := range e.Search {
-		if !slices.Contains(all, dir) {
-			all = append(all, dir)
-		}
-	}
+	all = lists.Add(all, e.Search...)
 	return all
 }
 

@@ -54,10 +54,9 @@ func TestTheFusedStepEqualsSeparateOperations(t *testing.T) {
 			s := newStepper(m, team, nil)
 			s.Project()
 			projectAll(want)
-			state := make([][][]float32, len(want.Parameters))
-			for i, p := range want.Parameters {
-				state[i] = [][]float32{make([]float32, len(p.Data)), make([]float32, len(p.Data))}
-			}
+			state := lists.Map(want.Parameters, func(p *graph.Parameter) [][]float32 {
+				return [][]float32{make([]float32, len(p.Data)), make([]float32, len(p.Data))}
+			})
 			for i, gradients := range steps {
 				if !s.Step(gradients, 0.01, i+1) {
 					t.Fatal("a finite step is called bad")

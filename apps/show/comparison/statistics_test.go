@@ -15,6 +15,7 @@ import (
 	"tessera/data"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/sweep"
 	"tessera/metrics"
 )
@@ -331,10 +332,9 @@ func TestTablesWithoutADifferenceRarelyShowOne(t *testing.T) {
 
 // A comparison of many settings fits a terminal of 80 columns.
 func TestAComparisonFitsATerminal(t *testing.T) {
-	var columns []column
-	for i := range 9 {
-		columns = append(columns, column{"mse": {0.1234567 * float64(i), 0.2, 0.3}, "explained_variance": {0.1, 0.2 + 0.01*float64(i*i), 0.3345678}})
-	}
+	columns := lists.Of(9, func(i int) column {
+		return column{"mse": {0.1234567 * float64(i), 0.2, 0.3}, "explained_variance": {0.1, 0.2 + 0.01*float64(i*i), 0.3345678}}
+	})
 	got := compared(t, stored(data.TestSplit, []string{"mse", "explained_variance"}, columns...), "")
 	var text strings.Builder
 	fatal.If(t, got.Document().Text(&text, doc.Screen{Width: 80}))

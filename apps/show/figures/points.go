@@ -12,6 +12,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -316,12 +317,7 @@ func (m metric) near(points ...[]Point) axis {
 
 // labelled returns the points in the range of both axes.
 func (p panel) labelled(points []Point, x, y metric) []Point {
-	var shown []Point
-	for _, at := range points {
-		if len(p.shown(plotter.XYs{{X: x.of(at), Y: y.of(at)}})) == 1 {
-			shown = append(shown, at)
-		}
-	}
+	shown := lists.Only(points, func(at Point) bool { return len(p.shown(plotter.XYs{{X: x.of(at), Y: y.of(at)}})) == 1 })
 	return shown
 }
 

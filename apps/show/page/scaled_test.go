@@ -18,6 +18,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/evaluation"
 	"tessera/layers"
 	"tessera/optim"
@@ -38,10 +39,9 @@ func TestThePageOfAScaledRunHasTheErrorsOfItsMetrics(t *testing.T) {
 
 func errorsOfScaled(t *testing.T, scale data.Scale, shape ...int) {
 	const n, side = 40, 4
-	values := make([]float32, n*side*side)
-	for i := range values {
-		values[i] = float32(500 + 400*math.Sin(float64(i%(side*side)+1)*float64(i/(side*side)%7)))
-	}
+	values := lists.Of(n*side*side, func(i int) float32 {
+		return float32(500 + 400*math.Sin(float64(i%(side*side)+1)*float64(i/(side*side)%7)))
+	})
 	path := filepath.Join(t.TempDir(), "images.npy")
 	file, err := os.Create(path)
 	fatal.If(t, err)

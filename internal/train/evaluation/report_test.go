@@ -10,6 +10,7 @@ import (
 	"tessera/hooks"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/train/evaluation"
 	"tessera/metrics"
 )
@@ -93,9 +94,6 @@ func TestAReportIsAResultForOthers(t *testing.T) {
 func TestFittedImagesHaveTheMetricsOfSamples(t *testing.T) {
 	chosen, err := metrics.Select("coherence", "rmse", "accuracy", "negative_weights", "mse", "parts_found", "loss", "knn_accuracy")
 	fatal.If(t, err)
-	var got []string
-	for _, c := range evaluation.OnFitted(chosen) {
-		got = append(got, c.Metric.Describe().Measures[0].Name)
-	}
+	got := lists.Map(evaluation.OnFitted(chosen), func(c metrics.Choice) string { return c.Metric.Describe().Measures[0].Name })
 	expect.Slice(t, got, []string{"rmse", "accuracy", "mse", "loss"}, "on fitted images")
 }
