@@ -167,7 +167,7 @@ func TestKeptPixelsKeepWhatReadingChanges(t *testing.T) {
 		fatal.If(t, png.Encode(&b, coloured))
 		fatal.If(t, os.WriteFile(filepath.Join(folder, fmt.Sprintf("%03d.png", i)), b.Bytes(), 0o600))
 	}
-	source := &Files{Kind: "images", File: folder, Channels: 1}
+	source := &Files{Kind: "images", File: folder}
 	first, err := Load(context.Background(), source, Dirs{}, Need{Train: true})
 	fatal.If(t, err)
 	expect.Equal(t, len(first.Notes), 1, first.Notes)
