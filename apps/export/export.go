@@ -142,7 +142,7 @@ func FileName(r *Run, f Format, part string) string {
 }
 
 // Metadata describes the run by texts: the version that trained it, the declaration with all defaults, the length of the training, and
-// the names of the classes by column, as JSON.
+// as JSON the names of the classes by column, and those of the values of texts and sparse matrices.
 func (r *Run) Metadata() map[string]string {
 	m := map[string]string{
 		"producer":    "tessera " + machine.Release,
@@ -167,6 +167,10 @@ func (r *Run) Metadata() map[string]string {
 	if len(classes) > 0 {
 		text, _ := json.Marshal(classes) // texts cannot fail
 		m["class_names"] = string(text)
+	}
+	if len(r.ColumnNames) > 0 {
+		text, _ := json.Marshal(r.ColumnNames)
+		m["value_names"] = string(text)
 	}
 	for name, h := range r.PostHoc {
 		m["calibration/"+name] = h.String()

@@ -39,7 +39,7 @@ func TestAnONNXFileHasTheNamesShapesAndDeclarationOfTheModel(t *testing.T) {
 	spec, err := shipped(t).Model("semi-supervised")
 	fatal.If(t, err)
 	r := made(t, spec)
-	r.Classes = []string{"shirt", "boot"}
+	r.Classes, r.ColumnNames = []string{"shirt", "boot"}, []string{"a", "b"}
 	images, code := []int64{0, 28, 28}, []int64{0, 100}
 	classes := []int64{0, 10}
 	for part, want := range map[string][2]map[string][]int64{
@@ -78,7 +78,7 @@ func checkFile(t *testing.T, m *onnx.Model, r *export.Run, part string) {
 		metadata[p.Key] = p.Value
 	}
 	if metadata["declaration"] != string(r.Spec.Text()) || metadata["part"] != part || metadata["model"] != r.Spec.Name || metadata["shape"] != "[28,28]" ||
-		metadata["class_names"] != `{"labels":["shirt","boot"]}` {
+		metadata["class_names"] != `{"labels":["shirt","boot"]}` || metadata["value_names"] != `["a","b"]` {
 		t.Errorf("%s: got the metadata %v", part, metadata)
 	}
 	known := map[string]bool{}
