@@ -132,6 +132,31 @@ func TestFurtherMatricesHaveTheNamesOfTheTraining(t *testing.T) {
 	}
 }
 
+// A further matrix in another folder has the names in the files beside it, as 10x writes them: also in another order, and gzipped.
+func TestNamesBesideAFurtherMatrixAreItsNames(t *testing.T) {
+	const head = "%%MatrixMarket matrix coordinate integer general\n"
+	training, further, bare := t.TempDir(), t.TempDir(), t.TempDir()
+	f := &Files{Kind: "triples", File: write(t, training, "matrix.mtx", []byte(head+"3 2 3\n1 1 5\n2 2 2\n3 1 3\n")), Absent: absentZero, Transpose: true,
+		ColNames: write(t, training, "features.tsv", []byte("1\ta\n2\tb\n3\tc\n")), RowNames: write(t, training, "barcodes.tsv", []byte("AA\nCC\n"))}
+	set, err := Load(t.Context(), f, nil, Both)
+	fatal.If(t, err)
+	matrix := []byte(head + "2 1 2\n1 1 7\n2 1 9\n")
+	path := write(t, further, "matrix.mtx", matrix)
+	write(t, further, "features.tsv.gz", gzipped(t, []byte("3\tc\n1\ta\n")))
+	write(t, further, "barcodes.tsv", []byte("GG\n"))
+	rows, err := ReadRows(t.Context(), path, []int{3}, InOrder(f, set.Train.ValueNames()))
+	fatal.If(t, err)
+	expect.Slice(t, rows.Float32(), []float32{9, 0, 7}, "a, b, c")
+	expect.Slice(t, rows.Names, []string{"GG"}, "names")
+	expect.Slice(t, rows.Notes, nil, "notes")
+	rows, err = ReadRows(t.Context(), write(t, bare, "matrix.mtx", []byte(head+"3 1 1\n2 1 4\n")), []int{3}, InOrder(f, set.Train.ValueNames()))
+	fatal.If(t, err)
+	expect.Slice(t, rows.Float32(), []float32{0, 4, 0}, "in the order of the training")
+	expect.Contains(t, strings.Join(rows.Notes, ""), "no file beside it, features.tsv, has their names")
+	write(t, further, "features.tsv.gz", gzipped(t, []byte("3\tc\n")))
+	expect.Error(t, expect.Err(ReadRows(t.Context(), path, []int{3}, InOrder(f, set.Train.ValueNames()))), "got 1 names, want 2, one for each column of ")
+}
+
 func TestDamagedMatrixMarketFilesAreRefused(t *testing.T) {
 	const head = "%%MatrixMarket matrix coordinate real general\n"
 	for text, want := range map[string]string{

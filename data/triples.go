@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -106,13 +108,49 @@ func (r reading) matrixTable(ctx context.Context, o Opened) (t table, err error)
 			files = append(files, file)
 		}
 	}
-	if err == nil && r.loose && r.ColNames != "" && m.rows == nil {
-		if _, err := columns.read(ctx, r.ColNames, ""); err != nil { // it has other columns, or the names are gone
-			columns.texts = nil
-		}
+	if err == nil && r.loose && m.rows == nil {
+		err = r.namesBeside(ctx, m, rows, columns)
 	}
 	e.rowNames, e.zeros = rows.names(), r.AbsentIsZero()
 	return table{files: files, sparse: newEntryImages(e, columns.n, columns.names()), warnings: m.warnings}, err
+}
+
+// namesBeside reads the names of another matrix than that of the training from files beside it, which are named as those of the training.
+// Without them, or beside the matrix of the training, the columns have the names of the training, in their order.
+func (r reading) namesBeside(ctx context.Context, m *Matrix, rows, columns *axis) error {
+	beside := func(names string) (path string) {
+		training, _ := os.Stat(names)
+		name := filepath.Join(filepath.Dir(r.File), strings.TrimSuffix(filepath.Base(names), ".gz"))
+		for _, path := range []string{name, name + ".gz"} {
+			if here, err := os.Stat(path); names != "" && err == nil {
+				if os.SameFile(here, training) {
+					return names
+				}
+				return path
+			}
+		}
+		return ""
+	}
+	if path := beside(r.RowNames); path != "" && path != r.RowNames {
+		if _, err := rows.read(ctx, path, ""); err != nil { // they are those of another matrix
+			rows.texts = nil
+		}
+	}
+	path := beside(r.ColNames)
+	if path != "" && path != r.ColNames {
+		_, err := columns.read(ctx, path, fmt.Sprintf("one for each column of %s", r.File))
+		return err
+	}
+	if r.ColNames == "" {
+		return nil
+	}
+	if _, err := columns.read(ctx, r.ColNames, ""); err != nil { // it has other columns, or the names are gone
+		columns.texts = nil
+	} else if path == "" {
+		m.warnings = append(m.warnings, fmt.Sprintf("%s: its columns are taken in the order of %s, because no file beside it, %s, has their names",
+			r.File, r.ColNames, filepath.Base(r.ColNames)))
+	}
+	return nil
 }
 
 // twice returns the error for an entry that occurs twice.
