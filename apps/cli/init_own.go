@@ -371,8 +371,8 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		if unit != "" {
 			own.say("each %s is a text (unit)", strings.Trim(strings.TrimPrefix(unit, ", unit = "), `"`))
 		}
-		if own.Classes = len(set.Classes) > 1; own.Classes {
-			own.say("classes: %s (labels)", strings.Join(set.Classes[:min(8, len(set.Classes))], ", "))
+		classes := set.Classes
+		if own.Classes = len(classes) > 1; own.Classes {
 			own.Labelled = supervised{Dataset: own.Dataset} // of all words
 		}
 		const enough = 200 // words of topics
@@ -383,6 +383,9 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		}
 		words := set.Train.Pixels()
 		own.say("%s of %s", numeral.Of(n, "text"), numeral.Of(words, "word"))
+		if own.Classes {
+			own.say("classes: %s (labels)", strings.Join(classes[:min(8, len(classes))], ", "))
+		}
 		own.Units = max(1, min(20, n/4, words/10))
 		break
 	}
