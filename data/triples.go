@@ -138,8 +138,17 @@ func (r reading) namesBeside(ctx context.Context, m *Matrix, rows, columns *axis
 	}
 	path := beside(r.ColNames)
 	if path != "" && path != r.ColNames {
-		_, err := columns.read(ctx, path, fmt.Sprintf("one for each column of %s", r.File))
-		return err
+		if _, err := columns.read(ctx, path, fmt.Sprintf("one for each column of %s", r.File)); err != nil {
+			return err
+		}
+		there := map[string]bool{}
+		for _, name := range columns.texts {
+			there[name] = true
+		}
+		if lost := lists.Only(r.order, func(name string) bool { return !there[name] }); len(lost) > 0 {
+			m.warnings = append(m.warnings, fmt.Sprintf("%s: lacks columns of the training, which count as without entries: %s", r.File, nameList(lost)))
+		}
+		return nil
 	}
 	if r.ColNames == "" {
 		return nil
