@@ -217,12 +217,15 @@ func (m *Images) allEqual() string {
 	return text + "; nothing can be learned from them"
 }
 
-// mostCompared is the largest number of values of the samples that known compares: a second or two.
-const mostCompared = 1 << 28
+// Limits of the samples that known compares: a second or two, and 40 MB.
+const (
+	mostCompared     = 1 << 28 // values
+	mostComparedRows = 1 << 20
+)
 
 // known returns a warning if test samples are training samples: a tenth of them or more, where training samples seldom repeat each other.
 func (s *Set) known() string {
-	if s.Train == nil || s.Test == nil || (s.Train.n+s.Test.n)*s.Train.pixels > mostCompared {
+	if s.Train == nil || s.Test == nil || s.Train.n+s.Test.n > mostComparedRows || (s.Train.n+s.Test.n)*s.Train.pixels > mostCompared {
 		return ""
 	}
 	seen, repeated, known := map[uint64]bool{}, 0, 0

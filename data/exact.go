@@ -33,26 +33,6 @@ func cellNumber(cell, decimal string) (v float64, missing, ok bool) {
 	return v, false, ok
 }
 
-// Orders of dates with slashes, the key dates.
-const monthDay, dayMonth = "month/day", "day/month"
-
-// yearFirst returns a date with slashes as the ISO date, with its time of day, and every other cell unchanged.
-func yearFirst(cell, order string) string {
-	date, clock, _ := strings.Cut(strings.TrimSpace(cell), " ")
-	layout := "1/2/2006"
-	if order == dayMonth {
-		layout = "2/1/2006"
-	}
-	if !strings.Contains(date, "/") {
-		return cell
-	}
-	t, err := time.Parse(layout, date)
-	if err != nil {
-		return cell
-	}
-	return strings.TrimSpace(t.Format(time.DateOnly) + " " + clock)
-}
-
 // dateNumber returns a date, in UTC, as years: 2 July 2023 is 2023.5. Dates of which the day and the month cannot be told apart, 01/02/2006, are no numbers.
 func dateNumber(cell string) (years float64, ok bool) {
 	for _, layout := range clearLayouts {

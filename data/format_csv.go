@@ -663,25 +663,6 @@ func (r reading) columnHint(column, text string) string {
 	return "name columns of labels, of names and of categories (columns = { NAME = COLUMN }, for the layer embedding) with the keys labels, names and columns"
 }
 
-// datesHint returns what to do with a date of another order than the declared one, or of which none is declared.
-func (r reading) datesHint(text string) string {
-	var orders []string
-	for _, order := range []string{monthDay, dayMonth} {
-		if yearFirst(text, order) != text {
-			orders = append(orders, fmt.Sprintf("dates = %q", order))
-		}
-	}
-	switch {
-	case orders == nil:
-		return "a time of day is no number: write the hours as one, or leave the column out"
-	case r.Dates != "":
-		return fmt.Sprintf("dates are declared as %s: write all of them in one order, or as 2024-12-31", r.Dates)
-	case r.loose:
-		return "write it as in the training, or as 2024-12-31"
-	}
-	return fmt.Sprintf("write %s in the dataset table, the order of its day and month, or leave the column out", strings.Join(orders, " or "))
-}
-
 // decimalHint returns what to do with a cell that is a number with the other sign before its fraction, "" for another cell.
 func (r reading) decimalHint(text string) string {
 	was, is, other := "point", "comma", ","

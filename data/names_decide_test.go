@@ -166,7 +166,7 @@ func TestTestSamplesOfTheTrainingAreAWarning(t *testing.T) {
 			t.Errorf("test samples %q: got %q, want %q", test, got, want)
 		}
 	}
-	rows := strings.Repeat("1,0\n0,1\n", 4) // of few values: what repeats itself says nothing
+	rows := strings.Repeat("1,0\n0,1\n", 4) // of few values: equal samples are no sign
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "train.csv", "a,b\n"+rows), Test: textFile(t, "test.csv", "a,b\n"+rows)}, Dirs{}, Both)
 	if err != nil || set.Notes != nil {
 		t.Errorf("rows that repeat themselves: got %q, %v", set.Notes, err)
