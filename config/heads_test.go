@@ -98,3 +98,18 @@ loss    = [{ kind = "contrastive", on = "code", with = "of" }]
 `).Check()
 	expect.Error(t, err, `models.toml:5:20: model "m": head.of: from: reads labels, but bars has none`)
 }
+
+func TestFilesAreNotReadByWrongSettings(t *testing.T) {
+	for _, scale := range []string{`"Standardise"`, `["log", 2]`, `true`} {
+		text := `[model.m]
+dataset = { name = "csv", file = "testdata/columns.csv", labels = "lab", scale = ` + scale + ` }
+encoder = [{ kind = "dense", units = 4 }]
+decoder = []
+head    = { class = { layers = [{ kind = "dense" }] } }
+loss    = [{ kind = "cross_entropy", on = "class" }]
+`
+		if err := load(t, text).Check(); err == nil || !strings.Contains(err.Error(), "scale") || strings.Contains(err.Error(), "units") {
+			t.Errorf("scale = %s: got %v, want an error about the scale alone", scale, err)
+		}
+	}
+}

@@ -303,13 +303,13 @@ func (w *walk) begin(s *placing) {
 		s.units.size = w.model.Classes()
 		s.units.open = s.units.size > 0
 		w.tooManyClasses(s)
-		if !s.units.open && w.model.Dataset.Source != nil {
-			s.unsized = data.WhyNoClasses(w.model.Dataset.Source, w.model.dirs)
+		if source := w.model.readable(); !s.units.open && source != nil {
+			s.unsized = data.WhyNoClasses(source, w.model.dirs)
 		}
 	} else if n := w.model.targetSize(s.name, w.layout); n > 0 {
 		s.units = openUnits{open: true, size: n}
-	} else if name := w.model.unknownTarget(s.name); name != "" && w.model.Dataset.Source != nil {
-		s.unsized = data.WhyNoColumn(w.model.Dataset.Source, w.model.dirs, name)
+	} else if source, name := w.model.readable(), w.model.unknownTarget(s.name); name != "" && source != nil {
+		s.unsized = data.WhyNoColumn(source, w.model.dirs, name)
 	}
 }
 

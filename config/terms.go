@@ -381,9 +381,9 @@ func (w *walk) teachers(name string, valid []string) string {
 
 // unlabelled returns what helps if the data set is known to have no labels, and else "".
 func (w *walk) unlabelled() string {
-	source := w.model.Dataset.Source
+	source := w.model.readable()
 	switch {
-	case source == nil || w.model.origin.Doubt("dataset") != nil || !data.IsUnlabelled(source):
+	case source == nil || !data.IsUnlabelled(source):
 		return ""
 	case data.IsOwn(source):
 		return "name the labels in the dataset table (key labels)"
@@ -393,7 +393,7 @@ func (w *walk) unlabelled() string {
 
 // labels checks that the data set has labels, and that the value has one unit for each class.
 func (w *walk) labels(part string, l Loss, size int) {
-	if w.model.Dataset.Source == nil || w.model.origin.Doubt("dataset") != nil {
+	if w.model.readable() == nil {
 		return
 	}
 	if hint := w.unlabelled(); hint != "" {

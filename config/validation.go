@@ -171,7 +171,7 @@ func (w *walk) watched() {
 			w.named("train", "", key, value)
 		}
 	}
-	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil {
+	if m.readable() == nil {
 		return
 	}
 	if !m.Dataset.Validates() {

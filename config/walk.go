@@ -55,7 +55,7 @@ func (w *walk) sizing() int {
 // place determines the parameters and the output shape of a layer. If open is true, the number of outputs may be
 // missing.
 func (w *walk) place(part string, p *Placed, open bool) []int {
-	doubtful := w.model.origin.Doubt(part).Any(aboutShape) || strings.HasPrefix(part, "head.") && (w.model.inDoubt("loss") || slices.ContainsFunc(w.model.Losses, func(l Loss) bool { return l.Loss == nil }))
+	doubtful := w.model.origin.Doubt(part).Any(aboutShape) || strings.HasPrefix(part, "head.") && (w.model.readable() == nil || w.model.inDoubt("loss") || slices.ContainsFunc(w.model.Losses, func(l Loss) bool { return l.Loss == nil }))
 	if isNil(p.Layer) {
 		if w.open = append(w.open, p.Path); w.model.origin == nil { // for a text the decoder has reported the error
 			w.report(part, p.Kind, "", fmt.Sprintf("there is no layer (got %s)", nilText(p.Layer)), "")
@@ -364,6 +364,14 @@ func (m *Model) inDoubt(key string) bool {
 	return m.origin.Doubt("").About(key)
 }
 
+// readable returns the data set, or nil if its table has errors: nothing is read by wrong settings.
+func (m *Model) readable() data.Source {
+	if m.origin.DoubtWithin("dataset") {
+		return nil
+	}
+	return m.Dataset.Source
+}
+
 // headPart returns the location of a head in the declaration.
 func headPart(name string) string { return "head." + name }
 
@@ -380,10 +388,11 @@ func (m *Model) hasHead(name string) bool {
 // Classes returns the number of classes of the data set. It returns 0 if the data set has no labels, or if the number
 // is not known before the files are read.
 func (m *Model) Classes() int {
-	if m.Dataset.Source == nil {
+	source := m.readable()
+	if source == nil {
 		return 0
 	}
-	n, _ := data.Classes(m.Dataset.Source, m.dirs)
+	n, _ := data.Classes(source, m.dirs)
 	return n
 }
 
@@ -485,10 +494,11 @@ func placeOf(path string) string {
 
 // input returns the shape of the model's images, nil if it is unknown.
 func (m *Model) input(f *File) []int {
-	if m.Dataset.Source == nil || m.origin.Doubt("dataset") != nil || f.Trained {
+	source := m.readable()
+	if source == nil || f.Trained {
 		return nil
 	}
-	if shape, ok := m.Dataset.Source.Shape(f.Dirs); ok {
+	if shape, ok := source.Shape(f.Dirs); ok {
 		return shape
 	}
 	return nil

@@ -3,6 +3,7 @@ package table
 import (
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Origin records where a declaration was written: the tables of its parts, the names of the parts, and doubts about
@@ -39,6 +40,19 @@ func (o *Origin) Doubt(part string) *Doubt {
 		return nil
 	}
 	return o.doubts[part]
+}
+
+// DoubtWithin reports whether there is a doubt about a part or a part of it, such as an element of its lists.
+func (o *Origin) DoubtWithin(part string) bool {
+	if o == nil {
+		return false
+	}
+	for name := range o.doubts {
+		if rest, within := strings.CutPrefix(name, part); within && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return true
+		}
+	}
+	return false
 }
 
 // doubting returns the doubt about a part. It creates the doubt if necessary.
