@@ -52,15 +52,7 @@ func (b *Bag) Check() error {
 func (b *Bag) FitsScale() bool { return b.Scale.Fitted() }
 
 // Shape implements [data.Source]: the number of words is known after the texts are read.
-func (b *Bag) Shape(data.Dirs) ([]int, bool) { return shapeOf(b) }
-
-func shapeOf(s data.Source) ([]int, bool) {
-	set, err := s.Load(context.Background(), nil, data.Need{Train: true})
-	if err != nil {
-		return nil, false
-	}
-	return set.Shape, true
-}
+func (b *Bag) Shape(data.Dirs) ([]int, bool) { return b.shape(bagName, b) }
 
 func classesOf(s data.Source) (int, bool) {
 	set, err := s.Load(context.Background(), nil, data.Need{Train: true})

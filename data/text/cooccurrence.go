@@ -71,7 +71,7 @@ func (c *Cooccurrence) Shape(data.Dirs) ([]int, bool) {
 	if c.Entries {
 		return []int{1}, true
 	}
-	return shapeOf(c)
+	return c.shape(pairsName, c)
 }
 
 func (c *Cooccurrence) DescribeColumns(data.Dirs) []data.Column {

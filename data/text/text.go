@@ -520,31 +520,67 @@ type maker interface {
 	samples(ctx context.Context, c *content, t *tokens.Tokenizer) (*data.Images, error)
 }
 
-// last is the set that was loaded last. Shape, classes and samples of a declaration are asked for one after the other, and files are the same if their
-// names, sizes and times are.
+// last is the set that was loaded last, or its vocabulary alone. Shape, classes and samples of a declaration are asked for one after the other, and files
+// are the same if their names, sizes and times are.
 var last struct {
 	sync.Mutex
-	key string
-	set *data.Set
+	key    string
+	tokens *tokens.Tokenizer
+	set    *data.Set // nil if only Shape was asked for
 }
 
-func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale) (*data.Set, error) {
+// key names a declaration and its files for last.
+func (t *Texts) key(name string, m maker) string {
 	key := fmt.Sprintf("%s %+v", name, m)
 	for _, path := range []string{t.File, t.Test} {
 		key += "\n" + state(path)
 	}
+	return key
+}
+
+// shape returns the number of words of the vocabulary as the shape of samples that count words. The words are not counted for it.
+func (t *Texts) shape(name string, m maker) ([]int, bool) {
+	key := t.key(name, m)
 	last.Lock()
 	defer last.Unlock()
-	if last.key == key {
-		set := *last.set
-		return &set, nil
-	}
-	set := &data.Set{Name: name, HasTest: t.HasTest(), Tokens: t.fitted, Scale: scale}
-	make := func(path, stream string, generated int) (*data.Images, error) {
-		c, err := grammar(stream, generated), error(nil)
-		if generated == 0 {
-			c, err = t.open(path)
+	if last.key != key {
+		fitted := t.fitted
+		if fitted == nil {
+			c, err := t.texts(t.File, "grammar", t.Grammar)
+			if err == nil {
+				fitted, err = m.vocabulary(context.Background(), c)
+			}
+			if err != nil {
+				return nil, false
+			}
 		}
+		last.key, last.tokens, last.set = key, fitted, nil
+	}
+	return []int{last.tokens.Texts()}, true
+}
+
+// texts opens the texts at a path, or generated ones.
+func (t *Texts) texts(path, stream string, generated int) (*content, error) {
+	if generated > 0 {
+		return grammar(stream, generated), nil
+	}
+	return t.open(path)
+}
+
+func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale) (*data.Set, error) {
+	key := t.key(name, m)
+	last.Lock()
+	defer last.Unlock()
+	set := &data.Set{Name: name, HasTest: t.HasTest(), Tokens: t.fitted, Scale: scale}
+	if last.key == key {
+		if last.set != nil {
+			*set = *last.set
+			return set, nil
+		}
+		set.Tokens = last.tokens
+	}
+	make := func(path, stream string, generated int) (*data.Images, error) {
+		c, err := t.texts(path, stream, generated)
 		if err != nil {
 			return nil, err
 		}
@@ -588,7 +624,7 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 		return nil, err
 	}
 	set.Shape = set.Train.Shape
-	last.key, last.set = key, set
+	last.key, last.tokens, last.set = key, set.Tokens, set
 	copied := *set
 	return &copied, nil
 }
