@@ -11,6 +11,8 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
+	"tessera/internal/parallel/team"
 )
 
 // File is a parsed models.toml. Its methods are safe for concurrent use.
@@ -125,10 +127,9 @@ func (f *File) Check() error {
 		}
 		found = append(found, d)
 	}
-	for _, name := range f.models.Keys {
-		if headless[name] { // a part of its declaration is elsewhere
-			continue
-		}
+	names := slices.DeleteFunc(slices.Clone(f.models.Keys), func(name string) bool { return headless[name] }) // a part of the declaration is elsewhere
+	f.diagnoseAll(names)
+	for _, name := range names {
 		found = append(found, f.cachedDiagnosis(name)...)
 	}
 	for _, name := range f.sweeps.Keys {
@@ -188,19 +189,28 @@ func (f *File) diagnose(name string) (found []table.Diagnostic) {
 
 // cachedDiagnosis is like diagnose, with a cache. A sweep needs the errors of a model many times.
 func (f *File) cachedDiagnosis(name string) []table.Diagnostic {
+	f.diagnoseAll([]string{name})
+	return f.diagnoses[name]
+}
+
+// mostAtOnce is the maximum number of models that are in memory while they are checked.
+const mostAtOnce = 256
+
+// diagnoseAll fills the cache of diagnoses for models of the file, several at a time.
+func (f *File) diagnoseAll(names []string) {
 	f.invalidate()
-	found, ok := f.diagnoses[name]
-	if !ok {
-		var m *Model
-		m, found = f.build(name, nil)
-		found = append(found, misnamed("model", "runs", name, f.models.Child(name))...)
-		f.diagnoses[name] = found
-		if len(found) == 0 {
-			f.warnings[name] = m.Warnings()
-			f.keep(m)
+	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { _, ok := f.diagnoses[name]; return ok })
+	for names := range slices.Chunk(names, mostAtOnce) {
+		merged := lists.Map(names, func(name string) merged { return f.merge(name, nil) })
+		for i, b := range f.decodeAll(merged) {
+			name := names[i]
+			f.diagnoses[name] = append(b.found, misnamed("model", "runs", name, f.models.Child(name))...)
+			if len(f.diagnoses[name]) == 0 {
+				f.warnings[name] = b.model.Warnings()
+				f.keep(b.model)
+			}
 		}
 	}
-	return found
 }
 
 // mostKept is the maximum number of layers of the models in built. More layers cost more memory than building the models again
@@ -300,6 +310,22 @@ func (f *File) attribute(name string, changes []table.Change, owner string, foun
 
 // build merges, decodes and checks one model.
 func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagnostic) {
+	b := f.decode(f.merge(name, changes))
+	return b.model, b.found
+}
+
+// merged is a model whose declaration, those that it extends, and its changes are one table.
+type merged struct {
+	name    string
+	table   *table.Node // nil if there is none to decode
+	partial bool
+	changed bool
+	notes   []string
+	found   []table.Diagnostic
+}
+
+// merge uses the caches of the file, so that the caller must hold its mutex.
+func (f *File) merge(name string, changes []table.Change) merged {
 	var notes []string
 	all, found := merging(&notes).Combine(changes)
 	byName(all)
@@ -310,34 +336,55 @@ func (f *File) build(name string, changes []table.Change) (*Model, []table.Diagn
 		l = f.changed(name, extends)
 	}
 	found = append(found, l.found...)
-	merged, partial := l.table, l.partial
-	if merged != nil {
-		merged = ofKind(merged, all.Child("kind"))
+	tree, partial := l.table, l.partial
+	if tree != nil {
+		tree = ofKind(tree, all.Child("kind"))
 		if !l.partial {
-			merged = withDefaults(merged)
+			tree = withDefaults(tree)
 		}
 		if all != nil {
 			lay := merging(&notes)
-			merged = lay.Merge("", merged, all)
+			tree = lay.Merge("", tree, all)
 			found = append(found, lay.Found...)
 		}
-		if d := nameless(merged.Child("dataset")); d != nil {
+		if d := nameless(tree.Child("dataset")); d != nil {
 			found, partial = append(found, *d), true
-			merged = without(merged, "dataset")
+			tree = without(tree, "dataset")
 		}
 	}
 	for i := range found {
 		found[i].Subject = subject(name)
 	}
-	if merged == nil {
-		return nil, found
+	return merged{name, tree, partial, len(changes) > 0, slices.Concat(l.notes, notes), found}
+}
+
+// built is a decoded model with its errors.
+type built struct {
+	model *Model
+	found []table.Diagnostic
+}
+
+// decode decodes and checks a model. It uses no cache of the file: several models may be decoded at once.
+func (f *File) decode(t merged) built {
+	if t.table == nil {
+		return built{nil, t.found}
 	}
-	m := &Model{Name: name, notes: slices.Concat(l.notes, notes)}
-	wrong := m.decode(merged, partial, f)
-	if len(changes) == 0 { // else it may be a change that causes the errors
-		wrong = f.locate(name, wrong)
+	m := &Model{Name: t.name, notes: t.notes}
+	wrong := m.decode(t.table, t.partial, f)
+	if !t.changed { // else it may be a change that causes the errors
+		wrong = f.locate(t.name, wrong)
 	}
-	return m, append(found, wrong...)
+	return built{m, append(t.found, wrong...)}
+}
+
+func (f *File) decodeAll(list []merged) []built {
+	all := make([]built, len(list))
+	team.For(len(list), 1, func(from, to int) {
+		for i := from; i < to; i++ {
+			all[i] = f.decode(list[i])
+		}
+	})
+	return all
 }
 
 // locate adds the place of the model, and what to write there, to errors in declarations that it inherits from another file, which

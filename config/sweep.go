@@ -8,6 +8,7 @@ import (
 
 	"tessera/config/part/table"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/metrics"
 )
 
@@ -192,11 +193,11 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 			continue // errors of the model are reported for the model
 		}
 		axes := plan.of(base)
-		for _, choice := range axes.singly() {
-			m, some := f.trial(plan, base, axes.changes(choice), nil)
-			found = append(found, some...)
-			if len(some) == 0 {
-				trials = append(trials, Trial{Model: m})
+		changes := lists.Map(axes.singly(), axes.changes)
+		merged := lists.Map(changes, func(changes []table.Change) merged { return f.merge(base, changes) })
+		for i, b := range f.decodeAll(merged) {
+			if found = append(found, f.ofSweep(plan, base, changes[i], b.found)...); len(b.found) == 0 {
+				trials = append(trials, Trial{Model: b.model})
 			}
 		}
 	}
@@ -210,11 +211,16 @@ func (f *File) checkSweep(name string) []table.Diagnostic {
 func (f *File) trial(p *sweepPlan, base string, changes []table.Change, sets []Set) (*Model, []table.Diagnostic) {
 	changes = f.suited(base, changes, sets)
 	m, found := f.build(base, changes)
+	return m, f.ofSweep(p, base, changes, found)
+}
+
+// ofSweep completes the errors of a trial.
+func (f *File) ofSweep(p *sweepPlan, base string, changes []table.Change, found []table.Diagnostic) []table.Diagnostic {
 	found = f.attribute(base, changes, p.subject(), found)
 	for i := range found {
 		found[i].Scope = p.subject()
 	}
-	return m, found
+	return found
 }
 
 // Set is one change of a model, such as a --set PATH=VALUE.
