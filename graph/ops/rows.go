@@ -71,7 +71,7 @@ func fastSoftmax(dst []float32, in [][]float32, block int) {
 		k.ExpRounded(y, y)
 		var sums [group]float32
 		if len(y) == group*block {
-			sums = sumsOfGroup(y, block)
+			sums = sumsOfGroup(y, block, block)
 		} else {
 			for at := 0; at < len(y); at += block {
 				for _, v := range y[at : at+block] {
@@ -85,10 +85,11 @@ func fastSoftmax(dst []float32, in [][]float32, block int) {
 	}
 }
 
-func sumsOfGroup(y []float32, block int) (sums [group]float32) {
-	a, b, c, d := y[:block], y[block:][:block], y[2*block:][:block], y[3*block:][:block]
+// sumsOfGroup returns the sums of the first n elements of each row of a group.
+func sumsOfGroup(y []float32, block, n int) (sums [group]float32) {
+	a, b, c, d := y[:n], y[block:][:n], y[2*block:][:n], y[3*block:][:n]
 	var sa, sb, sc, sd float32
-	for j := range block {
+	for j := range n {
 		sa += a[j]
 		sb += b[j]
 		sc += c[j]
