@@ -237,12 +237,16 @@ type grid struct {
 // add adds the picture of the next unit.
 func (g *grid) add(atom []float32, names []string, use string) {
 	j := len(g.pictures)
-	one := doc.Picture{PNG: []string{g.painter.draw(figures.Signed, atom)}, Caption: strconv.Itoa(j), About: fmt.Sprintf("%s %d", g.Kind, j)}
+	unit := strconv.Itoa(j)
+	one := doc.Picture{PNG: []string{g.painter.draw(figures.Signed, atom)}, Caption: unit, About: g.Kind + " " + unit}
 	if part := show.PartName(atom, names); part != "" {
 		one.About += ": " + part
+		if g.painter.shrink > 1 { // the picture does not show which values are large
+			one.Caption += ": " + part
+		}
 	}
 	if g.Units != nil {
-		one.Unit, one.Faint = one.Caption, g.Units[j].Active == 0
+		one.Unit, one.Faint = unit, g.Units[j].Active == 0
 	}
 	one.About += use
 	g.pictures = append(g.pictures, one)
