@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -13,6 +14,18 @@ import (
 
 // isGlob reports whether a name that no file has stands for several files.
 func isGlob(name string) bool { return strings.ContainsAny(name, "*?[") }
+
+// Exists reports whether a file or folder has this name, or files have names that it stands for.
+func Exists(name string) bool {
+	if _, err := os.Stat(name); err == nil {
+		return true
+	}
+	if !isGlob(name) {
+		return false
+	}
+	paths, err := filepath.Glob(name)
+	return err == nil && len(paths) > 0
+}
 
 // combined returns the checksum of several files as that of one file.
 func combined(name string, files []File) File {

@@ -130,7 +130,7 @@ func (e *Environment) locate(dirs data.Dirs, files []data.File) {
 		e.Search = append(e.Search, within(here, dir))
 	}
 	for i, f := range files {
-		if _, err := os.Stat(f.Path); err == nil { // images in memory have no path
+		if data.Exists(f.Path) { // images in memory have no path
 			e.Data[i].Path = within(here, f.Path)
 		}
 	}
@@ -174,7 +174,7 @@ func (e Environment) Placed(s data.Source) data.Source {
 		if key == "test" {
 			base = "file"
 		}
-		if _, err := os.Stat(path); err == nil && (recorded(base) || recorded(test+base)) {
+		if data.Exists(path) && (recorded(base) || recorded(test+base)) {
 			places[key] = path
 		}
 	}

@@ -52,3 +52,19 @@ func TestPathsOfTheTrainingAreFoundAndOtherTextsStay(t *testing.T) {
 	expect.Equal(t, npy.Columns["target"][0], "y.npy", "the files of columns")
 	expect.Equal(t, (Environment{}).Placed(s), data.Source(s), "a run without a record was given another source")
 }
+
+func TestAPatternOfFilesIsRecordedAndFoundLikeAFile(t *testing.T) {
+	folder := t.TempDir()
+	t.Chdir(folder)
+	for _, name := range []string{"x-0.npy", "x-1.npy", "tx.npy"} {
+		fatal.If(t, os.WriteFile(name, nil, 0o600))
+	}
+	was := []data.File{{Path: "x-*.npy", SHA256: "a"}}
+	e := Environment{Data: []data.File{was[0]}}
+	e.locate(nil, was)
+	expect.Equal(t, e.Data[0].Path, filepath.Join(folder, "x-*.npy"), "the recorded path")
+	t.Chdir(t.TempDir())
+	placed := e.Placed(&data.Files{Kind: "npy", File: "x-*.npy", Test: "tx.npy"}).(*data.Files)
+	expect.Slice(t, []string{placed.File, placed.Test}, []string{filepath.Join(folder, "x-*.npy"), filepath.Join(folder, "tx.npy")}, "from another folder")
+	expect.Error(t, e.Changed("npy", []data.File{{Path: placed.File, SHA256: "b"}}), "x-*.npy: has changed since the run was trained")
+}
