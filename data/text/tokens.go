@@ -3,9 +3,11 @@ package text
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"tessera/config/part"
 	"tessera/data"
@@ -39,7 +41,7 @@ type Sequences struct {
 	Step       int    `toml:"step" want:">= 0" doc:"tokens from the begin of one window to the next; 0 for length"`
 	Vocabulary int    `toml:"vocabulary" want:">= 0" doc:"largest number of tokens: the most frequent words or characters, or the merged pairs; 0 for all words and characters, and 4096 of bpe"`
 	Least      int    `toml:"least" want:"> 0" doc:"smallest number of occurrences of a word or character; others are <unknown>"`
-	Tokenizer  string `toml:"tokenizer" doc:"file of a byte-level byte-pair encoding, in the place of a fitted one: tokenizer.json, or vocab.json with merges.txt beside it"`
+	Tokenizer  string `toml:"tokenizer" doc:"file of a byte-level byte-pair encoding, in the place of a fitted one: tokenizer.json, or vocab.json with merges.txt beside it; or model.safetensors of a run, whose vocabulary it takes"`
 	Ngrams     int    `toml:"ngrams" want:"in [1,100]" doc:"largest number of neighbouring tokens that are one more token of a sample; 1 for none"`
 	Subwords
 }
@@ -52,7 +54,7 @@ func init() {
 }
 
 func (s *Sequences) Check() error {
-	if s.Tokenizer != "" && (s.Tokens != tokens.Pairs || s.Vocabulary != 0 || s.Lower) {
+	if s.Tokenizer != "" && (s.Tokens != tokens.Pairs && !s.ofRun() || s.Vocabulary != 0 || s.Lower) {
 		return part.KeyErrorf("tokenizer", "has its own vocabulary: want tokens = \"bpe\", vocabulary = 0 and lower = false, the defaults")
 	}
 	if s.Maxn > 0 && s.Tokens != tokens.Words {
@@ -123,9 +125,34 @@ func (s *Sequences) Describe(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s of %d tokens from a vocabulary of %d", numeral.Of(set.Train.Len(), "sample"), s.width(), size), nil
 }
 
+// ofRun reports whether the vocabulary is that of a run.
+func (s *Sequences) ofRun() bool { return strings.HasSuffix(s.Tokenizer, ".safetensors") }
+
+// readRun reads the vocabulary in the parameters of a run.
+func (s *Sequences) readRun(path string) (*tokens.Tokenizer, error) {
+	file, err := data.ReadTensors(path)
+	if err != nil {
+		return nil, err
+	}
+	t := &tokens.Tokenizer{}
+	if text := file.Metadata["tokens"]; text == "" {
+		return nil, &data.Error{Path: path, Problem: "has no vocabulary", Hint: "name the model.safetensors of a run of texts"}
+	} else if err := json.Unmarshal([]byte(text), t); err != nil {
+		return nil, &data.Error{Path: path, Problem: "has a vocabulary that cannot be read", Err: err}
+	}
+	if t.Kind != s.Tokens {
+		return nil, &data.Error{Path: path, Problem: fmt.Sprintf("has a vocabulary of %s, and the key tokens is %q", t.Kind, s.Tokens), Hint: fmt.Sprintf("write tokens = %q", t.Kind)}
+	}
+	return t, nil
+}
+
 func (s *Sequences) vocabulary(ctx context.Context, c *content) (*tokens.Tokenizer, error) {
 	if s.Tokenizer != "" {
-		t, err := tokens.Read(s.Tokenizer)
+		read := tokens.Read
+		if s.ofRun() {
+			read = s.readRun
+		}
+		t, err := read(s.Tokenizer)
 		return t, data.FileError(tokensName, s.Tokenizer, err)
 	}
 	size := s.Vocabulary

@@ -215,3 +215,55 @@ func TestAStartFromSamplesOfAnotherScaleIsAWarning(t *testing.T) {
 		expect.Equal(t, len(warned), want, set)
 	}
 }
+
+func TestAStartFromAnotherVocabularyIsRefused(t *testing.T) {
+	const text = `[model.m]
+dataset = { name = "tokens", file = "a.txt", length = 4, tokens = "characters", validation = 0 }
+encoder = [{ kind = "embedding", vocabulary = 8, units = 2 }]
+decoder = []
+head.next = { from = "encoder.0", layers = [{ kind = "token_dense", units = 8 }] }
+loss = [{ kind = "next_token", on = "next", length = "length" }]
+train = { epochs = 1 }
+`
+	t.Chdir(t.TempDir())
+	fatal.If(t, os.WriteFile("a.txt", []byte("eeeeeebbbaaeebba"), 0o600))
+	fatal.If(t, os.WriteFile("b.txt", []byte("aaaaaabbbeebbaaa"), 0o600))
+	trained(t, model(t, text), Options{Out: "run"})
+	_, err := Run(t.Context(), model(t, text, "dataset.file=b.txt", from("run", "*")), Options{Backend: tape.Backend{}, Out: "other"})
+	expect.Error(t, err, `run has another vocabulary (number 0 is "e" there and "a" here): the rows of encoder.0.weight would be those of other words; `+
+		`data set tokens: take its vocabulary with tokenizer = "run/model.safetensors"`)
+	took := model(t, text, "dataset.file=b.txt", "dataset.tokenizer=run/model.safetensors", from("run", "*"), "train.epochs=0")
+	got := trained(t, took, Options{Out: "took"}).Trained.Tokens
+	expect.Slice(t, got.Names, []string{"e", "b", "a"}, "the vocabulary")
+	_, err = Run(t.Context(), model(t, text, "dataset.tokens=words", "dataset.tokenizer=run/model.safetensors"), Options{Backend: tape.Backend{}, Out: "words"})
+	expect.Error(t, err, `has a vocabulary of characters, and the key tokens is "words"; write tokens = "characters"`)
+}
+
+func TestAStartFromColumnsOrClassesOfOtherNamesIsAWarning(t *testing.T) {
+	const text = `[model.m]
+dataset = { name = "csv", file = "a.csv", labels = "k", validation = 0 }
+encoder = [{ kind = "dense", units = 2 }]
+decoder = []
+head.class = { layers = [{ kind = "dense" }] }
+loss = [{ kind = "cross_entropy", on = "class" }]
+train = { epochs = 1 }
+`
+	t.Chdir(t.TempDir())
+	for name, table := range map[string]string{
+		"a.csv": "x,y,k\n1,2,cat\n3,5,dog\n2,9,cat\n", "b.csv": "y,x,k\n1,2,cat\n3,5,dog\n2,9,cat\n", "c.csv": "x,y,k\n1,2,cow\n3,5,dog\n2,9,cow\n"} {
+		fatal.If(t, os.WriteFile(name, []byte(table), 0o600))
+	}
+	trained(t, model(t, text), Options{Out: "run"})
+	for _, c := range [][3]string{{"a.csv", "*", ""}, {"b.csv", "*", `the values of run differ from those of this model (number 0 is "x" there and "y" here)`}, {"b.csv", "head.*", ""},
+		{"c.csv", "*", `the classes of run differ from those of this model (number 0 is "cat" there and "cow" here)`}, {"c.csv", "encoder.*", ""}} {
+		warned := ""
+		trained(t, model(t, text, "dataset.file="+c[0], from("run", c[1])), Options{Warn: func(text string) {
+			if strings.HasPrefix(text, "start:") {
+				warned += text
+			}
+		}})
+		if !strings.Contains(warned, c[2]) || c[2] == "" && warned != "" {
+			t.Errorf("%s on %s: got %q, want %q", c[0], c[1], warned, c[2])
+		}
+	}
+}
