@@ -113,7 +113,7 @@ func (f *factors) loadSparse() error {
 func (f *factors) mean() float64 {
 	switch {
 	case f.sparse != nil && f.raises:
-		total := sumLanesOf(f.n, f.rows().Step(), func(from, to int) (sum float64) {
+		total := sumLanesOf(f.n, f.rows().Step(), func(_ *blocks, from, to int) (sum float64) {
 			f.rows().Each(from, to, func(_ int, row []float32) { sum += float64(kernel.Float32().Sum(row)) })
 			return sum
 		})

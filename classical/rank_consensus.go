@@ -185,16 +185,15 @@ func nearAtoms(atoms []float32, p, neighbours int) (list []int) {
 
 // meanError returns the mean squared error of rows by atoms (k x p), with given codes (n x k), or with non-negative least-squares codes.
 func meanError(x fit.Rows, atoms, codes []float32, k int) float64 {
-	total := sumLanesOf(x.N, x.Step(), func(from, to int) (sum float64) {
-		var space []float32
-		rows := x.Block(&space, from, to)
+	total := sumLanesOf(x.N, x.Step(), func(memory *blocks, from, to int) (sum float64) {
+		rows := x.Block(&memory.rows, from, to)
 		var own []float32
 		if codes == nil {
 			own = encodeSquared(rows, atoms, k, x.Width, encodePrecision)
 		} else {
 			own = codes[from*k : to*k]
 		}
-		y := make([]float32, len(rows))
+		y := memory.result(len(rows))
 		kernel.Float32().Gemm(false, false, to-from, x.Width, k, 1, own, k, atoms, x.Width, 0, y, x.Width)
 		return float64(kernel.Float32().SquaredDistance(rows, y))
 	})

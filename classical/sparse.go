@@ -232,8 +232,8 @@ func (s *sparse) centreColumns(dst, b []float64, m int, mean []float64) {
 // squaredError returns the sum of (X - HW)^2, for codes (k x n) and atoms (k x p), without rounding differences of large sums.
 func (s *sparse) squaredError(codes, atoms []float32, k int) float64 {
 	const rows = 16
-	return sumLanesOf(s.n, rows, func(from, to int) (sum float64) {
-		y := make([]float32, (to-from)*s.p)
+	return sumLanesOf(s.n, rows, func(memory *blocks, from, to int) (sum float64) {
+		y := memory.result((to - from) * s.p)
 		kernel.Float32().Gemm(true, false, to-from, s.p, k, 1, codes[from:], s.n, atoms, s.p, 0, y, s.p)
 		for i := from; i < to; i++ {
 			row := y[(i-from)*s.p : (i-from+1)*s.p]
@@ -247,12 +247,22 @@ func (s *sparse) squaredError(codes, atoms []float32, k int) float64 {
 	})
 }
 
-// sumLanesOf returns the sum of of(from, to) over blocks of at most the given number of rows.
-func sumLanesOf(n, rows int, of func(from, to int) float64) float64 {
+// blocks is the memory for the blocks of rows that a lane takes one after the other.
+type blocks struct{ rows, out []float32 }
+
+// result returns n values of any content.
+func (b *blocks) result(n int) []float32 {
+	b.out = slices.Grow(b.out[:0], n)[:n]
+	return b.out
+}
+
+// sumLanesOf returns the sum of of(memory, from, to) over blocks of at most the given number of rows.
+func sumLanesOf(n, rows int, of func(memory *blocks, from, to int) float64) float64 {
 	sums := make([]float64, fit.Lanes(n))
 	fit.ForLanes(n, func(lane, from, to int) {
+		var memory blocks
 		for ; from < to; from += rows {
-			sums[lane] += of(from, min(from+rows, to))
+			sums[lane] += of(&memory, from, min(from+rows, to))
 		}
 	})
 	return lists.Sum(sums)
