@@ -635,10 +635,10 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 	return list
 }
 
-// savedBytes returns the advice for a column of bytes of a file, "" for other columns.
+// savedBytes returns the advice for a column of bytes of a file, "" for other columns. Samples of texts are no bytes.
 func (m *Model) savedBytes(l *Layout, column, what, as string) string {
 	c, _ := l.Column(column)
-	if !data.IsOwn(m.Dataset.Source) || c.Type == data.Whole || c.Type == data.Float32 && column != losses.Images {
+	if _, texts := m.Dataset.Source.(data.FileReader); texts || !data.IsOwn(m.Dataset.Source) || c.Type == data.Whole || c.Type == data.Float32 && column != losses.Images {
 		return ""
 	}
 	return fmt.Sprintf("; save %s as %s, because bytes are divided by 255", what, as)

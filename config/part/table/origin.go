@@ -64,7 +64,7 @@ func (o *Origin) doubting(part string) *Doubt {
 }
 
 // Find sets the position of a diagnostic about a part. It is the position of the key or of its element ("key[1]"), else
-// of the part's kind, else of its table, else of the declaration.
+// of the part's kind, if the declaration of the table does not inherit it, else of its table, else of the declaration.
 func (o *Origin) Find(d Diagnostic, key string) Diagnostic {
 	if n := o.Table(d.Part); n != nil {
 		d = n.find(d, key)
@@ -77,7 +77,7 @@ func (o *Origin) Find(d Diagnostic, key string) Diagnostic {
 
 func (n *Node) find(d Diagnostic, key string) Diagnostic {
 	for _, k := range []string{key, "kind", "name"} {
-		if c := n.value(k); c != nil && c.At.Source != nil {
+		if c := n.value(k); c != nil && c.At.Source != nil && (k == key || c.Subject() == n.Subject()) {
 			d.At, d.node = c.At, c
 			return d
 		}
