@@ -168,6 +168,22 @@ hook.revive = {}
 	}
 }
 
+// The kind of the data set is inherited, its file is not.
+func TestAnErrorOfADataSetStandsAtTheTableThatNamesItsFile(t *testing.T) {
+	f := load(t, `[model.base]
+dataset = { grammar = 9, length = 4, tokens = "words" }
+encoder = [{ kind = "embedding", vocabulary = 99, units = 4 }]
+[model.mine]
+extends = "base"
+dataset = { file = "b.csv", text = "t", tokens = "words" }
+`)
+	for name, line := range map[string]int{"base": 2, "mine": 6} {
+		m, err := f.Model(name)
+		fatal.If(t, err)
+		expect.Equal(t, m.InDataset("is missing").At.Place().Line, line, name)
+	}
+}
+
 // A folder as a data set has a slash at its end.
 func TestAFolderWithoutASlashIsNoUnknownName(t *testing.T) {
 	t.Chdir(t.TempDir())
