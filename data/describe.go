@@ -217,6 +217,19 @@ func (m *Images) allEqual() string {
 	return text + "; nothing can be learned from them"
 }
 
+// mixed returns a warning if either the training or the test samples are bytes, and the others no pixels.
+func (s *Set) mixed() string {
+	if s.Train == nil || s.Test == nil || s.Train.isBytes() == s.Test.isBytes() {
+		return ""
+	}
+	bytes, others, whose := s.Train, s.Test, "the test samples"
+	if s.Test.isBytes() {
+		bytes, others, whose = s.Test, s.Train, "the training samples"
+	}
+	low, high := others.Scaled(nil).Range()
+	return otherUnit(bytes.isBytes(), low, high, whose)
+}
+
 // Limits of the samples that known compares: a second or two, and 40 MB.
 const (
 	mostCompared     = 1 << 28 // values

@@ -40,8 +40,25 @@ func (s Seen) Notes(samples []float32, names []string, place func(i int) string)
 	return notes
 }
 
+// overshoot is the distance by which values of resampled pixels may lie outside [0,1].
+const overshoot = 0.1
+
+// Pixels reports whether the values were in [0,1], as are pixels divided by 255.
+func (s Seen) Pixels() bool { return s.Low >= -overshoot && s.High <= 1+overshoot }
+
+// otherUnit says that one of two sets of samples was read from bytes, and the other has values that are no pixels.
+func otherUnit(bytes bool, low, high float32, others string) string {
+	if !bytes || (Seen{Low: low, High: high}).Pixels() {
+		return ""
+	}
+	return fmt.Sprintf("uint8 values are divided by 255, and %s are from %g to %g: save all with the same type, for example as float32", others, low, high)
+}
+
 // Unlike returns [Seen.Notes] of samples.
 func (m *Images) Unlike(s Seen) []string {
+	if text := otherUnit(m.isBytes(), s.Low, s.High, "the values of the training"); text != "" {
+		return []string{text}
+	}
 	if m.Sparse() || m.OnDisk() {
 		low, high := m.Scaled(nil).Range()
 		s.Shape, s.Means, s.Scaling = nil, nil, nil

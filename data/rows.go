@@ -149,6 +149,9 @@ func ReadRows(ctx context.Context, path string, shape []int, like Source) (*Rows
 	if err == nil {
 		err = rows.lacks(r)
 	}
+	if err == nil && l.Source != nil && rows.Sparse() && rows.missing && !HasMissing(l.Source) { // of a sparse matrix; a table has refused its empty cells
+		err = fmt.Errorf("has %d of %d values, and the training had all: save the matrix as an array, with its zeros", len(rows.entries.values), rows.n*rows.pixels)
+	}
 	if err != nil {
 		return nil, FileError("", path, err)
 	}

@@ -113,7 +113,7 @@ func Load(ctx context.Context, s Source, dirs Dirs, need Need) (*Set, error) {
 		return nil, err
 	}
 	if IsOwn(s) {
-		for _, note := range []string{set.Train.allEqual(), set.known()} {
+		for _, note := range []string{set.Train.allEqual(), set.mixed(), set.known()} {
 			if note != "" {
 				set.Notes = append(set.Notes, set.Name+": "+note)
 			}

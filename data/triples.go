@@ -382,9 +382,15 @@ func openTriples(_ context.Context, path string, keys *Files) (Opened, error) {
 			return do(line, i, j, v)
 		})
 	}
-	if header := headerOf(path); len(header) > 3 && keys.Row == "" && isID(header[0]) {
+	header := headerOf(path)
+	switch {
+	case len(header) <= 3 || keys.Row != "":
+	case isID(header[0]):
 		m.warnings = append(m.warnings, fmt.Sprintf("%s: the first column, %q, is read as the names of rows: if it numbers the lines, write row = %.60q, column = %.60q, value = %.60q in the dataset table",
 			inLine(path), header[0], header[1], header[2], header[3]))
+	case keys.Column == "" && keys.Value == "":
+		m.warnings = append(m.warnings, fmt.Sprintf("%s: rows, columns and values are those of %s; left out: %s; name them with the keys row, column and value, or write name = \"csv\" if a line is a whole row",
+			inLine(path), nameList(header[:3]), nameList(header[3:])))
 	}
 	return Opened{Matrix: m}, nil
 }

@@ -238,9 +238,6 @@ type loaded struct {
 // textReader returns the values of the sample of a text.
 type textReader func(text string) ([]float32, error)
 
-// overshoot is the distance by which values of resampled pixels may lie outside [0,1].
-const overshoot = 0.1
-
 // inputName is the name of the images in requests. Other inputs have the names of their columns.
 const inputName = "input"
 
@@ -334,7 +331,7 @@ type output struct {
 // compile compiles the programs of a run for all of its values.
 func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (*loaded, error) {
 	l := &loaded{version: version, shape: run.Shape(), seen: run.Seen(), source: run.Model.Dataset.Source}
-	l.pictures = l.seen.Low >= -overshoot && l.seen.High <= 1+overshoot
+	l.pictures = l.seen.Pixels()
 	l.pixels, l.language = volume.Of(l.shape), continues(run, o.Workers)
 	l.shift, _ = run.Scaling().Split()
 	if l.pixels == 0 {
