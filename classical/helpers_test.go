@@ -241,22 +241,21 @@ func meanSquares(x, codes, atoms, bias []float32, k, p int) float64 {
 }
 
 // fashion returns images of Fashion-MNIST. It skips the test if they are not available.
-func fashion(t testing.TB, split string) Matrix {
+func fashion(t testing.TB, count int) Matrix {
 	t.Helper()
 	dir := os.Getenv("TESSERA_DATA")
 	if dir == "" || testing.Short() {
 		t.Skip("left out: -short is set, or TESSERA_DATA is not")
 	}
-	file, err := os.Open(filepath.Join(dir, "fashion-mnist", split+"-images-idx3-ubyte.gz"))
+	file, err := os.Open(filepath.Join(dir, "fashion-mnist", "t10k-images-idx3-ubyte.gz"))
 	fatal.If(t, err)
 	defer file.Close()
 	unzipped, err := gzip.NewReader(file)
 	fatal.If(t, err)
-	raw, err := io.ReadAll(unzipped)
+	raw := make([]byte, 16+count*784)
+	_, err = io.ReadFull(unzipped, raw)
 	fatal.If(t, err)
-	raw = raw[16:]
-	x := lists.Map(raw, func(b byte) float32 { return float32(b) / 255 })
-	return Matrix{x, 784}
+	return Matrix{lists.Map(raw[16:], func(b byte) float32 { return float32(b) / 255 }), 784}
 }
 
 // generated loads a generated data set.

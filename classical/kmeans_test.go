@@ -148,11 +148,10 @@ func TestEachFirstCentreIsTheBestOfItsCandidates(t *testing.T) {
 	expect.Near(t, sum, least, 1e-4*least, "the distances sum to")
 }
 
-// The mean error of scikit-learn 1.2 over 5 seeds is 0.02986 (n_init = 1, tol = 0), and 0.02983 in another run.
+// The errors of scikit-learn 1.2 with seeds 0 to 3 are 0.028833 to 0.028970.
 func TestKMeansOfFashionIsAsGoodAsScikitLearn(t *testing.T) {
-	images := fashion(t, "t10k")
-	all := fitAll(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), Matrix{images.values[:6000*784], 784})
-	if e := all[len(all)-1]; e > 0.029832 {
+	all := fitAll(t, newModel(t, &KMeans{Components: 40, Iterations: 1000, Restarts: 3}, []int{28, 28}, 1), fashion(t, 2000))
+	if e := all[len(all)-1]; e > 0.028833 {
 		t.Errorf("mse %v", e)
 	}
 }

@@ -112,9 +112,8 @@ func TestSettingsThatExcludeEachOtherAreReported(t *testing.T) {
 
 // The errors of Hoyer's program are 0.023178, 0.020564 and 0.019213, means over three seeds: see testdata/nmfsc.py.
 func TestTheGradientSolverNeedsNoMoreIterationsThanHoyersProgram(t *testing.T) {
-	images := fashion(t, "t10k")
 	s := &SparseNMF{Components: 40, CodeSparsity: 0.6, Per: "atom", Solver: "gradient", Init: "random", Iterations: 150}
-	errs := fitAll(t, newModel(t, s, []int{28, 28}, 1), Matrix{images.values[:4000*784], 784})
+	errs := fitAll(t, newModel(t, s, []int{28, 28}, 1), fashion(t, 4000))
 	for after, most := range map[int]float64{60: 0.023178, 100: 0.020564, 150: 0.019213} {
 		if e := errs[after-1]; e > most {
 			t.Errorf("after %d iterations the error is %.6f, want at most %v", after, e, most)

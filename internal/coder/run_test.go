@@ -111,7 +111,7 @@ func numbers(run string) (string, error) {
 
 // For every damaged file of an unfinished run, either the numbers do not change or an error or warning is reported.
 func TestNoDamageOfARunChangesANumberInSilence(t *testing.T) {
-	flips, cuts := 500, 150
+	flips, cuts := 200, 60
 	if testing.Short() {
 		flips, cuts = 50, 15
 	}

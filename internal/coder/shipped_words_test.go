@@ -44,25 +44,17 @@ func shared(list, class []string) float64 {
 	return float64(n) / float64(len(list))
 }
 
-// eachSeed trains a shipped model with three seeds, with -short one.
-func eachSeed(t *testing.T, name string, check func(t *testing.T, run *tessera.Run)) {
-	seeds := 3
-	if testing.Short() {
-		seeds = 1
-	}
-	for seed := range seeds {
-		t.Run(fmt.Sprint(name, " with seed ", seed+1), func(t *testing.T) {
-			t.Parallel()
-			set, err := config.ParseSet(fmt.Sprint("train.seed=", seed+1))
-			fatal.If(t, err)
-			m, err := tessera.Shipped().Model(name, set)
-			fatal.If(t, err)
-			run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
-			fatal.If(t, err)
-			defer run.Close()
-			check(t, run)
-		})
-	}
+// trainedWords trains a shipped model and checks it beside the other tests.
+func trainedWords(t *testing.T, name string, check func(t *testing.T, run *tessera.Run)) {
+	t.Run(name, func(t *testing.T) {
+		t.Parallel()
+		m, err := tessera.Shipped().Model(name)
+		fatal.If(t, err)
+		run, err := tessera.Train(context.Background(), m, tessera.Options{Out: t.TempDir() + "/run", Threads: 1})
+		fatal.If(t, err)
+		defer run.Close()
+		check(t, run)
+	})
 }
 
 // nearestOfClass returns the mean share of the nearest words of a word that have its class.
@@ -81,7 +73,7 @@ func nearestOfClass(t *testing.T, run *tessera.Run) float64 {
 
 // The largest words of a unit are a class, for nearly all of the 24 classes.
 func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
-	eachSeed(t, "ppmi-nmf", func(t *testing.T, run *tessera.Run) {
+	trainedWords(t, "ppmi-nmf", func(t *testing.T, run *tessera.Run) {
 		vectors, units, err := run.WordVectors()
 		fatal.If(t, err)
 		names, found := run.Tokens().Names, 0
@@ -109,7 +101,7 @@ func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
 // of the meaning of that one.
 func TestVectorsOfWordsKnowClassesAndAnalogies(t *testing.T) {
 	for _, name := range []string{"skip-gram", "cbow", "glove"} {
-		eachSeed(t, name, func(t *testing.T, run *tessera.Run) {
+		trainedWords(t, name, func(t *testing.T, run *tessera.Run) {
 			near, right, asked := nearestOfClass(t, run), 0, 0
 			classes := classesOfWords()
 			meanings := []string{"farm", "kitchen", "school", "sea"}

@@ -365,7 +365,11 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 			if testing.Short() && valuesOf(m) > large {
 				t.Skip("a large model")
 			}
-			double := newPair[float64](t, m, 5, team)
+			batch, singles := 5, 16
+			if valuesOf(m) > large {
+				batch, singles = 3, 5
+			}
+			double := newPair[float64](t, m, batch, team)
 			double.step(t, 0, 1e-12)
 			if testing.Short() || !slices.Contains(parts, spec) { // the model differs from an earlier one only in settings
 				return
@@ -374,7 +378,7 @@ func TestEveryShippedModelAgreesWithTheTapeMachine(t *testing.T) {
 			if valuesOf(m) > large && !slices.Contains(added, spec) {
 				return
 			}
-			single := newPair[float32](t, m, 16, team)
+			single := newPair[float32](t, m, singles, team)
 			for step := range 2 {
 				single.step(t, step, 1e-5)
 			}
