@@ -577,12 +577,12 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		if u, ok := i.(layers.TakesUnknown); ok && u.Unknowns() {
 			least = -1
 		} else if ok {
-			hint = ", for an unknown class (-1: a missing text, or one of no training sample) write unknown = true"
+			hint = "; for an unknown class (-1: a missing text, or one of no training sample) write unknown = true"
 		}
 		for _, name := range columns {
 			list = append(list, Wanted{Column: name, Layer: true,
 				Holds: func(v float32) bool { return v >= least && v < n && v == float32(math.Trunc(float64(v))) },
-				Text: fmt.Sprintf("but %s (%s) wants whole numbers from %g to %g%s; for larger ones increase the vocabulary%s", p.Path, p.Kind, least, n-1,
+				Text: fmt.Sprintf("but %s (%s) wants whole numbers from %g to %g%s%s", p.Path, p.Kind, least, n-1,
 					m.savedBytes(l, name, "whole numbers", "integers"), hint)})
 		}
 	}
@@ -744,6 +744,20 @@ func (m *Model) Named(dataset string, classes []string) error {
 	return nil
 }
 
+// largestIn returns the largest value of a column of samples, and whether all are whole numbers >= 0.
+func largestIn(column string, samples []*data.Images) (largest float32, whole bool) {
+	whole = true
+	for _, images := range samples {
+		if images != nil {
+			images.FirstOutside(column, func(v float32) bool {
+				largest, whole = max(largest, v), whole && v >= 0 && v == float32(math.Trunc(float64(v)))
+				return true
+			})
+		}
+	}
+	return largest, whole
+}
+
 // Unusable returns an error for the first value that violates a requirement of the model. It checks the samples in the
 // given order and skips nil ones.
 func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) error {
@@ -757,9 +771,15 @@ func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) e
 			continue
 		}
 		for _, w := range wanted {
-			if place, v := images.FirstOutside(w.Column, w.Holds); place != "" {
-				return &data.Error{Dataset: dataset, Problem: fmt.Sprintf("%s: got %v, %s", place, v, w.Text)}
+			place, v := images.FirstOutside(w.Column, w.Holds)
+			if place == "" {
+				continue
 			}
+			wrong := &data.Error{Dataset: dataset, Problem: fmt.Sprintf("%s: got %v, %s", place, v, w.Text)}
+			if largest, whole := largestIn(w.Column, samples); w.Layer && whole && !w.Holds(largest) {
+				wrong.Hint = fmt.Sprintf("the largest is %g: declare %g numbers, such as vocabulary = %[2]g", largest, largest+1)
+			}
+			return wrong
 		}
 	}
 	return nil
