@@ -151,6 +151,14 @@ func (v *Values) at(i int) float32 {
 	return v.floats[i]
 }
 
+// names returns a name for each value of a sample: that of its column in the file.
+func (v *Values) names() []string {
+	if v.In != nil {
+		return v.In
+	}
+	return slices.Repeat([]string{v.Name}, v.Size())
+}
+
 func (v *Values) copyRow(dst []float32, row int) {
 	if v.read != nil {
 		v.read(dst, row)

@@ -404,10 +404,7 @@ func (r reading) split(ctx context.Context, set *Set, first bool) (*Images, []st
 	}
 	set.Notes = append(set.Notes, t.values.spans.notes(r.File, t.columns, remedy)...)
 	for _, v := range t.further {
-		names := v.In
-		if names == nil {
-			names = slices.Repeat([]string{v.Name}, v.Size())
-		}
+		names := v.names()
 		set.Notes = append(set.Notes, v.spans.notes(r.File, names, remedySaved)...)
 		if first && len(v.Names) > 0 {
 			set.Notes = append(set.Notes, alikeNote(r.File, fmt.Sprintf("column %.60q", names[0]), v.Names)...)

@@ -725,8 +725,13 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	least, most := -1, -1
 	var constant []string
 	all := t.statistics()
-	spans := lists.Map(all, func(s columnStatistics) ends { return s.ends })
-	if note := sentinelNote(t.columns, spans, r.Missing); note != "" {
+	names, numbers := slices.Clone(t.columns), lists.Map(all, func(s columnStatistics) ends { return s.ends })
+	for _, v := range t.further {
+		if v.floats != nil {
+			names, numbers = append(names, v.names()...), append(numbers, v.ends()...)
+		}
+	}
+	if note := sentinelNote(names, numbers, r.Missing); note != "" {
 		notes = append(notes, inLine(path)+": "+note+" in the dataset table")
 	}
 	for i, name := range t.columns {

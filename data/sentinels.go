@@ -8,11 +8,23 @@ import (
 	"strings"
 
 	declared "tessera/config/part/table"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
 
 // ends are the smallest and the largest numbers of a column.
 type ends struct{ low, high end }
+
+// ends returns those of each value of a sample. Missing entries count for none.
+func (v *Values) ends() []ends {
+	list := lists.Of(v.Size(), func(int) ends { return newEnds() })
+	for i, x := range v.floats {
+		if x == x {
+			list[i%len(list)].add(float64(x))
+		}
+	}
+	return list
+}
 
 // end is an end of a column: its value and the next one; of the largest values the negative.
 type end struct {
