@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 	"tessera/data/morph"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
+	"tessera/losses"
 	"tessera/metrics"
 )
 
@@ -107,6 +109,12 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 		rows, err := readFrom(cmd, r, path, source)
 		if err != nil {
 			return nil, err
+		}
+		for _, c := range data.InFiles(r.InFile(r.Columns(losses.Code))) { // others are left out with their metrics
+			if _, ok := rows.Column(c.Name); !ok {
+				return nil, &data.Error{Path: path, Problem: fmt.Sprintf("has no column %q, from which codes are computed", c.Name),
+					Hint: "give it under the name that it has in the file of the training"}
+			}
 		}
 		all, classes = append(all, rows.Images), append(classes, rows.Classes)
 	}

@@ -205,6 +205,8 @@ func TestInitReadsTextsButNoDatesAndRowNumbers(t *testing.T) {
 	if _, first, _ := strings.Cut(lines[1], ","); len(lines) < 4 || !strings.HasSuffix(lines[2], ","+first) || strings.HasSuffix(lines[3], ","+first) {
 		t.Errorf("a missing and an unseen text are not the same: %q", lines)
 	}
+	b.write("less.csv", "nr,when,town,size,sales\n1,3.2.2025,A,3,7\n")
+	b.contains("a column that the encoder reads", b.must(exitData, "eval", "runs/shop-numbers", "--in", "less.csv").stderr, `less.csv: has no column "kind", from which codes are computed`)
 }
 
 // A folder is data if it has pictures or mostly texts; a project with a list of requirements gets its first models.

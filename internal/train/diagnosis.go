@@ -132,20 +132,42 @@ func (t *trainee) badTargets(m Metrics) string {
 		if h.Target == nil || !ok || r2 >= 0 {
 			continue
 		}
-		mean, squares, n := 0.0, 0.0, 0.0
-		for _, v := range t.watcher.columns(0, min(t.watcher.size, t.watcher.images.Len()))[h.Target.Column] {
-			if y := float64(v); y-y == 0 {
-				mean, squares, n = mean+y, squares+y*y, n+1
-			}
+		values, size := t.watcher.columns(0, min(t.watcher.size, t.watcher.images.Len()))[h.Target.Column], max(1, h.Target.Size)
+		mean, spread := moments(values, 0, 1)
+		if math.Abs(mean) <= max(1, spread) {
+			continue
 		}
-		mean /= n
-		if spread := math.Sqrt(max(0, squares/n-mean*mean)); math.Abs(mean) > max(1, spread) {
-			return fmt.Sprintf("%s predicts %s worse than its mean does (R² %s): outputs begin near 0, far from numbers of mean %s and standard deviation %s. "+
-				"End the head with the layer { kind = \"affine\", factor = %.4[6]g, offset = %.4[7]g }, which gives them their unit, or train longer, with a larger optimizer.learning_rate",
-				h.Name, h.Target.Column, numeral.Float(r2), numeral.Float(mean), numeral.Float(spread), cmp.Or(spread, 1), mean)
+		within := 0.0 // mean variance of one number of the target
+		for k := range size {
+			_, s := moments(values, k, size)
+			within += s * s / float64(size)
+		}
+		begins := fmt.Sprintf("%s predicts %s worse than its mean does (R² %s): outputs begin near 0, far from numbers of mean %s and standard deviation %s",
+			h.Name, h.Target.Column, numeral.Float(r2), numeral.Float(mean), numeral.Float(spread))
+		longer := "train longer, with a larger optimizer.learning_rate"
+		layers := t.spec.Heads[h.Name].Layers
+		switch last := len(layers) - 1; {
+		case spread > 3*math.Sqrt(within):
+			return fmt.Sprintf("%s. Its %d numbers have different means: give each a head that ends with a layer affine of its mean and standard deviation", begins, size)
+		case last >= 0 && layers[last].Kind == "affine":
+			return fmt.Sprintf("%s. Its last layer affine begins there if factor is about %.4g and offset %.4g; else %s", begins, cmp.Or(spread, 1), mean, longer)
+		default:
+			return fmt.Sprintf("%s. End the head with the layer { kind = \"affine\", factor = %.4g, offset = %.4g }, which gives them their unit, or %s", begins, cmp.Or(spread, 1), mean, longer)
 		}
 	}
 	return ""
+}
+
+// moments returns mean and standard deviation of every step-th value, beginning at the first-th. Values that are not finite are left out.
+func moments(values []float32, first, step int) (mean, spread float64) {
+	squares, n := 0.0, 0.0
+	for k := first; k < len(values); k += step {
+		if y := float64(values[k]); y-y == 0 {
+			mean, squares, n = mean+y, squares+y*y, n+1
+		}
+	}
+	mean /= n
+	return mean, math.Sqrt(max(0, squares/n-mean*mean))
 }
 
 // The thresholds of [job.watchCodes]. The codes of images that differ have a spread of 0.05 and more even if all are positive.

@@ -213,3 +213,31 @@ train = { epochs = 20, batch = 32 }
 		expect.Slice(t, Judging(history[0].Values), []string{"val_rmse", "val_loss"}, "judged by")
 	}
 }
+
+func TestTheRemedyForTargetsFarFromZeroFitsTheHead(t *testing.T) {
+	t.Chdir(t.TempDir())
+	rows := "a,price,age\n"
+	for i := range 60 {
+		rows += fmt.Sprintf("%.3f,%d,%d\n", float64(i%9)/9, 1000+i%9, 5+i%7)
+	}
+	fatal.If(t, os.WriteFile("houses.csv", []byte(rows), 0o600))
+	for _, c := range []struct{ target, layers, want string }{
+		{`["price", "age"]`, `[{ kind = "dense" }]`, "Its 2 numbers have different means: give each a head"},
+		{`"price"`, `[{ kind = "dense" }, { kind = "affine", offset = 5.0 }]`, "Its last layer affine begins there if factor is about 2."},
+		{`"price"`, `[{ kind = "dense" }, { kind = "affine", offset = 1004.0 }]`, ""},
+		{`"price"`, `[{ kind = "dense" }]`, `End the head with the layer { kind = "affine", factor = 2.`},
+	} {
+		text := "[model.m]\ndataset = { name = \"csv\", file = \"houses.csv\", validation = 0.25, columns = { images = [\"a\"], target = " + c.target + " } }\n" +
+			"encoder = [{ kind = \"dense\", units = 4 }]\ndecoder = []\nhead.y.layers = " + c.layers + "\nloss = [{ kind = \"mse\", on = \"y\", against = \"target\" }]\n" +
+			"optimizer = { learning_rate = 0.03 }\ntrain = { epochs = 20, batch = 8 }\n"
+		said := ""
+		trained(t, model(t, text), Options{Backend: engine.Backend{}, Warn: func(text string) {
+			if strings.Contains(text, "outputs begin near 0") {
+				said = text
+			}
+		}})
+		if !strings.Contains(said, c.want) || c.want == "" && said != "" {
+			t.Errorf("%s, %s: got %q, want %q", c.target, c.layers, said, c.want)
+		}
+	}
+}

@@ -96,7 +96,7 @@ func figures(t *testing.T) map[string]func() (*Figure, error) {
 		"training_classes": func() (*Figure, error) { // of a classifier, which has no reconstruction
 			run := TrainingRun{Label: "species", Noun: "sample"}
 			for e := 1.0; e <= 20; e++ {
-				run.Epochs = append(run.Epochs, train.Epoch{Epoch: e, Values: numbers("loss", 1/e, "val_accuracy", 1-0.6/e, "val_nll", 0.3+0.7/e, "code_hoyer", 0.5, "dead_units", 1)})
+				run.Epochs = append(run.Epochs, train.Epoch{Epoch: e, Values: numbers("loss", 1/e, "cross_entropy", 1/e, "val_accuracy", 1-0.6/e, "val_nll", 0.3+0.7/e, "code_hoyer", 0.5, "dead_units", 1)})
 			}
 			return Training(run)
 		},
@@ -200,4 +200,13 @@ func waves(n, length int, amplitude float64) []float32 {
 		}
 	}
 	return values
+}
+
+func TestTheHeldOutLossIsOfTheSameTerms(t *testing.T) {
+	for _, c := range []struct {
+		values metrics.Values
+		want   int
+	}{{numbers("loss", 1.0, "cross_entropy", 1.0, "val_nll", 0.9), 1}, {numbers("loss", 1.0, "cross_entropy", 0.8, "mse", 0.2, "val_nll", 0.9), 0}, {numbers("loss", 1.0, "cross_entropy", 0.8, "val_loss", 1.1, "val_nll", 0.9), 1}} {
+		expect.Equal(t, len(heldOut(TrainingRun{Epochs: []train.Epoch{{Epoch: 1, Values: c.values}}})), c.want, c.values)
+	}
 }

@@ -83,14 +83,14 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	return panels(slices.Collect(slices.Chunk(all, columns)), names, 210+90*columns)
 }
 
-// heldOut returns the objective of a run on the validation images over its epochs: val_loss, and of a classifier the negative
-// log-likelihood; nil if neither was measured. Where images are reconstructed, too, the latter is not the objective.
+// heldOut returns the objective of a run on the validation images over its epochs: val_loss, and of a classifier without other
+// terms the negative log-likelihood; nil if neither was measured.
 func heldOut(run TrainingRun) plotter.XYs {
 	for _, name := range []string{"val_loss", "val_nll"} {
 		var points plotter.XYs
 		for _, e := range run.Epochs {
 			v := e.Values.OrNaN(name)
-			if name == "val_nll" && !math.IsNaN(e.Values.OrNaN("val_mse")) {
+			if name == "val_nll" && e.Values.OrNaN("cross_entropy") != e.Values.OrNaN("loss") {
 				v = math.NaN()
 			}
 			if !math.IsNaN(v) {
