@@ -43,6 +43,7 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 		"few rows":            {Files{Kind: "csv"}, "id,b\n1,2\n2,3\n", nil},
 		"deviations":          {Files{Kind: "csv"}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", []string{`column "b" is 1.04e+03, that of "a" is 1.02`, `1 column with the same value in all rows, from which nothing can be learned: "c"`}},
 		"scaled":              {Files{Kind: "csv", Scale: Scale{&Standardise{Centre: true}}}, "a,b,c\n1,2000,0\n2,3400,1\n0,1000,0\n1,500,0\n3,900,0\n", nil},
+		"equal as float32":    {Files{Kind: "csv", Scale: Scale{&Standardise{Centre: true}}}, "a,b\n1,1000000000.5\n2,1000000001.5\n0,1000000002.5\n1,1000000000\n3,1000000003\n", nil},
 		"constant, but meant": {Files{Kind: "csv", Columns: ColumnNames{"images": {"a", "c"}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
 		c.source.Images = writeText(t, "x.csv", c.text)

@@ -151,6 +151,9 @@ func (s *spans) merge(other *spans) {
 	s.over, s.zeroed = cmp.Or(s.over, other.over), s.zeroed+other.zeroed
 }
 
+// differ reports whether a value of a sample has different numbers, which float32 may not tell apart.
+func (s *spans) differ(i int) bool { return s != nil && s.low[i] < s.high[i] }
+
 // coarsest is the smallest accepted ratio between the range of a value and the distance between neighbouring float32 numbers in it.
 const coarsest = 1000
 

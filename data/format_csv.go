@@ -745,7 +745,7 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 		if slices.Contains(r.Columns[ImagesColumn], name) {
 			continue
 		}
-		if s.deviation == 0 && s.count > 0 {
+		if s.deviation == 0 && s.count > 0 && !t.values.spans.differ(i) {
 			constant = append(constant, name)
 		}
 		is := func(names []string) bool { return slices.Contains(names, strings.ToLower(strings.TrimSpace(name))) }
