@@ -133,7 +133,8 @@ func readAll(r io.Reader, most, room int64) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-func checksum(ctx context.Context, path string) (File, error) {
+// Checksum returns a file with the checksum of its uncompressed bytes.
+func Checksum(ctx context.Context, path string) (File, error) {
 	s, err := openStream(ctx, path)
 	if err != nil {
 		return File{}, err

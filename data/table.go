@@ -182,7 +182,7 @@ func (o Opened) checksum(ctx context.Context) (File, error) {
 		}
 		return combined(o.path, files), nil
 	}
-	return checksum(ctx, o.path)
+	return Checksum(ctx, o.path)
 }
 
 // Usual names of arrays and columns that are not samples.

@@ -305,7 +305,7 @@ func (a *axis) read(ctx context.Context, path, what string) (File, error) {
 		}
 		seen[a.texts[i]] = i + 1
 	}
-	return checksum(ctx, path)
+	return Checksum(ctx, path)
 }
 
 // adapt exchanges rows and columns if r says so. Files with names of their own want no others.

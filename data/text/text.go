@@ -617,6 +617,11 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 	if set.Train, err = make(t.File, "grammar", t.Grammar); err == nil && set.HasTest {
 		set.Test, err = make(t.Test, "grammar test", (t.Grammar+3)/4)
 	}
+	if s, ok := m.(*Sequences); err == nil && ok && s.Tokenizer != "" && t.fitted == nil { // another vocabulary gives other samples
+		var file data.File
+		file, err = data.Checksum(ctx, s.Tokenizer)
+		set.Files = append(set.Files, file)
+	}
 	if err != nil {
 		if known, ok := errors.AsType[*data.Error](err); ok {
 			err = data.FileError(name, t.File, known)

@@ -232,9 +232,13 @@ train = { epochs = 1 }
 	_, err := Run(t.Context(), model(t, text, "dataset.file=b.txt", from("run", "*")), Options{Backend: tape.Backend{}, Out: "other"})
 	expect.Error(t, err, `run has another vocabulary (number 0 is "e" there and "a" here): the rows of encoder.0.weight would be those of other words; `+
 		`data set tokens: take its vocabulary with tokenizer = "run/model.safetensors"`)
+	trained(t, model(t, text, "dataset.file=b.txt"), Options{Out: "other"})
 	took := model(t, text, "dataset.file=b.txt", "dataset.tokenizer=run/model.safetensors", from("run", "*"), "train.epochs=0")
 	got := trained(t, took, Options{Out: "took"}).Trained.Tokens
 	expect.Slice(t, got.Names, []string{"e", "b", "a"}, "the vocabulary")
+	fatal.If(t, errors.Join(os.Rename("run", "former"), os.Rename("other", "run"))) // which has another vocabulary
+	_, err = Resume(t.Context(), "took", Options{Epochs: 1, Backend: tape.Backend{}})
+	expect.Error(t, err, "run/model.safetensors has changed since the run was trained")
 	_, err = Run(t.Context(), model(t, text, "dataset.tokens=words", "dataset.tokenizer=run/model.safetensors"), Options{Backend: tape.Backend{}, Out: "words"})
 	expect.Error(t, err, `has a vocabulary of characters, and the key tokens is "words"; write tokens = "characters"`)
 }
