@@ -29,9 +29,9 @@ func population(seed uint64, sizes []int, rates []float64) Batch {
 // 0 without the test. Equal groups of the precision and of the calibration are covered too.
 func TestIntervalsOfGapsCoverTheTrueGap(t *testing.T) {
 	if testing.Short() {
-		t.Skip("draws 500 populations")
+		t.Skip("draws 250 populations")
 	}
-	const populations, least = 100, 82
+	const populations, least = 50, 41
 	for _, c := range []struct {
 		sizes []int
 		rates []float64

@@ -101,6 +101,9 @@ func TestUnitsOfPPMIAreTheClassesOfWords(t *testing.T) {
 // of the meaning of that one.
 func TestVectorsOfWordsKnowClassesAndAnalogies(t *testing.T) {
 	for _, name := range []string{"skip-gram", "cbow", "glove"} {
+		if testing.Short() && name != "skip-gram" {
+			continue
+		}
 		trainedWords(t, name, func(t *testing.T, run *tessera.Run) {
 			near, right, asked := nearestOfClass(t, run), 0, 0
 			classes := classesOfWords()
