@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+
+	"tessera/data"
 )
 
 // nested reads the data of a tensor into the images of a buffer. The data are a flat array, or arrays that are nested by
@@ -18,6 +20,7 @@ type nested struct {
 	most     int   // maximum number of values in the buffer
 	text     textReader
 	texts    bool // the elements are texts, of each of which the values of its sample are read
+	samples  []*data.Images
 	named    bool // they may be names of classes
 	classes  []string
 	holed    bool // null is a missing value
@@ -158,8 +161,10 @@ func (t *nested) strings(c *cursor) error {
 			if t.buffer.exact {
 				err = t.buffer.keep([]byte("0"))
 			}
-		} else if row, err = t.text(text); err != nil {
-			err = fmt.Errorf("data: %w", err)
+		} else if sample, wrong := t.text(text); wrong != nil {
+			err = fmt.Errorf("data: %w", wrong)
+		} else {
+			row, t.samples = sample.Float32(), append(t.samples, sample)
 		}
 		if err != nil {
 			return err

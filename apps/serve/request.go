@@ -231,7 +231,7 @@ func (in *input) member(c *cursor, key string) (err error) {
 			return nil
 		}
 		in.hasData = true
-		in.data.dims, in.data.leaf, in.data.texts, in.data.classes, in.data.entries = nil, 0, false, nil, false
+		in.data.dims, in.data.leaf, in.data.texts, in.data.samples, in.data.classes, in.data.entries = nil, 0, false, nil, nil, false
 		in.data.buffer.images = in.data.buffer.images[:in.data.from]
 		if in.data.buffer.exact {
 			in.data.buffer.wide = in.data.buffer.wide[:in.data.from]
@@ -281,6 +281,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 	}
 	d.count = -1
 	var holes []int
+	var samples []*data.Images // of texts
 	for i := range d.inputs {
 		in := &d.inputs[i]
 		f := d.model.input(in.name)
@@ -305,7 +306,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 		d.unknown(f, in)
 		if f.column == losses.Images {
 			d.unlike(d.model, b.images[in.data.from:in.data.to])
-			holes = in.fill(d.model)
+			holes, samples = in.fill(d.model), in.data.samples
 		}
 		d.sent = append(d.sent, sent{feature: f})
 	}
@@ -316,6 +317,9 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 		if err := d.observe(b, f, holes); err != nil {
 			return err
 		}
+	}
+	if err := d.derive(b, samples); err != nil {
+		return err
 	}
 	for i := range d.sent { // the buffer has grown for all of them
 		data := d.inputs[i].data
@@ -376,19 +380,46 @@ func (d *draft) observe(b *buffer, f *feature, holes []int) (err error) {
 		}
 		return nil
 	}
-	from := len(b.images)
-	if b.images, err = room(b, b.images, from+d.count*f.size); err != nil {
-		return err
-	}
-	for range d.count * f.size {
-		b.images = append(b.images, 1)
+	values, err := d.append(b, f)
+	for k := range values {
+		values[k] = 1
 	}
 	for _, k := range holes {
-		b.images[from+k] = 0
+		values[k] = 0
 	}
-	d.inputs = append(d.inputs, input{data: nested{from: from, to: len(b.images)}})
-	d.sent = append(d.sent, sent{feature: f})
+	return err
+}
+
+// derive adds the inputs that follow from texts, such as their number of tokens, for a request without them.
+func (d *draft) derive(b *buffer, samples []*data.Images) error {
+	for _, f := range d.model.inputs {
+		if len(samples) == 0 || slices.ContainsFunc(d.sent, func(s sent) bool { return s.feature == f }) {
+			continue
+		}
+		if _, found := samples[0].Column(f.column); !found {
+			continue
+		}
+		values, err := d.append(b, f)
+		if err != nil {
+			return err
+		}
+		for i, sample := range samples {
+			sample.Gather(values[i*f.size:(i+1)*f.size], f.column, []int{0})
+		}
+	}
 	return nil
+}
+
+// append adds an input and returns its values, to be written.
+func (d *draft) append(b *buffer, f *feature) (values []float32, err error) {
+	from, n := len(b.images), d.count*f.size
+	if b.images, err = room(b, b.images, from+n); err != nil {
+		return nil, err
+	}
+	b.images = b.images[:from+n]
+	d.inputs = append(d.inputs, input{data: nested{from: from, to: from + n}})
+	d.sent = append(d.sent, sent{feature: f})
+	return b.images[from:], nil
 }
 
 // fits compares type and shape of an input with the model. The other inputs have count samples; -1 if there are no other

@@ -5,9 +5,12 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"tessera"
+	"tessera/data"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -49,4 +52,35 @@ func TestRequestsOfTexts(t *testing.T) {
 	} {
 		asking(t, s, http.StatusBadRequest, wrong, "")
 	}
+}
+
+// What a model reads of a text beside its tokens, such as their number, follows from the text.
+func TestRequestsOfTextsNeedNoLength(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "t.csv")
+	fatal.If(t, os.WriteFile(table, []byte("text,class\nsun moon star,sky\nsun star,sky\nbread wine,meal\nwine bread bread cheese,meal\n"), 0o600))
+	folder := filepath.Join(t.TempDir(), "run")
+	trainRun(t, folder, fmt.Sprintf(`[model.m]
+dataset = { file = %q, text = "text", labels = "class", tokens = "words", length = 6, validation = 0 }
+encoder = [{ kind = "embedding", vocabulary = 20, units = 3, mask = "there" }]
+decoder = []
+head.there = { from = "length", layers = [{ kind = "first_tokens", tokens = 6 }] }
+head.class = { layers = [{ kind = "dense" }] }
+loss = [{ kind = "cross_entropy" }]
+train = { epochs = 1, batch = 2 }
+`, table))
+	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+	fatal.If(t, err)
+	t.Cleanup(func() { _ = run.Close() })
+	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
+	fatal.If(t, err)
+	defer s.Close()
+	texts := []string{"sun wine", "bread bread cheese sun moon"}
+	samples, err := data.WithVocabulary(run.Model.Dataset.Source, run.Tokens()).(data.TextReader).ReadTexts(t.Context(), texts)
+	fatal.If(t, err)
+	columns := samples.All()
+	columns["images"] = samples.Float32()
+	want, err := run.ValueOf("class", columns)
+	fatal.If(t, err)
+	got, _ := asking(t, s, http.StatusOK, `{"name":"input","datatype":"BYTES","shape":[2],"data":["sun wine","bread bread cheese sun moon"]}`, `,"outputs":[{"name":"class"}]`)
+	expect.Equal(t, slices.Equal(got["class"], want), true, got["class"], want)
 }
