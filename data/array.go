@@ -45,7 +45,7 @@ type arrayHeader struct {
 	exact   bool // numbers are also kept in float64
 }
 
-var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, PNG, JPEG, GIF, BMP, TIFF, WebP")
+var errNoArray = errors.New("is neither an NPY nor an IDX file, nor one of the other formats that are read: .npz, .safetensors, .csv, .tsv, .parquet, .mtx, PNG, JPEG, GIF, BMP, TIFF, WebP")
 
 func parseArrayHeader(b []byte) (arrayHeader, error) {
 	if len(b) == 0 {

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"regexp"
 	"strconv"
@@ -49,7 +48,7 @@ func (m *Matrix) readMTX(ctx context.Context, path string, do eachEntry) error {
 	cells, _, err := next(0, 0)
 	banner := mtxBanner.FindStringSubmatch(strings.ToLower(strings.Join(cells, " ")))
 	if err != nil || banner == nil {
-		return cmp.Or(err, errors.New("line 1: want matrix coordinate, real, integer or pattern, general, symmetric or skew-symmetric"))
+		return cmp.Or(err, fmt.Errorf("line 1: got %.80q, want matrix coordinate, real, integer or pattern, general, symmetric or skew-symmetric", strings.Join(cells, " ")))
 	}
 	want, sign := map[bool]int{true: 2, false: 3}[banner[1] == "pattern"], map[string]float32{"symmetric": 1, "skew-symmetric": -1}[banner[2]]
 	_, sizes, err := next(3, 0)

@@ -160,8 +160,8 @@ func TestNamesBesideAFurtherMatrixAreItsNames(t *testing.T) {
 func TestDamagedMatrixMarketFilesAreRefused(t *testing.T) {
 	const head = "%%MatrixMarket matrix coordinate real general\n"
 	for text, want := range map[string]string{
-		"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n": "line 1: want",
-		"%%MatrixMarket vector coordinate real general\n1 1 1\n1 1 2\n":      "line 1: want",
+		"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 2 3\n": "line 1: got",
+		"%%MatrixMarket vector coordinate real general\n1 1 1\n1 1 2\n":      "line 1: got",
 		head + "2 2\n":                     "has no entries",
 		head + "2 2 2\n1 1 1\n":            "line 4: is cut short",
 		head + "2 2 1\n1 1 1\n2 2 1\n":     "line 4: has more entries than 1",

@@ -50,6 +50,9 @@ func TestASparseMatrixIsRefusedWhereNoValueIsMissing(t *testing.T) {
 	rows, err := ReadRows(t.Context(), "m.mtx", []int{2}, &Files{Kind: "triples", Absent: "zero"})
 	fatal.If(t, err)
 	expect.Slice(t, rows.Raw(), []float32{5, 0, 1, 4}, "where absent entries are 0")
+	fatal.If(t, WriteImages("x.npy", []int{2}, []float32{5, 0, 1, 4}))
+	_, err = ReadRows(t.Context(), "x.npy", []int{2}, &Files{Kind: "triples", Absent: "zero"})
+	expect.Error(t, err, "x.npy: is an array, and the samples of this data set are a sparse matrix; save it by scipy.sparse.save_npz")
 }
 
 func TestColumnsBehindThoseOfEntriesAreNamed(t *testing.T) {

@@ -1,6 +1,7 @@
 package data
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/binary"
@@ -227,6 +228,8 @@ func (r reading) opened(ctx context.Context) (o Opened, err error) {
 		return o, errors.New("is empty")
 	case f == nil:
 		return o, errNoArray
+	case r.is(EntryFiles) && bytes.HasPrefix(start, []byte(npyMagic)):
+		return o, &Error{Path: r.File, Problem: "is an array, and the samples of this data set are a sparse matrix", Hint: "save it by scipy.sparse.save_npz(FILE, scipy.sparse.csr_matrix(X))"}
 	case r.is(SingleFiles) && !r.loose && f.Sort != SingleFiles:
 		return o, &Error{Path: r.File, Problem: "is neither an NPY nor an IDX file", Hint: fmt.Sprintf("write name = %q in the dataset table", f.Dataset)}
 	}
