@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -436,4 +437,51 @@ func Example_matrix() {
 	}
 	fmt.Printf("%.1f %.1f\n", known, fresh)
 	// Output: 3.5 5.0
+}
+
+// The example trains a model that predicts a column of a table, also from a column of texts, and predicts a new row.
+func Example_table() {
+	table := "size,rooms,town,price\n"
+	for i := range 60 {
+		size, rooms := 40+i, 1+i%5
+		table += fmt.Sprintf("%d,%d,%s,%d\n", size, rooms, [2]string{"Ulm", "Bonn"}[i%2], 3*size+10*rooms+100*(i%2))
+	}
+	file := filepath.Join(runs, "homes.csv")
+	if err := os.WriteFile(file, []byte(table), 0o600); err != nil {
+		log.Fatal(err)
+	}
+	models, err := config.Load("models.toml", []byte(fmt.Sprintf(`
+[model.homes]
+dataset   = { file = %q, columns = { images = ["size", "rooms"], town = "town", target = "price" }, scale = "standardise" }
+encoder   = [{ kind = "dense", units = 16, activation = "relu", from = ["images", "towns"] }]
+decoder   = []
+head      = { towns = { from = "town", layers = [{ kind = "embedding", vocabulary = 2, units = 1 }] }, price = { layers = [{ kind = "dense" }, { kind = "affine", factor = 60.0, offset = 300.0 }] } }
+loss      = [{ kind = "mse", on = "price", against = "target" }]
+optimizer = { kind = "adam", learning_rate = 0.01 }
+train     = { epochs = 300, batch = 6 }
+`, file)))
+	if err != nil {
+		log.Fatal(err)
+	}
+	model, err := models.Model("homes")
+	if err != nil {
+		log.Fatal(err)
+	}
+	run, err := tessera.Train(context.Background(), model, tessera.Options{Out: filepath.Join(runs, "homes")})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer run.Close()
+	columns := map[string][]float32{"images": {75, 3}} // size and rooms, in the units of the file
+	for _, c := range run.Columns("price") {           // all that the price is computed from
+		if c.Name == "town" {
+			columns["town"] = []float32{float32(slices.Index(c.Names, "Ulm"))}
+		}
+	}
+	prices, err := run.ValueOf("price", columns)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("near 255:", math.Abs(float64(prices[0])-255) < 10)
+	// Output: near 255: true
 }
