@@ -727,7 +727,7 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 	all := t.statistics()
 	names, numbers := slices.Clone(t.columns), lists.Map(all, func(s columnStatistics) ends { return s.ends })
 	for _, v := range t.further {
-		if v.floats != nil {
+		if v.Names == nil { // not of texts
 			names, numbers = append(names, v.names()...), append(numbers, v.ends()...)
 		}
 	}

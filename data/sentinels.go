@@ -15,11 +15,11 @@ import (
 // ends are the smallest and the largest numbers of a column.
 type ends struct{ low, high end }
 
-// ends returns those of each value of a sample. Missing entries count for none.
+// ends returns those of each value of a sample of a column with values in memory, missing entries left out.
 func (v *Values) ends() []ends {
 	list := lists.Of(v.Size(), func(int) ends { return newEnds() })
-	for i, x := range v.floats {
-		if x == x {
+	for i := range max(len(v.floats), len(v.whole)) {
+		if x := v.at(i); x == x {
 			list[i%len(list)].add(float64(x))
 		}
 	}
