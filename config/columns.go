@@ -744,13 +744,13 @@ func (m *Model) Named(dataset string, classes []string) error {
 	return nil
 }
 
-// largestIn returns the largest value of a column of samples, and whether all are whole numbers >= 0.
+// largestIn returns the largest value of a column of samples, and whether all are whole numbers.
 func largestIn(column string, samples []*data.Images) (largest float32, whole bool) {
 	whole = true
 	for _, images := range samples {
 		if images != nil {
 			images.FirstOutside(column, func(v float32) bool {
-				largest, whole = max(largest, v), whole && v >= 0 && v == float32(math.Trunc(float64(v)))
+				largest, whole = max(largest, v), whole && v == float32(math.Trunc(float64(v)))
 				return true
 			})
 		}
