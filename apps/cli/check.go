@@ -21,7 +21,6 @@ import (
 	"tessera/graph"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
-	"tessera/internal/parallel/team"
 	"tessera/internal/train"
 )
 
@@ -355,19 +354,16 @@ func columnText(c data.Column) string {
 // mostBuilt is the maximum number of layers of the models whose graphs check builds: a file may declare thousands of models.
 const mostBuilt = 1000
 
-// build returns the first error of building the graphs of models whose samples have a known shape.
+// build returns the first error of building the graphs of models whose samples have a known shape, one graph after the other, as Gorgonia needs it.
 func build(models []*config.Model, dirs data.Dirs) error {
-	wrong := make([]error, len(models))
-	team.For(len(models), 1, func(from, to int) {
-		for i, m := range models[from:to] {
-			if shape, ok := m.Dataset.Source.Shape(dirs); ok {
-				if err := graph.Check(m, shape); err != nil {
-					wrong[from+i] = m.Located(err)
-				}
+	for _, m := range models {
+		if shape, ok := m.Dataset.Source.Shape(dirs); ok {
+			if err := graph.Check(m, shape); err != nil {
+				return m.Located(err)
 			}
 		}
-	})
-	return cmp.Or(wrong...)
+	}
+	return nil
 }
 
 // loadOnce returns a loader that loads a data set, its test samples too, only once for consecutive models that use it.
