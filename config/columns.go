@@ -558,6 +558,7 @@ type Wanted struct {
 	Column string
 	Holds  func(v float32) bool // reports whether a value meets the requirement
 	Text   string               // text after the value in a message: who reads it, and the requirement
+	Size   string               // key of the number of indices of the layer; "" if it is another one
 	Layer  bool                 // a layer reads the column, so that the requirement also holds after the training
 }
 
@@ -573,14 +574,18 @@ func (m *Model) Wanted(l *Layout) (list []Wanted) {
 		if !ok {
 			continue
 		}
-		least, n, hint := float32(0), float32(i.Indices()), ""
-		if u, ok := i.(layers.TakesUnknown); ok && u.Unknowns() {
+		least, n, hint, size := float32(0), float32(i.Indices()), "", ""
+		u, ok := i.(layers.TakesUnknown)
+		if ok {
+			size = "vocabulary"
+		}
+		if ok && u.Unknowns() {
 			least = -1
 		} else if ok {
 			hint = "; for an unknown class (-1: a missing text, or one of no training sample) write unknown = true"
 		}
 		for _, name := range columns {
-			list = append(list, Wanted{Column: name, Layer: true,
+			list = append(list, Wanted{Column: name, Layer: true, Size: size,
 				Holds: func(v float32) bool { return v >= least && v < n && v == float32(math.Trunc(float64(v))) },
 				Text: fmt.Sprintf("but %s (%s) wants whole numbers from %g to %g%s%s", p.Path, p.Kind, least, n-1,
 					m.savedBytes(l, name, "whole numbers", "integers"), hint)})
@@ -776,8 +781,8 @@ func (m *Model) Unusable(dataset string, shape []int, samples ...*data.Images) e
 				continue
 			}
 			wrong := &data.Error{Dataset: dataset, Problem: fmt.Sprintf("%s: got %v, %s", place, v, w.Text)}
-			if largest, whole := largestIn(w.Column, samples); w.Layer && whole && !w.Holds(largest) {
-				wrong.Hint = fmt.Sprintf("the largest is %g: declare %g numbers, such as vocabulary = %[2]g", largest, largest+1)
+			if largest, whole := largestIn(w.Column, samples); w.Size != "" && whole && !w.Holds(largest) {
+				wrong.Hint = fmt.Sprintf("the largest is %g: %s = %g holds them all", largest, w.Size, largest+1)
 			}
 			return wrong
 		}

@@ -97,8 +97,8 @@ func TestAVocabularyThatIsTooSmallIsNamedWithTheSizeThatIsNeeded(t *testing.T) {
 	fatal.If(t, err)
 	for want, values := range map[string][]float32{
 		"value 1: got 7, but encoder.0 (embedding) wants whole numbers from 0 to 4": {1, 7, 11, 4},
-		"the largest is 11: declare 12 numbers, such as vocabulary = 12":            {1, 7, 11, 4},
-		"such as vocabulary = 9":   {1, -1, 8, 4},
+		"the largest is 11: vocabulary = 12 holds them all":                         {1, 7, 11, 4},
+		": vocabulary = 9 holds":   {1, -1, 8, 4},
 		"got 2.5, but":             {1, 2.5, 11, 4},
 		"write unknown = true\x00": {1, 3, -1, 4}, // none is too large
 	} {

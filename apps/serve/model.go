@@ -235,8 +235,8 @@ type loaded struct {
 	users      sync.WaitGroup
 }
 
-// textReader returns the sample of a text.
-type textReader func(text string) (*data.Images, error)
+// textReader returns the values of the sample of a text, and its other columns.
+type textReader func(text string) (values []float32, columns map[string][]float32, err error)
 
 // inputName is the name of the images in requests. Other inputs have the names of their columns.
 const inputName = "input"
@@ -338,7 +338,13 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
 	}
 	if s, ok := data.WithVocabulary(run.Model.Dataset.Source, run.Tokens()).(data.TextReader); ok && run.Tokens() != nil {
-		l.text = func(text string) (*data.Images, error) { return s.ReadTexts(context.Background(), []string{text}) }
+		l.text = func(text string) ([]float32, map[string][]float32, error) {
+			sample, err := s.ReadTexts(context.Background(), []string{text})
+			if err != nil {
+				return nil, nil, err
+			}
+			return sample.Float32(), sample.All(), nil
+		}
 	}
 	if of := data.SparseOf(run.Model.Dataset.Source); l.shift == nil && (of == nil || of.AbsentIsZero()) { // no scaling that subtracts keeps zeros
 		for i, name := range run.ColumnNames() {

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-
-	"tessera/data"
 )
 
 // nested reads the data of a tensor into the images of a buffer. The data are a flat array, or arrays that are nested by
@@ -19,9 +17,9 @@ type nested struct {
 	leaf     int   // depth of the numbers, plus one; 0 before the first number
 	most     int   // maximum number of values in the buffer
 	text     textReader
-	texts    bool // the elements are texts, of each of which the values of its sample are read
-	samples  []*data.Images
-	named    bool // they may be names of classes
+	texts    bool                   // the elements are texts, of each of which the values of its sample are read
+	beside   []map[string][]float32 // the other columns of each text
+	named    bool                   // they may be names of classes
 	classes  []string
 	holed    bool // null is a missing value
 	places   map[string]int
@@ -161,10 +159,12 @@ func (t *nested) strings(c *cursor) error {
 			if t.buffer.exact {
 				err = t.buffer.keep([]byte("0"))
 			}
-		} else if sample, wrong := t.text(text); wrong != nil {
-			err = fmt.Errorf("data: %w", wrong)
 		} else {
-			row, t.samples = sample.Float32(), append(t.samples, sample)
+			var columns map[string][]float32
+			if row, columns, err = t.text(text); err != nil {
+				err = fmt.Errorf("data: %w", err)
+			}
+			t.beside = append(t.beside, columns)
 		}
 		if err != nil {
 			return err

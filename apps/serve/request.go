@@ -231,7 +231,7 @@ func (in *input) member(c *cursor, key string) (err error) {
 			return nil
 		}
 		in.hasData = true
-		in.data.dims, in.data.leaf, in.data.texts, in.data.samples, in.data.classes, in.data.entries = nil, 0, false, nil, nil, false
+		in.data.dims, in.data.leaf, in.data.texts, in.data.beside, in.data.classes, in.data.entries = nil, 0, false, nil, nil, false
 		in.data.buffer.images = in.data.buffer.images[:in.data.from]
 		if in.data.buffer.exact {
 			in.data.buffer.wide = in.data.buffer.wide[:in.data.from]
@@ -281,7 +281,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 	}
 	d.count = -1
 	var holes []int
-	var samples []*data.Images // of texts
+	var beside []map[string][]float32
 	for i := range d.inputs {
 		in := &d.inputs[i]
 		f := d.model.input(in.name)
@@ -306,7 +306,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 		d.unknown(f, in)
 		if f.column == losses.Images {
 			d.unlike(d.model, b.images[in.data.from:in.data.to])
-			holes, samples = in.fill(d.model), in.data.samples
+			holes, beside = in.fill(d.model), in.data.beside
 		}
 		d.sent = append(d.sent, sent{feature: f})
 	}
@@ -318,7 +318,7 @@ func (d *draft) check(b *buffer, binary []byte) (err error) {
 			return err
 		}
 	}
-	if err := d.derive(b, samples); err != nil {
+	if err := d.derive(b, beside); err != nil {
 		return err
 	}
 	for i := range d.sent { // the buffer has grown for all of them
@@ -391,20 +391,17 @@ func (d *draft) observe(b *buffer, f *feature, holes []int) (err error) {
 }
 
 // derive adds the inputs that follow from texts, such as their number of tokens, for a request without them.
-func (d *draft) derive(b *buffer, samples []*data.Images) error {
+func (d *draft) derive(b *buffer, beside []map[string][]float32) error {
 	for _, f := range d.model.inputs {
-		if len(samples) == 0 || slices.ContainsFunc(d.sent, func(s sent) bool { return s.feature == f }) {
-			continue
-		}
-		if _, found := samples[0].Column(f.column); !found {
+		if len(beside) == 0 || beside[0][f.column] == nil || slices.ContainsFunc(d.sent, func(s sent) bool { return s.feature == f }) {
 			continue
 		}
 		values, err := d.append(b, f)
 		if err != nil {
 			return err
 		}
-		for i, sample := range samples {
-			sample.Gather(values[i*f.size:(i+1)*f.size], f.column, []int{0})
+		for i, columns := range beside {
+			copy(values[i*f.size:(i+1)*f.size], columns[f.column])
 		}
 	}
 	return nil

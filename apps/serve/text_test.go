@@ -14,20 +14,27 @@ import (
 	"tessera/internal/fatal"
 )
 
+// served trains the model m of a declaration and serves it as run.
+func served(t *testing.T, declaration string) (*tessera.Run, *Server) {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "run")
+	trainRun(t, folder, declaration)
+	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
+	fatal.If(t, err)
+	t.Cleanup(func() { _ = run.Close() })
+	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
+	fatal.If(t, err)
+	t.Cleanup(func() { _ = s.Close() })
+	return run, s
+}
+
 // A text has the code of its counts, whatever its length and its characters.
 func TestRequestsOfTexts(t *testing.T) {
 	dir := t.TempDir()
 	for i, text := range []string{"sun moon star", "sun star", "bread wine", "wine bread bread", "moon sun"} {
 		fatal.If(t, os.WriteFile(filepath.Join(dir, fmt.Sprintf("%d.txt", i)), []byte(text), 0o600))
 	}
-	folder := filepath.Join(t.TempDir(), "run")
-	trainRun(t, folder, fmt.Sprintf("[model.m]\nkind = \"nmf\"\ncomponents = 2\ndataset = { name = \"text\", file = %q, validation = 0 }\n", dir))
-	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	fatal.If(t, err)
-	t.Cleanup(func() { _ = run.Close() })
-	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	fatal.If(t, err)
-	defer s.Close()
+	run, s := served(t, fmt.Sprintf("[model.m]\nkind = \"nmf\"\ncomponents = 2\ndataset = { name = \"text\", file = %q, validation = 0 }\n", dir))
 	words := run.ColumnNames()
 	counts := make([]float32, 2*len(words))
 	for j, word := range words {
@@ -58,8 +65,7 @@ func TestRequestsOfTexts(t *testing.T) {
 func TestRequestsOfTextsNeedNoLength(t *testing.T) {
 	table := filepath.Join(t.TempDir(), "t.csv")
 	fatal.If(t, os.WriteFile(table, []byte("text,class\nsun moon star,sky\nsun star,sky\nbread wine,meal\nwine bread bread cheese,meal\n"), 0o600))
-	folder := filepath.Join(t.TempDir(), "run")
-	trainRun(t, folder, fmt.Sprintf(`[model.m]
+	run, s := served(t, fmt.Sprintf(`[model.m]
 dataset = { file = %q, text = "text", labels = "class", tokens = "words", length = 6, validation = 0 }
 encoder = [{ kind = "embedding", vocabulary = 20, units = 3, mask = "there" }]
 decoder = []
@@ -68,12 +74,6 @@ head.class = { layers = [{ kind = "dense" }] }
 loss = [{ kind = "cross_entropy" }]
 train = { epochs = 1, batch = 2 }
 `, table))
-	run, err := tessera.Open(folder, tessera.Options{Threads: 1})
-	fatal.If(t, err)
-	t.Cleanup(func() { _ = run.Close() })
-	s, err := New([]Model{{Run: run, Name: "run"}}, Options{Workers: 1})
-	fatal.If(t, err)
-	defer s.Close()
 	texts := []string{"sun wine", "bread bread cheese sun moon"}
 	samples, err := data.WithVocabulary(run.Model.Dataset.Source, run.Tokens()).(data.TextReader).ReadTexts(t.Context(), texts)
 	fatal.If(t, err)

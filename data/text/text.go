@@ -532,7 +532,11 @@ var last struct {
 // key names a declaration and its files for last.
 func (t *Texts) key(name string, m maker) string {
 	key := fmt.Sprintf("%s %+v", name, m)
-	for _, path := range []string{t.File, t.Test} {
+	paths := []string{t.File, t.Test}
+	if s, ok := m.(*Sequences); ok {
+		paths = append(paths, s.tokenizerFiles()...)
+	}
+	for _, path := range paths {
 		key += "\n" + state(path)
 	}
 	return key
@@ -617,10 +621,14 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 	if set.Train, err = make(t.File, "grammar", t.Grammar); err == nil && set.HasTest {
 		set.Test, err = make(t.Test, "grammar test", (t.Grammar+3)/4)
 	}
-	if s, ok := m.(*Sequences); err == nil && ok && s.Tokenizer != "" && t.fitted == nil { // another vocabulary gives other samples
-		var file data.File
-		file, err = data.Checksum(ctx, s.Tokenizer)
-		set.Files = append(set.Files, file)
+	if s, ok := m.(*Sequences); ok && t.fitted == nil {
+		for _, path := range s.tokenizerFiles() { // another vocabulary gives other samples
+			if err == nil {
+				var file data.File
+				file, err = data.Checksum(ctx, path)
+				set.Files = append(set.Files, file)
+			}
+		}
 	}
 	if err != nil {
 		if known, ok := errors.AsType[*data.Error](err); ok {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -123,6 +124,17 @@ func (s *Sequences) Describe(ctx context.Context) (string, error) {
 		size += s.Buckets
 	}
 	return fmt.Sprintf("%s of %d tokens from a vocabulary of %d", numeral.Of(set.Train.Len(), "sample"), s.width(), size), nil
+}
+
+// tokenizerFiles returns the files from which the vocabulary is read; none if it is fitted.
+func (s *Sequences) tokenizerFiles() []string {
+	switch {
+	case s.Tokenizer == "":
+		return nil
+	case filepath.Base(s.Tokenizer) == "vocab.json":
+		return []string{s.Tokenizer, filepath.Join(filepath.Dir(s.Tokenizer), "merges.txt")}
+	}
+	return []string{s.Tokenizer}
 }
 
 // ofRun reports whether the vocabulary is that of a run.
