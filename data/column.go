@@ -29,6 +29,11 @@ const (
 	Whole   Type = "whole"   // whole numbers below 2^24, which float32 represents exactly; a negative class is unknown
 )
 
+// Plural names values of the type: "bytes", "numbers", "whole numbers".
+func (t Type) Plural() string {
+	return map[Type]string{Bytes: "bytes", Float32: "numbers", Whole: "whole numbers"}[t]
+}
+
 // wholeBound is the smallest whole number whose successor is not a float32.
 const wholeBound = 1 << 24
 

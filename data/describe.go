@@ -44,7 +44,7 @@ func (s *Set) Describe() (list []Described, others int) {
 		list = append(list, m.describeValues(shown)...)
 	}
 	for _, v := range m.further {
-		list = append(list, m.describe(v.Name, string(v.Type)))
+		list = append(list, m.describe(v.Name, v.Type.Plural()))
 	}
 	return list, max(len(named)-mostDescribed, 0)
 }

@@ -65,8 +65,8 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 func TestColumnsAreDescribed(t *testing.T) {
 	for text, want := range map[string]string{
 		"id,a,b,species\n1,2,3,x\n":       "2 values (a, b), labels species, names id",
-		"a,b,c,d,e,f,g,species\n":         "7 values (a, b, c, ..., g), labels species, names -",
-		"species,length [mm]\nx,1\ny,2\n": "1 value (length [mm]), labels species, names -",
+		"a,b,c,d,e,f,g,species\n":         "7 values (a, b, c, ..., g), labels species",
+		"species,length [mm]\nx,1\ny,2\n": "1 value (length [mm]), labels species",
 	} {
 		s := &Files{Kind: "csv", Images: writeText(t, "x.csv", text), Labels: "species"}
 		if strings.HasPrefix(text, "id") {

@@ -510,19 +510,20 @@ func nameList(names []string) string {
 	return strings.Join(texts, ", ")
 }
 
-// describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`.
+// describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species`.
 func (f *csvFile) describe(c csvColumns) string {
 	names := f.names(c.values)
 	if n := len(names); n > 6 {
 		names = []string{names[0], names[1], names[2], "...", names[n-1]}
 	}
-	column := func(i int) string {
-		if i < 0 {
-			return "-"
-		}
-		return cmp.Or(f.header[i], `""`)
+	text := fmt.Sprintf("%s (%s)", numeral.Of(len(c.values), "value"), strings.Join(names, ", "))
+	if c.labels >= 0 {
+		text += ", labels " + cmp.Or(f.header[c.labels], `""`)
 	}
-	return inLine(fmt.Sprintf("%s (%s), labels %s, names %s", numeral.Of(len(c.values), "value"), strings.Join(names, ", "), column(c.labels), column(c.names)))
+	if c.names >= 0 {
+		text += ", names " + cmp.Or(f.header[c.names], `""`)
+	}
+	return inLine(text)
 }
 
 // firstRows is the number of rows by which the number of all rows is estimated.

@@ -137,7 +137,7 @@ func TestASetIsDescribed(t *testing.T) {
 		{Name: "", Type: "numbers", Range: "0.5 to 5", Missing: 1},
 		{Name: "a", Type: "whole numbers", Range: "1 to 5", First: "1 3 5"},
 		{Name: "b", Type: "numbers", Range: "0.5 to 2.5", Missing: 1, First: "2.5 0.5"},
-		{Name: "weight", Type: "whole", Range: "7 to 9", First: "7 8 9"},
+		{Name: "weight", Type: "whole numbers", Range: "7 to 9", First: "7 8 9"},
 	}
 	if got, others := set.Describe(); others != 0 || !slices.Equal(got, want) {
 		t.Errorf("got\n%+v\nwant\n%+v", got, want)

@@ -59,7 +59,7 @@ type Namer interface {
 
 // Describer is implemented by sources that select columns of a file.
 type Describer interface {
-	// Describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species, names -`; "" if there is none.
+	// Describe returns a description of the use of the columns: `12 values (m0, m1, m2, ..., m11), labels species`; "" if there is none.
 	Describe(ctx context.Context) (string, error)
 }
 

@@ -125,7 +125,7 @@ func (m *regressionMeter) Values(context.Context) ([]Value, error) {
 	var sums, counts [3]float64
 	constant := 0.0
 	for _, e := range m.each {
-		constant += math.Sqrt(e.deviation/max(1, e.n)) / float64(len(m.each))
+		constant += math.Sqrt(e.deviation / max(1, e.n))
 		for i, v := range e.numbers() {
 			if !math.IsNaN(v) || i < 2 && e.n > 0 {
 				sums[i], counts[i] = sums[i]+v, counts[i]+1
@@ -138,13 +138,16 @@ func (m *regressionMeter) Values(context.Context) ([]Value, error) {
 			values[i] = NotApplicable("the target has no entries, or all are equal")
 		}
 	}
-	values[0].Constant = constant
+	values[0].Constant = constant / max(1, counts[0])
 	return values, nil
 }
 
 func (m *regressionMeter) Tables() []*Table {
 	t := &Table{Name: "targets", Of: "target", Columns: []string{"count", "rmse", "mae", "r2"}}
 	for i, e := range m.each {
+		if e.n == 0 && len(m.each) > 1 { // a mask leaves it out of all samples
+			continue
+		}
 		n := e.numbers()
 		t.Rows = append(t.Rows, TableRow{m.Name(i), append([]float64{e.n}, n[:]...)})
 	}

@@ -18,6 +18,20 @@ type regressor struct {
 
 func (r *regressor) Targets() []Target { return r.targets }
 
+// A number that a mask leaves out of all samples has no row, and no part in the comparison with the mean.
+func TestANumberThatIsMaskedEverywhereDoesNotCount(t *testing.T) {
+	m := &regressionMeter{Target{Column: "y", Size: 2, Counted: []string{"mask"}}, make([]errorsOf, 2)}
+	fatal.If(t, m.Add(&Batch{Logits: []float32{1, 0, 3, 0}, Columns: map[string][]float32{"y": {0, 9, 4, 9}, "mask": {1, 0, 1, 0}}}))
+	values, err := m.Values(t.Context())
+	fatal.If(t, err)
+	if v := values[0]; v.Number != 1 || v.Constant != 2 { // deviations of 0 and 4 from their mean
+		t.Errorf("got an rmse of %v, and %v of the mean, want 1 and 2", v.Number, v.Constant)
+	}
+	if rows := m.Tables()[0].Rows; len(rows) != 1 || rows[0].Name != "y.0" {
+		t.Errorf("got the rows %+v", rows)
+	}
+}
+
 // The numbers equal those of scikit-learn 1.2.1, with the means over the targets that it calls uniform_average.
 func TestRegressionEqualsScikitLearn(t *testing.T) {
 	m := &regressionMeter{Target{Column: "y", Size: 3, Names: []string{"a", "b", "c"}}, make([]errorsOf, 3)}

@@ -69,10 +69,10 @@ encoder = [{ kind = "dense", units = 2 }]
 `)
 	r := b.must(exitData, "check")
 	b.contains("check", r.stderr, `models.toml:6:`, `model "bad": dataset: csv: bad.csv: cannot be read: line 2, column "w"`, `models.toml:9:`, `model "unlabelled": dataset: csv: good.csv`)
-	columns := "2 values (m [mV], w), labels kind, names -"
+	columns := "2 values (m [mV], w), labels kind"
 	b.contains("check", r.stdout, `model "good": 20 training samples, 2 classes (a: 10, b: 10), `+columns)
-	b.contains("summary", spaced(b.must(0, "summary", "good").stdout), "samples "+columns)
-	b.contains("train", b.must(0, "train", "good", "--epochs", "1").stderr, "samples "+columns)
+	b.contains("summary", spaced(b.must(0, "summary", "good").stdout), "data "+columns)
+	b.contains("train", b.must(0, "train", "good", "--epochs", "1").stderr, "data: "+columns)
 }
 
 func TestListShowsOnePart(t *testing.T) {

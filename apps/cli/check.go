@@ -22,6 +22,7 @@ import (
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/internal/train"
+	"tessera/internal/volume"
 )
 
 func init() {
@@ -345,10 +346,10 @@ func columnText(c data.Column) string {
 		return "not known"
 	case len(c.Names) > 0:
 		return classesText(c.Names)
-	case len(c.Shape) == 0:
+	case volume.Of(c.Shape) == 1:
 		return map[data.Type]string{data.Bytes: "one byte", data.Float32: "one number", data.Whole: "one whole number"}[c.Type]
 	}
-	return fmt.Sprintf("%s %s", numeral.Shape(c.Shape), map[data.Type]string{data.Bytes: "bytes", data.Float32: "numbers", data.Whole: "whole numbers"}[c.Type])
+	return fmt.Sprintf("%s %s", numeral.Shape(c.Shape), c.Type.Plural())
 }
 
 // mostBuilt is the maximum number of layers of the models whose graphs check builds: a file may declare thousands of models.

@@ -168,7 +168,7 @@ func (w *figureCommand) Do(cmd *Call) error {
 	if errors.Is(err, figures.ErrNoPoints) && w.Metrics != nil {
 		return usageError{fmt.Errorf("figure %s: %w", kind.name, err)}
 	} else if errors.Is(err, figures.ErrNoPoints) {
-		return usageError{fmt.Errorf("figure %s: %w: runs without atoms have no max_approx", kind.name, err)}
+		return usageError{fmt.Errorf("figure %s: %w: max_approx is only of runs whose atoms are images", kind.name, err)}
 	} else if err != nil {
 		return err
 	}

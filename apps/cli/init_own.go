@@ -386,7 +386,7 @@ func textsOf(ctx context.Context, path string, s *data.TableSketch) (*foundData,
 		if own.Classes {
 			own.say("classes: %s (labels)", strings.Join(classes[:min(8, len(classes))], ", "))
 		}
-		own.Units = max(1, min(20, n/4, words/10))
+		own.Units = max(min(2, words), min(20, n/4, words/10))
 		break
 	}
 	own.say("counts are weighted, so that words of many texts count little (scale)")

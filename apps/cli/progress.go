@@ -49,6 +49,7 @@ type progress struct {
 	run      string
 	now      func() time.Time
 	at       time.Time // of the last line
+	without  [7]bool   // pieces that no longer fit into a line
 	since    time.Time
 }
 
@@ -200,6 +201,13 @@ func pace(r train.Progress) string {
 // fits, but never the remaining time.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
+	if p.terminal == nil {
+		for i, left := range p.without { // lines that are kept have the same pieces
+			if left {
+				pieces[i] = ""
+			}
+		}
+	}
 	line := spelled(strings.Join(pieces, ""))
 	order := []int{1, 5, 4, 3, 2} // terms, images/s, negative weights, sparsity, error
 	if p.terminal == nil {        // lines that are kept: the terms matter more than the speed
@@ -209,7 +217,7 @@ func (p *progress) within(width int, r train.Progress) string {
 		if utf8.RuneCountInString(line) < width {
 			return line
 		}
-		pieces[least] = ""
+		pieces[least], p.without[least] = "", true
 		line = spelled(strings.Join(pieces, ""))
 	}
 	return cut(line, width)

@@ -222,7 +222,7 @@ func (s *summary) document(ctx context.Context) *doc.Document {
 	if s.Memory != nil {
 		facts.Add("", "memory", s.Memory.String())
 	}
-	facts.Add("", "samples", usedColumns(ctx, s.spec))
+	facts.Add("", "data", usedColumns(ctx, s.spec))
 	facts.Facts = append(facts.Facts, variants(s.spec)...)
 	d.Add(t, values, facts)
 	return d

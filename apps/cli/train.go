@@ -80,7 +80,7 @@ func (f *trainCommand) Do(cmd *Call) error {
 	}
 	warn(cmd, model.Warnings()...)
 	if text := usedColumns(cmd.Context(), model); text != "" && !f.Quiet {
-		fmt.Fprintln(cmd.ErrOrStderr(), "samples", text)
+		fmt.Fprintln(cmd.ErrOrStderr(), "data:", text)
 	}
 	if f.Out == "" && !f.Force {
 		noteUnfinished(cmd, model.Name)

@@ -153,7 +153,12 @@ func (s *subject) speed() any {
 	if len(values) == 0 {
 		return nil // gonum panics without values
 	}
-	return stat.HarmonicMean(values, nil)
+	speed := stat.HarmonicMean(values, nil)
+	text := numeral.Float(speed)
+	if speed >= 1000 {
+		text = numeral.Count(int(math.Round(speed)))
+	}
+	return doc.Shown{Value: speed, Text: text}
 }
 
 // lossText says how the loss changed.
@@ -163,6 +168,9 @@ func (s *subject) lossText() any {
 		return nil
 	}
 	last := values[len(values)-1]
+	if len(values) == 1 {
+		return last
+	}
 	return doc.Shown{Value: last, Text: fmt.Sprintf("from %s to %s", numeral.Float(values[0]), numeral.Float(last))}
 }
 

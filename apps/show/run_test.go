@@ -26,7 +26,7 @@ func TestTheSpeedOfATrainingIsInEveryOutput(t *testing.T) {
 	defer r.Close()
 	d := show.RunDocument(r, nil, false)
 	fact, ok := d.Find("samples_per_second")
-	if speed, number := fact.Value.(float64); !ok || !number || speed <= 0 {
+	if shown, _ := fact.Value.(doc.Shown); !ok || shown.Value.(float64) <= 0 {
 		t.Fatalf("got %+v", fact)
 	}
 	var text, page, json, markdown strings.Builder

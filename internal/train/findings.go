@@ -62,11 +62,14 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 		list = append(list, allDead(m, units))
 	case counted && 2*int(useful) < units:
 		list = append(list, Finding{fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less", units-int(useful), units),
-			moreUseful(m, run, shape, r)})
+			moreUseful(m, run, shape, units, r)})
 	case known && m.Copies() && kept < max(unexplained, min(0.5, 1.1*chance)) && !slices.Contains(m.FirstMeasures(), "log_likelihood"): // a density is no reconstruction
-		problem := fmt.Sprintf("hardly anything is explained: the reconstructions keep %s of the variance; of noise, %d units of random directions keep about %s", numeral.Percent(kept), units, numeral.Percent(chance))
+		problem := fmt.Sprintf("little is explained: the reconstructions keep %s of the variance", numeral.Percent(kept))
+		if chance < 1 {
+			problem += fmt.Sprintf("; of noise, %d units of random directions keep about %s", units, numeral.Percent(chance))
+		}
 		if kept < 0 {
-			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %s", numeral.Digits(kept, 2))
+			problem = fmt.Sprintf("nothing is explained: the reconstructions are worse than the mean of the samples, explained_variance is %s", numeral.Float(kept))
 		}
 		remedy := "check whether the " + r.Counted() + " have any structure"
 		if wrong := wrongSetting(m, run, shape, r); wrong != "" {
@@ -140,8 +143,11 @@ func collapsedPosterior(m *config.Model, divergence float64, pixels int) Finding
 }
 
 // moreUseful suggests a change that makes more units useful.
-func moreUseful(m *config.Model, run string, shape []int, r *evaluation.Report) string {
+func moreUseful(m *config.Model, run string, shape []int, units int, r *evaluation.Report) string {
 	if t := m.Training(); t.Method != "" {
+		if units == 1 {
+			return "raise " + t.UnitsKey
+		}
 		return "lower " + t.UnitsKey
 	} else if t.Most == 0 {
 		return "raise train.epochs: the model has its initial parameters; if they were imported, the samples and their scale must be those of their training"

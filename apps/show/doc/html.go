@@ -151,9 +151,15 @@ func (f *Figure) html(p *page) {
 
 func (g *Gallery) html(p *page) {
 	if len(g.Names) > 0 {
-		p.write(`<div class="columns%s" aria-hidden="true">`, map[bool]string{true: " many"}[len(g.Names) > 16]) // which overlap on a narrow page
+		class := "columns"
+		if len(g.Names) > 16 { // they overlap on a narrow page
+			class += " many"
+		} else if len(g.Names) <= 6 { // there is room for a line of text
+			class += " few"
+		}
+		p.write(`<div class="%s" aria-hidden="true">`, class)
 		for _, name := range g.Names {
-			p.write("<span>%s</span>", name)
+			p.write(`<span title="%s">%s</span>`, name, name)
 		}
 		p.WriteString("</div>")
 	}

@@ -493,8 +493,9 @@ type label struct {
 // first: if there is space, no name covers a point, a line or another name. A thin line connects distant names to their
 // points.
 type labels struct {
-	names []label
-	lines []line // step lines that names should not cover
+	names  []label
+	points plotter.XYs // other points that names should not cover
+	lines  []line      // step lines that names should not cover
 }
 
 // The candidate positions around a point: directions, most legible first, and distances.
@@ -514,6 +515,9 @@ func (l labels) Plot(c draw.Canvas, p *plot.Plot) {
 	place := func(xy plotter.XY) vg.Point { return vg.Point{X: toX(xy.X), Y: toY(xy.Y)} }
 	style := textStyle(smallSize)
 	taken := lists.Map(l.names, func(one label) vg.Rectangle { return boxAround(place(one.at), glyphRadius+1) })
+	for _, xy := range l.points {
+		taken = append(taken, boxAround(place(xy), glyphRadius))
+	}
 	for _, line := range l.lines {
 		for i := range max(0, len(line.points)-1) { // right, then down, as they are drawn
 			from, to := place(line.points[i]), place(line.points[i+1])

@@ -50,7 +50,7 @@ func (m metric) cost(p Point) float64 {
 // Metrics of figures, with the study's axes.
 var (
 	mseMetric   = metric{axis: axis{log: true}, of: numberOf("mse"), name: "mse"} // its axis does not name the measured images; see mseOf
-	hoyerMetric = metric{axis: axis{label: "mean Hoyer sparsity of codes", max: 1}, of: numberOf("hoyer")}
+	hoyerMetric = metric{axis: axis{label: "mean Hoyer sparsity of codes", max: 1}, of: numberOf("hoyer"), name: "hoyer"}
 	maxMetric   = metric{axis: axis{label: "max-approximation error", log: true}, of: numberOf("max_approx"), name: "max_approx"}
 	recMetric   = metric{axis: axis{label: "error to reconstructions", log: true}, of: numberOf("max_approx_reconstructed")}
 	betaMetric  = metric{axis: axis{label: "weight β", log: true}, of: func(p Point) float64 { return p.Beta }}
@@ -216,13 +216,18 @@ func MSEScatter(ours, published []Point) (*Figure, error) {
 	return scatter(ours, published, mseOf(ours, published))
 }
 
+// scatter draws the points that have both metrics; it is an error if no measured one has.
 func scatter(ours, published []Point, x metric) (*Figure, error) {
-	c, err := compare(ours, published, true)
+	drawn := lists.Only(ours, func(at Point) bool { return !math.IsNaN(x.of(at)) && !math.IsNaN(maxMetric.of(at)) })
+	if len(drawn) == 0 && len(ours) > 0 {
+		return nil, fmt.Errorf("%w with %s and %s", ErrNoPoints, x.name, maxMetric.name)
+	}
+	c, err := compare(drawn, published, true)
 	if err != nil {
 		return nil, err
 	}
 	p := panel{x: x.axis, y: maxMetric.axis, lines: c.lines(x, maxMetric)}
-	var texts labels
+	texts := labels{points: xys(slices.Concat(drawn, published), x, maxMetric)}
 	for _, g := range c.ours {
 		identified := !math.IsNaN(g.p) && (len(published) > 0 || len(g.points) == 1) // by its colour
 		if !identified {

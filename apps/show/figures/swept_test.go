@@ -88,3 +88,14 @@ func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
 	}
 	expect.NoError(t, expect.Err(ParetoOf("mse", "accuracy", points)))
 }
+
+// A scatter draws the runs that have both metrics; it is an error if none has.
+func TestAScatterOfRunsWithoutItsMetricsIsAnError(t *testing.T) {
+	lacks := Point{Label: "lacks", P: math.NaN(), Values: numbers("mse", 0.1, "hoyer", 0.5)}
+	has := Point{Label: "has", P: math.NaN(), Values: numbers("mse", 0.1, "hoyer", 0.5, "max_approx", 0.2)}
+	for want, draw := range map[string]func(ours, published []Point) (*Figure, error){"with hoyer and max_approx": HoyerScatter, "with mse and max_approx": MSEScatter} {
+		expect.Is(t, expect.Err(draw([]Point{lacks}, PublishedCurves(false))), ErrNoPoints)
+		expect.Error(t, expect.Err(draw([]Point{lacks}, nil)), want)
+		expect.NoError(t, expect.Err(draw([]Point{lacks, has}, nil)))
+	}
+}

@@ -10,6 +10,7 @@ import (
 
 	"tessera/internal/numeral"
 	"tessera/internal/train"
+	"tessera/metrics"
 )
 
 // mostPoints is the maximum number of epochs in a curve; for longer trainings they are evenly spaced.
@@ -149,6 +150,9 @@ func panelsOf(curves []Curve, unit string) (list []Panel) {
 		}
 	}
 	for _, name := range further {
+		if strings.HasPrefix(name, "val_loss.") && !slices.ContainsFunc(curves, func(c Curve) bool { return !c.equal(name, "val_loss") }) {
+			continue // the only term
+		}
 		if slices.ContainsFunc(curves, func(c Curve) bool { return c.changes(name) }) {
 			list = append(list, Panel{Title: titleFurther(name), About: aboutFurther(name), Columns: []string{name}})
 		}
@@ -173,6 +177,9 @@ func titleFurther(name string) string {
 		rest, of = rest[i+1:], " of "+rest[:i]
 	} else if held, ok := strings.CutPrefix(name, "val_"); ok {
 		rest, of = held, " on the validation set"
+	}
+	if _, ok := metrics.MeasureOf(rest); ok { // a name, such as r2
+		return rest + of
 	}
 	return strings.ToUpper(rest[:1]) + strings.ReplaceAll(rest[1:], "_", " ") + of
 }
@@ -204,6 +211,11 @@ func (c Curve) changes(name string) bool {
 		first = p
 	}
 	return false
+}
+
+// equal reports whether two columns have the same values.
+func (c Curve) equal(a, b string) bool {
+	return slices.EqualFunc(c.Columns[a], c.Columns[b], func(p, q *Point) bool { return p == q || p != nil && q != nil && *p == *q })
 }
 
 // summary returns a description of the changes of a column, for readers who do not see the chart.

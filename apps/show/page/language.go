@@ -32,7 +32,7 @@ func continuations(ctx context.Context, run *tessera.Run, images *data.Images) (
 	if tokens == nil || l == nil || l.Shift != 1 {
 		return nil, nil
 	}
-	t := &doc.Table{Key: "continuations", Columns: []doc.Column{{Key: "begin", Title: "begin of a measured text", Wrap: true}, {Key: "continuation", Title: "continuation", Wrap: true}}}
+	t := &doc.Table{Key: "continuations", Columns: []doc.Column{{Key: "begin", Title: "beginning of a measured text", Wrap: true}, {Key: "continuation", Title: "continuation", Wrap: true}}}
 	n := images.Len()
 	sample := make([]float32, images.Pixels())
 	for k := range min(texts, n) {

@@ -33,7 +33,7 @@ train     = { epochs = 2, batch = 8 }
 	fatal.If(t, err)
 	var b strings.Builder
 	fatal.If(t, (&page.Report{Runs: []*page.Run{r}}).Write(&b))
-	contains(t, b.String(), "Continuations", "begin of a measured text", "nearest words", "perplexity", `aria-label="Attention"`)
+	contains(t, b.String(), "Continuations", "beginning of a measured text", "nearest words", "perplexity", `aria-label="Attention"`)
 	for _, never := range []string{"Each picture is", "Move the slider"} {
 		if strings.Contains(b.String(), never) {
 			t.Errorf("the page of sequences of tokens says %q", never)

@@ -165,7 +165,9 @@ func (r *Report) Write(w io.Writer) error {
 		labels = append(labels, run.Label)
 	}
 	unit := commonUnit(charts.Runs)
-	charts.Panels = panelsOf(charts.Runs, unit)
+	if r.Live != "" || slices.ContainsFunc(charts.Runs, func(c Curve) bool { return len(c.Epochs) > 1 }) { // one epoch is no curve
+		charts.Panels = panelsOf(charts.Runs, unit)
+	}
 	title := strings.Join(labels, ", ")
 	body := struct {
 		*Report

@@ -100,7 +100,7 @@ train = { epochs = 2, batch = 10 }
 %s`, filepath.Join(dir, "m.csv"), more))
 	}
 	text = rendered(t, declare(""))
-	contains(t, text, "<span>length [mm]</span><span>mass</span>", "White is 0, red is positive up to", `class="gallery grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
+	contains(t, text, `>length [mm]</span><span title="mass">mass</span>`, "White is 0, red is positive up to", `class="gallery grid vectors"`, "samples of "+filepath.Join(dir, "m.csv"))
 	// A classifier is called one, and what its loss optimises comes first.
 	text = rendered(t, declare("decoder = []\nloss = [{ kind = \"cross_entropy\", on = \"class\" }]\n[model.m.head.class]\nlayers = [{ kind = \"dense\" }]\n"))
 	contains(t, text, "<td>classifier</td>", "<td>class: code → dense</td>")

@@ -24,6 +24,11 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	mse, ok := r.Number("mse")
 	if share, known := r.Number("explained_variance"); ok && known {
 		list = append(list, explained(mse, share, r.Fitted, v.noun()))
+	} else if ok {
+		list = append(list, verdictOf("mse", mse))
+	}
+	if loss, ok := r.Number("loss"); ok && len(list) == 0 {
+		list = append(list, verdictOf("loss", loss))
 	}
 	k := v.run.Units()
 	if l0, ok := r.Number("l0"); ok {
@@ -45,6 +50,12 @@ func (v *view) verdicts(r *evaluation.Report) (list []Verdict) {
 	return list
 }
 
+// verdictOf returns a number with the description of its metric.
+func verdictOf(name string, number float64) Verdict {
+	m, _ := metrics.MeasureOf(name)
+	return Verdict{numeral.Float(number), name, show.AboutOf(m) + "."}
+}
+
 // mostJudged is the maximum number of verdicts of the metrics by which a model is judged.
 const mostJudged = 4
 
@@ -58,7 +69,7 @@ func (v *view) judged(r *evaluation.Report, first []string) (list []Verdict) {
 		case strings.HasSuffix(m.Name, "accuracy"):
 			list = append(list, Verdict{numeral.Percent(one.Number), one.Name, "Share of the " + v.noun() + "s whose class is predicted correctly."})
 		default:
-			list = append(list, Verdict{numeral.Float(one.Number), one.Name, show.AboutOf(m) + "."})
+			list = append(list, verdictOf(one.Name, one.Number))
 		}
 	}
 	return list

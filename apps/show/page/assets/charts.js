@@ -19,6 +19,17 @@ function columnsOf(panel) {
   return { lines, epochs, rows };
 }
 
+// steps are the ends of logarithmic axes within a decade.
+const steps = [1, 2, 3, 5, 7, 10];
+
+// decades returns the ends of a logarithmic axis: the nearest steps around its values.
+function decades(u, low, high) {
+  if (!(low > 0) || !(high > 0)) return [.1, 1];
+  const e = Math.floor(Math.log10(low)), f = Math.floor(Math.log10(high));
+  const from = steps.findLast(s => s * 10 ** e <= low * 1.0001) * 10 ** e, to = steps.find(s => s * 10 ** f >= high * .9999) * 10 ** f;
+  return from < to ? [from, to] : [from / 2, to * 2];
+}
+
 function drawChart(figure) {
   const panel = page.charts.panels[+figure.dataset.panel], plot = figure.querySelector(".plot"), log = figure.querySelector(".log").checked;
   const { lines, epochs, rows } = columnsOf(panel);
@@ -33,7 +44,7 @@ function drawChart(figure) {
     hooks: { setCursor: [u => plot.classList.toggle("hovered", u.cursor.idx !== null && u.cursor.idx !== undefined)] },
     scales: {
       x: { time: false, range: (u, low, high) => low === high ? [low - 1, high + 1] : [low, high] },
-      y: logarithmic ? { distr: 3 } : panel.whole ? { range: (u, low, high) => [Math.max(0, Math.floor(low - (high - low) / 10)), Math.ceil(high + Math.max(1, (high - low) / 10))] } : {},
+      y: logarithmic ? { distr: 3, range: decades } : panel.whole ? { range: (u, low, high) => [Math.max(0, Math.floor(low - (high - low) / 10)), Math.ceil(high + Math.max(1, (high - low) / 10))] } : {},
     },
     axes: [{ ...gray, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5], label: page.unit || "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
       { ...gray, ...(panel.whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 1e4, 1e5, 1e6, 1e7] } : {}), size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],

@@ -19,7 +19,8 @@ const source = png => "data:image/png;base64," + png;
 // number prints a value with four significant digits.
 function number(v) {
   if (v === null || v === undefined || Number.isNaN(v)) return "-";
-  if (v === 0 || Math.abs(v) >= 1e-3 && Math.abs(v) < 1e6) return String(+v.toPrecision(4));
+  if (v === 0 || Math.abs(v) >= 1e-3 && Math.abs(v) < 1e4) return String(+v.toPrecision(4));
+  if (Math.abs(v) >= 1e4 && Math.abs(v) < 1e7) return Math.round(v).toLocaleString("en");
   return v.toExponential(2).replace(/\.?0+e/, "e");
 }
 

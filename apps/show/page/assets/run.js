@@ -24,13 +24,14 @@ class RunView {
     });
     this.grid = article.querySelector(".gallery.grid");
     this.row = article.querySelector(".gallery.row");
-    if (data.units) this.grid.before(this.orders());
+    const above = e => e.previousElementSibling?.matches(".columns") ? e.previousElementSibling : e; // names of columns stay next to their rows
+    if (data.units) above(this.grid).before(this.orders());
     article.querySelectorAll(".ref[data-unit]").forEach(span => span.replaceWith(this.ref(+span.dataset.unit, span.textContent, span.title)));
     if (data.samples) {
       this.slider = element("input", { type: "range", class: "slider", min: 0, max: data.samples.length - 1, value: 0, input: () => this.sample(+this.slider.value) });
       this.which = element("output");
       this.code = element("div", { class: "code", role: "img" });
-      this.row.before(element("p", { class: "bar" }, element("label", {}, data.noun + " ", this.slider), " ", this.which));
+      above(this.row).before(element("p", { class: "bar" }, element("label", {}, data.noun + " ", this.slider), " ", this.which));
       this.row.after(this.code);
       this.sample(0);
     }
@@ -93,7 +94,7 @@ class RunView {
     if (used) facts.append(element("h3", {}, `Histogram of the use, by the ${noun}s that use it`), histogram);
     const picture = this.pictures.get(unit);
     const vectors = this.data.vectors ? " vectors" : "";
-    const head = this.data.names ? element("div", { class: this.data.names.length > 16 ? "columns many" : "columns" }, ...this.data.names.map(name => element("span", {}, name))) : "";
+    const head = this.data.names ? element("div", { class: this.data.names.length > 16 ? "columns many" : this.data.names.length > 6 ? "columns" : "columns few" }, ...this.data.names.map(name => element("span", { title: name }, name))) : "";
     const body = element("div", { class: "detail" + vectors }, element("div", {}, head, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` })), facts);
     const rest = element("div", {});
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));
