@@ -142,9 +142,9 @@ func fillCSV(ctx context.Context, h *holes, path string, b []byte) ([]byte, erro
 		at += end + 1
 	}
 	done := 0
-	err = h.eachRow(f, func(rows RowReader, fill map[int]string) {
+	err = h.eachRow(f, func(row tableRow, fill map[int]string) {
 		for _, i := range slices.Sorted(maps.Keys(fill)) {
-			line, column := rows.FieldPos(i)
+			line, column := row.text.FieldPos(i)
 			from := lines[line-1] + column - 1
 			out = append(out, rest[done:from]...)
 			out = append(out, f.cell(fill[i], h.reading.Decimal)...)
@@ -157,20 +157,6 @@ func fillCSV(ctx context.Context, h *holes, path string, b []byte) ([]byte, erro
 	return append(out, rest[done:]...), err
 }
 
-// recorder keeps all rows.
-type recorder struct {
-	RowReader
-	all [][]string
-}
-
-func (r *recorder) Read() ([]string, error) {
-	cells, err := r.RowReader.Read()
-	if err == nil {
-		r.all = append(r.all, lists.Map(cells, strings.Clone))
-	}
-	return cells, err
-}
-
 // fillRows writes a table as a .csv, with the cells of missing values replaced.
 func fillRows(ctx context.Context, h *holes, path string) ([]byte, error) {
 	h.reading.Kind = "csv"
@@ -179,24 +165,30 @@ func fillRows(ctx context.Context, h *holes, path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var kept *recorder
-	begin := o.csv.rows
-	o.csv.rows = func() RowReader { kept = &recorder{RowReader: begin()}; return kept }
-	err = h.eachRow(o.csv, func(_ RowReader, fill map[int]string) {
+	var all [][]string
+	each := o.csv.rows
+	o.csv.rows = func(do func(tableRow) error) (string, error) {
+		all = [][]string{o.csv.header}
+		return each(func(row tableRow) error {
+			all = append(all, lists.Map(row.cells, strings.Clone))
+			return do(row)
+		})
+	}
+	err = h.eachRow(o.csv, func(_ tableRow, fill map[int]string) {
 		for i, text := range fill {
-			kept.all[len(kept.all)-1][i] = text
+			all[len(all)-1][i] = text
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer
-	err = csv.NewWriter(&b).WriteAll(kept.all)
+	err = csv.NewWriter(&b).WriteAll(all)
 	return b.Bytes(), err
 }
 
 // eachRow calls do for every row of a table that meets the conditions, with the texts of its missing values by their columns.
-func (h *holes) eachRow(f *csvFile, do func(rows RowReader, fill map[int]string)) error {
+func (h *holes) eachRow(f *csvFile, do func(row tableRow, fill map[int]string)) error {
 	if err := cmp.Or(f.measured(h.reading), f.only(h.reading)); err != nil {
 		return err
 	}
@@ -208,11 +200,11 @@ func (h *holes) eachRow(f *csvFile, do func(rows RowReader, fill map[int]string)
 	if err != nil {
 		return err
 	}
-	row, left := 0, make([]int, len(f.header))
-	_, err = f.eachRow(func(rows RowReader, cells []string) error {
+	n, left := 0, make([]int, len(f.header))
+	_, err = f.eachRow(func(row tableRow) error {
 		fill := map[int]string{}
 		for k, i := range c.values {
-			at := row*len(c.values) + k
+			at := n*len(c.values) + k
 			if h.raw[at] == h.raw[at] || i >= len(f.header)-len(f.lost) {
 				continue
 			}
@@ -224,13 +216,13 @@ func (h *holes) eachRow(f *csvFile, do func(rows RowReader, fill map[int]string)
 				fill[i] = h.rows.valueText(k, v)
 			}
 		}
-		for i, cell := range cells {
+		for i, cell := range row.cells {
 			if isMissing(strings.TrimSpace(cell)) && !slices.Contains(c.values, i) {
 				left[i]++
 			}
 		}
-		row++
-		do(rows, fill)
+		n++
+		do(row, fill)
 		return nil
 	})
 	for i, n := range left {
@@ -245,9 +237,9 @@ func (h *holes) eachRow(f *csvFile, do func(rows RowReader, fill map[int]string)
 func (f *csvFile) whole(columns []int, decimal string) (all []bool, err error) {
 	all = slices.Repeat([]bool{true}, len(columns))
 	some := make([]bool, len(columns))
-	_, err = f.eachRow(func(_ RowReader, cells []string) error {
+	_, err = f.eachRow(func(row tableRow) error {
 		for k, i := range columns {
-			if v, absent, _ := cellNumber(cells[i], decimal); !absent {
+			if v, absent, _ := cellNumber(row.cells[i], decimal); !absent {
 				all[k], some[k] = all[k] && v == math.Trunc(v), true
 			}
 		}

@@ -5,12 +5,10 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"encoding/csv"
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"math"
 	"path"
@@ -28,12 +26,12 @@ import (
 // csvFile is a file of columns: a line of column names, then one line per sample.
 type csvFile struct {
 	header []string
+	rows   func(do func(tableRow) error) (sum string, err error) // calls do for every row below the names; sum is the checksum of a text, "" for other files
 	comma  rune
-	size   int64            // bytes of texts that are not compressed; else 0
-	skip   int              // bytes before the line of names
-	rows   func() RowReader // begins to read the rows
-	texts  bool             // cells are texts
-	lost   []string         // names at the end of header that the file lacks: their cells are missing
+	size   int64    // bytes of texts that are not compressed; else 0
+	skip   int      // bytes before the line of names
+	texts  bool     // cells are texts
+	lost   []string // names at the end of header that the file lacks: their cells are missing
 
 	units      []string  // of the columns; "" for none
 	dates      string    // order of dates with slashes; "" if it is not declared
@@ -44,10 +42,27 @@ type csvFile struct {
 	kept, left int         // number of rows that do, and of others
 }
 
-// RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
-type RowReader interface {
-	Read() ([]string, error)
-	FieldPos(field int) (line, column int)
+// tableRow is a row of a file of columns. Its cells are valid until the next row is read; one that is missing is "".
+type tableRow struct {
+	cells []string
+	line  int
+	text  *csv.Reader // of a text, behind the row; nil for other files
+}
+
+// eachOf calls do for the rows that next returns, up to io.EOF.
+func eachOf(next func() (tableRow, error), do func(tableRow) error) error {
+	for {
+		row, err := next()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = do(row)
+		}
+		if err != nil {
+			return err
+		}
+	}
 }
 
 // csvColumns assigns the columns of a file to values, labels, names and the further columns of the set.
@@ -87,15 +102,6 @@ func openColumns(ctx context.Context, path string, _ *Files) (o Opened, err erro
 		return o, err
 	}
 	f := &csvFile{texts: true}
-	f.rows = func() RowReader {
-		s, err := o.contents.stream(ctx)
-		if err != nil {
-			return newTextRows(bufio.NewReader(failing{err}), f.comma, sha256.New())
-		}
-		plain := decoded(s.text())
-		_, _ = plain.Discard(f.skip)
-		return newTextRows(plain, f.comma, s.sum)
-	}
 	first, err := o.contents.stream(ctx)
 	if err != nil {
 		return o, err
@@ -104,14 +110,26 @@ func openColumns(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	if f.comma, f.skip = separator(start); !first.packed {
 		f.size = first.info.Size()
 	}
-	header, err := f.rows().Read()
-	if err == io.EOF {
-		err = errors.New("is empty")
+	f.rows = func(do func(tableRow) error) (string, error) {
+		s, err := o.contents.stream(ctx)
+		if err != nil {
+			return "", err
+		}
+		plain := decoded(s.text())
+		_, _ = plain.Discard(f.skip)
+		r := newTextRows(plain, f.comma)
+		names, err := r.read()
+		switch {
+		case err == io.EOF:
+			err = errors.New("is empty")
+		case err == nil && f.header == nil: // the first time
+			f.header, err = namesIn(names)
+		case err == nil:
+			err = eachOf(r.next, do)
+		}
+		return hex.EncodeToString(s.sum.Sum(nil)), err
 	}
-	if err != nil {
-		return o, err
-	}
-	f.header, err = namesIn(header)
+	_, err = f.rows(nil) // which reads the names
 	o.csv = f
 	return o, err
 }
@@ -139,60 +157,48 @@ func counts(header []string) bool {
 	return err == nil && (first == 0 || first == 1)
 }
 
-// eachRow calls do for every row after the names of the columns. It returns the checksum of a text, "" for other files.
-func (f *csvFile) eachRow(do func(rows RowReader, cells []string) error) (sum string, err error) {
-	rows := f.rows()
-	_, _ = rows.Read() // the names, which were read before
+// eachRow calls do for every row that meets the conditions. It returns the checksum of a text, "" for other files.
+func (f *csvFile) eachRow(do func(row tableRow) error) (sum string, err error) {
 	f.kept, f.left = 0, 0
-	for {
-		cells, err := rows.Read()
-		if err == io.EOF {
-			break
+	sum, err = f.rows(func(row tableRow) error {
+		for range f.lost {
+			row.cells = append(row.cells, "")
 		}
-		keeps := true
-		if err == nil {
-			for range f.lost {
-				cells = append(cells, "")
+		f.bare(row.cells)
+		if f.where != nil {
+			if keeps, err := f.keeps(row); err != nil || !keeps {
+				return err
 			}
-			f.bare(cells)
 		}
-		if err == nil && f.where != nil {
-			line, _ := rows.FieldPos(0)
-			keeps, err = f.keeps(cells, line)
-		}
-		if err == nil && keeps {
-			err = do(rows, cells)
-		}
-		if err != nil {
-			return "", err
-		}
+		return do(row)
+	})
+	if err == nil {
+		err = f.misread()
 	}
-	if err := f.misread(); err != nil {
-		return "", err
-	}
-	if text, ok := rows.(*textRows); ok {
-		sum = hex.EncodeToString(text.sum.Sum(nil))
-	}
-	return sum, nil
+	return sum, err
 }
 
 type textRows struct {
 	*csv.Reader
 	source *lineReader
-	sum    hash.Hash // of what was read
-	last   int       // line of the last row
-	width  int       // number of columns; 0 before the first row
+	last   int // line of the last row
+	width  int // number of columns; 0 before the first row
 }
 
-func newTextRows(text *bufio.Reader, comma rune, sum hash.Hash) *textRows {
+func newTextRows(text *bufio.Reader, comma rune) *textRows {
 	source := &lineReader{text: text}
-	r := &textRows{Reader: csv.NewReader(source), source: source, sum: sum}
+	r := &textRows{Reader: csv.NewReader(source), source: source}
 	r.Comma, r.ReuseRecord = comma, true
 	r.TrimLeadingSpace = comma != '\t' // else empty cells would be trimmed
 	return r
 }
 
-func (r *textRows) Read() ([]string, error) {
+func (r *textRows) next() (tableRow, error) {
+	cells, err := r.read()
+	return tableRow{cells, r.last, r.Reader}, err
+}
+
+func (r *textRows) read() ([]string, error) {
 	r.source.left = mostLine
 	cells, err := r.Reader.Read()
 	var bad *csv.ParseError
@@ -553,8 +559,8 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 			_ = s.file.Close() // which has no name
 		}
 	}()
-	sum, err := f.eachRow(func(rows RowReader, cells []string) error {
-		line, _ := rows.FieldPos(0)
+	sum, err := f.eachRow(func(row tableRow) error {
+		cells, line := row.cells, row.line
 		t.lines.add(line)
 		for k, i := range c.values {
 			v, absent, ok := cellNumber(cells[i], r.Decimal)
@@ -580,11 +586,8 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 				t.values.wide = append(t.values.wide, v)
 			}
 		}
-		if joined, ok := rows.(*joinedRows); ok {
-			rows = joined.now
-		}
-		if text, ok := rows.(*textRows); ok && t.lines.n == firstRows { // room for all rows, which costs nothing until it is used
-			more := int(f.size/max(1, text.InputOffset()/firstRows)*11/10) * len(c.values)
+		if row.text != nil && t.lines.n == firstRows { // room for all rows, which costs nothing until it is used
+			more := int(f.size/max(1, row.text.InputOffset()/firstRows)*11/10) * len(c.values)
 			if budget := r.budget(); budget > 0 {
 				more = min(more, int(budget/4))
 			}
@@ -602,7 +605,7 @@ func (f *csvFile) table(ctx context.Context, r reading) (t table, err error) {
 		if err := s.take(&t, false); err != nil {
 			return err
 		}
-		return addRow(further, f.header, rows, cells)
+		return addRow(further, f.header, row)
 	})
 	if err != nil {
 		return t, err

@@ -162,7 +162,7 @@ func (f *csvFile) describeColumn(name string, r reading) Column {
 		return unknown
 	}
 	list := f.collectors(c, r)
-	_, err = f.eachRow(func(rows RowReader, cells []string) error { return addRow(list, f.header, rows, cells) })
+	_, err = f.eachRow(func(row tableRow) error { return addRow(list, f.header, row) })
 	if err != nil || len(list) == 0 {
 		return unknown
 	}
@@ -174,10 +174,9 @@ func (f *csvFile) describeColumn(name string, r reading) Column {
 }
 
 // addRow adds the cells of a row to further columns.
-func addRow(list []*csvValues, header []string, rows RowReader, cells []string) error {
-	line, _ := rows.FieldPos(0)
+func addRow(list []*csvValues, header []string, row tableRow) error {
 	for _, one := range list {
-		if err := one.add(header, cells, line); err != nil {
+		if err := one.add(header, row.cells, row.line); err != nil {
 			return err
 		}
 	}

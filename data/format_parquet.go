@@ -50,7 +50,9 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 			leaf++
 		}
 	}
-	f := &csvFile{rows: func() RowReader { return &parquetRows{parquetTable: t} }}
+	f := &csvFile{rows: func(do func(tableRow) error) (string, error) {
+		return "", eachOf((&parquetRows{parquetTable: t}).next, do)
+	}}
 	for _, column := range p.Root().Columns() {
 		if column.Leaf() && !column.Repeated() {
 			t.at[int(column.Index())] = len(f.header)
@@ -87,53 +89,42 @@ type parquetTable struct {
 // parquetRows reads the rows of a file as texts, by row groups.
 type parquetRows struct {
 	*parquetTable
-	begun bool
 	group int
 	rows  parquet.Rows
-	block []parquet.Row
-	next  int // row of the block
-	read  int // rows that were read
-	cells []string
+	block []parquet.Row // those that were read, without the rows that next has returned
+	read  int           // rows that next has returned
 }
 
-func (r *parquetRows) Read() (cells []string, err error) {
+func (r *parquetRows) next() (row tableRow, err error) {
 	defer func() {
 		if p := recover(); p != nil { // of the library, at a damaged file
 			err = fmt.Errorf("row %d: is damaged: %v", r.read, p)
 		}
 	}()
-	r.cells = make([]string, len(r.columns))
-	if !r.begun {
-		r.begun = true
-		for i, column := range r.columns {
-			r.cells[i] = column.Name()
-		}
-		return r.cells, nil
-	}
-	for r.next == len(r.block) {
+	for len(r.block) == 0 {
 		if err := r.fill(); err != nil {
-			return nil, err
+			return row, err
 		}
 	}
 	if int64(r.read) >= r.file.NumRows() {
-		return nil, fmt.Errorf("is damaged: it has more rows than its footer says, %d", r.file.NumRows())
+		return row, fmt.Errorf("is damaged: it has more rows than its footer says, %d", r.file.NumRows())
 	}
-	found := 0
-	for _, v := range r.block[r.next] {
+	found, cells := 0, make([]string, len(r.columns))
+	for _, v := range r.block[0] {
 		i, ok := r.at[v.Column()]
 		if ok {
 			found++
 		}
 		if ok && !v.IsNull() {
-			if r.cells[i], err = cellOf(r.columns[i], r.halves[v.Column()], v); err != nil {
-				return nil, fmt.Errorf("column %.60q: %w", r.columns[i].Name(), err)
+			if cells[i], err = cellOf(r.columns[i], r.halves[v.Column()], v); err != nil {
+				return row, fmt.Errorf("column %.60q: %w", r.columns[i].Name(), err)
 			}
 		}
 	}
-	if r.next, r.read = r.next+1, r.read+1; found < len(r.columns) {
-		return nil, fmt.Errorf("row %d: is damaged: a column has fewer rows than the others", r.read)
+	if r.block, r.read = r.block[1:], r.read+1; found < len(r.columns) {
+		return row, fmt.Errorf("row %d: is damaged: a column has fewer rows than the others", r.read)
 	}
-	return r.cells, nil
+	return tableRow{cells: cells, line: r.read + 1}, nil // below a line of names
 }
 
 // fill reads the next block of rows.
@@ -152,18 +143,15 @@ func (r *parquetRows) fill() error {
 		r.group++
 	}
 	const rows = 256
-	r.block, r.next = make([]parquet.Row, rows), 0
-	n, err := r.rows.ReadRows(r.block)
-	r.block = r.block[:n]
+	block := make([]parquet.Row, rows)
+	n, err := r.rows.ReadRows(block)
+	r.block = block[:n]
 	if err == io.EOF || err == nil && n == 0 {
 		err = r.rows.Close()
 		r.rows = nil
 	}
 	return err
 }
-
-// FieldPos implements [RowReader] with the number of the row, from 1, below a line of names.
-func (r *parquetRows) FieldPos(int) (line, column int) { return r.read + 1, 0 }
 
 // momentLayout writes a date with its time as a .csv does, so that both have the same numbers: those of [dateNumber].
 const momentLayout = "2006-01-02 15:04:05.999999999"
@@ -253,5 +241,3 @@ func decimalText(n *big.Int, scale int32) (string, error) {
 	power := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(scale)), nil)
 	return new(big.Rat).SetFrac(n, power).FloatString(int(scale)), nil
 }
-
-var _ RowReader = (*parquetRows)(nil)

@@ -63,11 +63,6 @@ func (b *bounded) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// failing is a reader that returns an error.
-type failing struct{ err error }
-
-func (b failing) Read([]byte) (int, error) { return 0, b.err }
-
 // utf8Mark is the byte order mark of a text in UTF-8.
 const utf8Mark = "\xef\xbb\xbf"
 

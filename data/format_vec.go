@@ -58,23 +58,15 @@ func openVectors(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	if err != nil {
 		return o, err
 	}
-	o.csv = &csvFile{header: rows.names, rows: func() RowReader {
+	o.csv = &csvFile{header: rows.names, rows: func(do func(tableRow) error) (string, error) {
 		again, err := beginVectors(ctx, o.contents)
-		if err != nil {
-			return failedRows{again, err}
+		if err == nil {
+			err = eachOf(again.next, do)
 		}
-		return again
+		return "", err
 	}}
 	return o, nil
 }
-
-// failedRows are rows of a file that could not be read again.
-type failedRows struct {
-	*vectorRows
-	err error
-}
-
-func (r failedRows) Read() ([]string, error) { return nil, r.err }
 
 type vectorRows struct {
 	from   *bufio.Reader
@@ -83,7 +75,6 @@ type vectorRows struct {
 	binary bool
 	line   int // of the last word, for texts without the first line and for others
 	read   int // number of words
-	begun  bool
 	cells  []string
 	buffer []byte
 }
@@ -121,30 +112,24 @@ func beginVectors(ctx context.Context, c *contents) (*vectorRows, error) {
 	return r, nil
 }
 
-func (r *vectorRows) FieldPos(int) (line, column int) { return r.line, 0 }
-
-func (r *vectorRows) Read() ([]string, error) {
-	if !r.begun {
-		r.begun = true
-		return r.names, nil
-	}
-	word, values, err := r.next()
+func (r *vectorRows) next() (row tableRow, err error) {
+	word, values, err := r.word()
 	switch {
 	case err == io.EOF && r.read < r.words:
-		return nil, fmt.Errorf("has %d words, but its first line says %d", r.read, r.words)
+		return row, fmt.Errorf("has %d words, but its first line says %d", r.read, r.words)
 	case err == bufio.ErrBufferFull:
-		return nil, fmt.Errorf("line %d: has more than %d bytes", r.line, vectorLine)
+		return row, fmt.Errorf("line %d: has more than %d bytes", r.line, vectorLine)
 	case err != nil:
-		return nil, err
+		return row, err
 	case r.words >= 0 && r.read > r.words:
-		return nil, fmt.Errorf("has more words than the %d that its first line says", r.words)
+		return row, fmt.Errorf("has more words than the %d that its first line says", r.words)
 	}
 	r.cells = append(append(r.cells[:0], strings.ToValidUTF8(word, "\uFFFD")), values...)
-	return r.cells, nil
+	return tableRow{cells: r.cells, line: r.line}, nil
 }
 
-// next returns the next word with its values.
-func (r *vectorRows) next() (word string, values []string, err error) {
+// word returns the next word with its values.
+func (r *vectorRows) word() (word string, values []string, err error) {
 	width := len(r.names) - 1
 	sign := byte('\n')
 	if r.binary {

@@ -160,7 +160,8 @@ func TestFixedValuesOfParquetAreExact(t *testing.T) {
 	fatal.If(t, err)
 	defer o.close()
 	i := 0
-	fatal.If(t, expect.Err(o.csv.eachRow(func(_ RowReader, cells []string) error {
+	fatal.If(t, expect.Err(o.csv.eachRow(func(row tableRow) error {
+		cells := row.cells
 		expect.Slice(t, []string{cells[0], cells[1], cells[3]}, []string{want.Wide[i], want.Long[i], want.Key[i]}, "row", i)
 		v, err := strconv.ParseFloat(cells[2], 64)
 		fatal.If(t, err)

@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -188,42 +187,13 @@ func joinedTable(shards []Opened) (*csvFile, error) {
 	for _, shard := range shards {
 		joined.size += shard.csv.size
 	}
-	joined.rows = func() RowReader { return &joinedRows{shards: shards} }
-	joined.texts = first.texts
+	joined.rows = func(do func(tableRow) error) (string, error) {
+		for _, shard := range shards {
+			if _, err := shard.csv.rows(do); err != nil {
+				return "", FileError("", shard.path, err)
+			}
+		}
+		return "", nil
+	}
 	return &joined, nil
 }
-
-// joinedRows reads the rows of several tables: first the names of the columns, then the rows of all.
-type joinedRows struct {
-	shards []Opened
-	now    RowReader
-	begun  bool
-}
-
-func (r *joinedRows) Read() ([]string, error) {
-	for {
-		if r.now == nil {
-			if len(r.shards) == 0 {
-				return nil, io.EOF
-			}
-			r.now = r.shards[0].csv.rows()
-			header, err := r.now.Read()
-			if err != nil || !r.begun {
-				r.begun = true
-				return header, err
-			}
-		}
-		cells, err := r.now.Read()
-		if err != io.EOF {
-			if err != nil {
-				err = FileError("", r.shards[0].path, err)
-			}
-			return cells, err
-		}
-		r.now, r.shards = nil, r.shards[1:]
-	}
-}
-
-func (r *joinedRows) FieldPos(field int) (line, column int) { return r.now.FieldPos(field) }
-
-var _ RowReader = (*joinedRows)(nil)

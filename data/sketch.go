@@ -132,9 +132,9 @@ func (s *TableSketch) read(f *csvFile) ([]columnReader, error) {
 		}
 	}
 	s.Rows = 0
-	_, err := f.eachRow(func(_ RowReader, cells []string) error {
+	_, err := f.eachRow(func(row tableRow) error {
 		for i := range columns {
-			columns[i].add(strings.TrimSpace(cells[i]), s.Rows < 1000)
+			columns[i].add(strings.TrimSpace(row.cells[i]), s.Rows < 1000)
 		}
 		s.Rows++
 		return nil

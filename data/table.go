@@ -153,9 +153,26 @@ func OpenedArrays(all ...Array) (o Opened) {
 	return o
 }
 
+// RowReader reads the rows of a file of columns as texts, the names of the columns first. A cell that is missing is "".
+type RowReader interface {
+	Read() ([]string, error)
+	FieldPos(field int) (line, column int)
+}
+
 // OpenedTable returns an opened file of columns with these names, for formats of other modules. rows begins to read it.
 func OpenedTable(names []string, rows func() RowReader) Opened {
-	return Opened{csv: &csvFile{header: names, rows: rows}}
+	return Opened{csv: &csvFile{header: names, rows: func(do func(tableRow) error) (string, error) {
+		r := rows()
+		_, _ = r.Read() // the names
+		return "", eachOf(func() (tableRow, error) {
+			cells, err := r.Read()
+			if err != nil {
+				return tableRow{}, err
+			}
+			line, _ := r.FieldPos(0)
+			return tableRow{cells: cells, line: line}, nil
+		}, do)
+	}}}
 }
 
 func (o Opened) close() {

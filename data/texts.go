@@ -64,10 +64,7 @@ func EachLine(ctx context.Context, path string, where Where, do func(names, cell
 	if err != nil {
 		return file, "", err
 	}
-	sum, err := o.csv.eachRow(func(rows RowReader, cells []string) error {
-		line, _ := rows.FieldPos(0)
-		return do(o.csv.header, cells, line)
-	})
+	sum, err := o.csv.eachRow(func(row tableRow) error { return do(o.csv.header, row.cells, row.line) })
 	if len(where) > 0 && err == nil {
 		kept = o.csv.keptRows(where)
 	}

@@ -452,17 +452,16 @@ func eachLine(ctx context.Context, path string, names []string, needed int, do f
 		return err
 	}
 	cells := make([]string, len(names))
-	_, err = o.csv.eachRow(func(rows RowReader, record []string) error {
-		line, _ := rows.FieldPos(0)
+	_, err = o.csv.eachRow(func(row tableRow) error {
 		for i, k := range at {
 			if k < 0 {
 				continue
 			}
-			if cells[i] = strings.TrimSpace(record[k]); cells[i] == "" && i < needed {
-				return fmt.Errorf("line %d, column %.60q: is empty", line, o.csv.header[k])
+			if cells[i] = strings.TrimSpace(row.cells[k]); cells[i] == "" && i < needed {
+				return fmt.Errorf("line %d, column %.60q: is empty", row.line, o.csv.header[k])
 			}
 		}
-		return do(line, cells)
+		return do(row.line, cells)
 	})
 	return err
 }

@@ -99,14 +99,14 @@ func (f *csvFile) only(r reading) error {
 }
 
 // keeps reports whether a row meets the conditions, and counts it.
-func (f *csvFile) keeps(cells []string, line int) (bool, error) {
+func (f *csvFile) keeps(row tableRow) (bool, error) {
 	for i := range f.where {
-		f.where[i].look(strings.TrimSpace(cells[f.where[i].column]))
+		f.where[i].look(strings.TrimSpace(row.cells[f.where[i].column]))
 	}
 	for _, c := range f.where {
-		ok, err := c.holds(cells[c.column])
+		ok, err := c.holds(row.cells[c.column])
 		if err != nil {
-			return false, fmt.Errorf("line %d, column %.60q: %w", line, f.header[c.column], err)
+			return false, fmt.Errorf("line %d, column %.60q: %w", row.line, f.header[c.column], err)
 		}
 		if !ok {
 			f.left++
