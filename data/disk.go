@@ -346,33 +346,22 @@ func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err
 
 // eachRow calls do for the bytes of every row. A file without a name has no checksum.
 func (e extent) eachRow(ctx context.Context, size int, do func(b []byte, of arrayHeader)) (File, error) {
-	if e.file != nil {
-		r, row := bufio.NewReaderSize(io.NewSectionReader(e.file, 0, math.MaxInt64), 1<<18), make([]byte, size)
-		for range e.dims[0] {
-			if err := ctx.Err(); err != nil {
-				return File{}, err
-			}
-			if _, err := io.ReadFull(r, row); err != nil {
-				return File{}, err
-			}
-			do(row, e.arrayHeader)
+	from, checksum := io.Reader(io.NewSectionReader(e.file, 0, math.MaxInt64)), func() (File, error) { return File{}, nil }
+	if e.file == nil {
+		s, err := openStream(ctx, e.path)
+		if err != nil {
+			return File{}, err
 		}
-		return File{}, nil
+		defer s.Close()
+		from, checksum = s, s.file
 	}
-	s, err := openStream(ctx, e.path)
-	if err != nil {
-		return File{}, err
-	}
-	defer s.Close()
-	r, row := bufio.NewReaderSize(s, 1<<18), make([]byte, size)
-	_, err = io.CopyN(io.Discard, r, e.at)
+	r, row := bufio.NewReaderSize(from, 1<<18), make([]byte, size)
+	_, err := io.CopyN(io.Discard, r, e.at)
 	for i := 0; i < e.dims[0] && err == nil; i++ {
 		if _, err = io.ReadFull(r, row); err == nil {
 			do(row, e.arrayHeader)
+			err = ctx.Err()
 		}
-	}
-	if err == nil {
-		_, err = io.Copy(io.Discard, r)
 	}
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -380,7 +369,7 @@ func (e extent) eachRow(ctx context.Context, size int, do func(b []byte, of arra
 	if err != nil {
 		return File{}, err
 	}
-	return s.file()
+	return checksum()
 }
 
 // isWhole reports whether the values are whole numbers, but not bytes.

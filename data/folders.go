@@ -152,7 +152,7 @@ func (p pictures) inspect(ctx context.Context, folder string, paths []string, sh
 	}
 	c = p.changes(folder, paths)
 	if n > mostInspected {
-		if err := eachImage(ctx, paths, func(i int) error { _, _, err := imageHeader(paths[i]); return err }); err != nil {
+		if _, err := imageHeaders(ctx, paths); err != nil {
 			return notes, c, err
 		}
 		some := lists.Of(mostInspected, func(i int) string { return paths[i*(n-1)/(mostInspected-1)] })
@@ -178,10 +178,11 @@ type pictures struct {
 func (p pictures) shape(path string) ([]int, error) {
 	size := p.size
 	if size == (Size{}) {
-		var err error
-		if size, _, err = imageHeader(path); err != nil {
+		f, err := imageHeader(path)
+		if err != nil {
 			return nil, err
 		}
+		size = f.size
 	}
 	if p.channels == 1 {
 		return []int{size.Height, size.Width}, nil
@@ -207,8 +208,8 @@ func (p pictures) read(ctx context.Context, folder string, paths []string, want 
 		return a, nil, FileError("", paths[0], err)
 	}
 	size, colour, digest := n/len(paths), len(shape) == 3, sha256.New()
-	_, deep, err := imageHeader(paths[0])
-	if err == nil && !deep {
+	first, err := imageHeader(paths[0])
+	if err == nil && !first.deep {
 		a.bytes = make([]byte, n)
 		err = eachImage(ctx, paths, func(i int) error {
 			return p.open(paths[i], shape, func(m image.Image) error {
@@ -221,7 +222,7 @@ func (p pictures) read(ctx context.Context, folder string, paths []string, want 
 		})
 		digest.Write(a.bytes)
 	}
-	if deep && err == nil || errors.Is(err, errDeep) {
+	if err == nil && first.deep || errors.Is(err, errDeep) {
 		a.bytes, a.floats = nil, make([]float32, n)
 		err = eachImage(ctx, paths, func(i int) error {
 			return p.open(paths[i], shape, func(m image.Image) error {
@@ -245,10 +246,10 @@ func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) er
 	}
 	first := Size{shape[0], shape[1]}
 	return eachImage(ctx, paths, func(i int) error {
-		got, _, err := imageHeader(paths[i])
-		if err == nil && got != first {
+		f, err := imageHeader(paths[i])
+		if err == nil && f.size != first {
 			err = &Error{Path: paths[i], Problem: fmt.Sprintf("the image is %dx%d (height x width), the first one is %dx%d",
-				got.Height, got.Width, first.Height, first.Width), Hint: p.sizeHint(first)}
+				f.size.Height, f.size.Width, first.Height, first.Width), Hint: p.sizeHint(first)}
 		}
 		return err
 	})
@@ -571,16 +572,8 @@ func (c changes) notes(training, grey bool) (notes []string) {
 
 // changes finds them in the headers of all pictures of a folder, and in a few decoded ones. What cannot be read is left to its reader.
 func (p pictures) changes(folder string, paths []string) (c changes) {
-	files := make([]*imageFile, len(paths))
-	team.For(len(paths), 16, func(from, to int) {
-		for i := from; i < to; i++ {
-			_ = openImage(paths[i], func(f *imageFile) error { // its error is that of its decoder
-				files[i] = f
-				return nil
-			})
-		}
-	})
-	var maybe []string // pictures with colours
+	files, _ := imageHeaders(context.Background(), paths) // their errors are those of their decoders
+	var maybe []string                                    // pictures with colours
 	deep, enlarged := 0, 0
 	for i, f := range files {
 		if f == nil {
@@ -643,8 +636,8 @@ func Deep(s Source) bool {
 	if err != nil || len(l.paths) == 0 {
 		return false
 	}
-	_, deep, err := imageHeader(l.paths[0])
-	return deep && err == nil
+	first, err := imageHeader(l.paths[0])
+	return err == nil && first.deep
 }
 
 func (f *Files) describeFolders(context.Context) (string, error) {
@@ -657,7 +650,7 @@ func (f *Files) describeFolders(context.Context) (string, error) {
 	text := numeral.Of(len(l.paths), "training image")
 	if shape, err := p.shape(l.paths[0]); err == nil {
 		text += " of " + numeral.Shape(shape)
-		if _, deep, _ := imageHeader(l.paths[0]); deep {
+		if first, err := imageHeader(l.paths[0]); err == nil && first.deep {
 			text += " with 16 bits per channel"
 		}
 	}

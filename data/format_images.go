@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -80,15 +81,6 @@ func formatOf(start []byte) *imageFormat {
 // The header of a small file can declare any size.
 const mostDecoded = 1 << 30
 
-// depth returns the number of bytes per pixel: at least 4, because rotating an image or converting its colours needs a copy
-// in RGBA.
-func depth(m color.Model) int64 {
-	if isDeep(m) {
-		return 8
-	}
-	return 4
-}
-
 // isDeep reports whether the channels of an image have 16 bits.
 func isDeep(m color.Model) bool {
 	return m == color.Gray16Model || m == color.RGBA64Model || m == color.NRGBA64Model
@@ -108,7 +100,6 @@ type imageFile struct {
 	format      *imageFormat
 	orientation int
 	size        Size // from the header, after rotation by the orientation
-	depth       int64
 	deep        bool // the channels have 16 bits
 	coloured    bool // the pixels may have colours
 }
@@ -133,8 +124,7 @@ func readImageHeader(r io.ReaderAt, path string, length int64) (*imageFile, erro
 	if f.orientation >= 5 {
 		f.size = Size{config.Width, config.Height}
 	}
-	f.depth, f.deep = depth(config.ColorModel), isDeep(config.ColorModel)
-	f.coloured = config.ColorModel != color.GrayModel && config.ColorModel != color.Gray16Model
+	f.deep, f.coloured = isDeep(config.ColorModel), config.ColorModel != color.GrayModel && config.ColorModel != color.Gray16Model
 	return f, nil
 }
 
@@ -165,8 +155,17 @@ func (f *imageFile) reader() io.Reader {
 	return bufio.NewReader(r)
 }
 
+// depth returns the number of bytes per pixel: at least 4, because rotating an image or converting its colours needs a copy
+// in RGBA.
+func (f *imageFile) depth() int64 {
+	if f.deep {
+		return 8
+	}
+	return 4
+}
+
 // decoded returns the size of the decoded image in bytes.
-func (f *imageFile) decoded() int64 { return f.depth * int64(f.size.Height) * int64(f.size.Width) }
+func (f *imageFile) decoded() int64 { return f.depth() * int64(f.size.Height) * int64(f.size.Width) }
 
 // bounded returns an error for sizes for which the decoder would need too much memory.
 func (f *imageFile) bounded() error {
@@ -174,8 +173,8 @@ func (f *imageFile) bounded() error {
 	switch {
 	case h < 1 || w < 1:
 		return fmt.Errorf("the header says %dx%d (height x width)", h, w)
-	case h > mostDecoded/f.depth/w:
-		return &Error{Path: f.path, Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels of %d bytes", h, w, mostDecoded/f.depth, f.depth),
+	case h > mostDecoded/f.depth()/w:
+		return &Error{Path: f.path, Problem: fmt.Sprintf("the header says %dx%d (height x width), more than %d pixels of %d bytes", h, w, mostDecoded/f.depth(), f.depth()),
 			Hint: "cut the image into smaller ones, or save it with 8 bits per channel"}
 	case f.format.name == "WebP" && h*w>>16 > f.length: // no compression stores 65,536 pixels in a byte
 		return io.ErrUnexpectedEOF
@@ -185,13 +184,22 @@ func (f *imageFile) bounded() error {
 	return nil
 }
 
-// imageHeader reads the header of an image file.
-func imageHeader(path string) (size Size, deep bool, err error) {
+// imageHeader reads the header of an image file, which is closed again.
+func imageHeader(path string) (header *imageFile, err error) {
 	err = openImage(path, func(f *imageFile) error {
-		size, deep = f.size, f.deep
+		header = f
 		return nil
 	})
-	return size, deep, err
+	return header, err
+}
+
+// imageHeaders reads the headers of image files; nil for those that cannot be read.
+func imageHeaders(ctx context.Context, paths []string) ([]*imageFile, error) {
+	files := make([]*imageFile, len(paths))
+	return files, eachImage(ctx, paths, func(i int) (err error) {
+		files[i], err = imageHeader(paths[i])
+		return err
+	})
 }
 
 // use decodes the image and passes it to do, as it is stored. It waits while the images that are being decoded take too much memory.

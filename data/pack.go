@@ -11,28 +11,18 @@ import (
 	"io"
 	"slices"
 
-	"tessera/internal/tokens"
 	"tessera/internal/vectors"
 )
 
-const packMagic = "tessera set 2\n"
+const packMagic = "tessera set 3\n"
 
 // mostPackedHeader is the maximum size in bytes of the header of a packed set.
 const mostPackedHeader = 64 << 20
 
-// packedHeader is the JSON header of a packed set. The values of its images follow it.
+// packedHeader is the JSON header of a packed set. The values of its images, which Train and Test describe, follow it.
 type packedHeader struct {
-	Name         string
-	Shape        []int
-	HasTest      bool
-	Parts        [][]float32       `json:",omitempty"`
-	Kinds        []string          `json:",omitempty"`
-	Classes      []string          `json:",omitempty"`
-	Tokens       *tokens.Tokenizer `json:",omitempty"`
-	Files        []File            `json:",omitempty"`
-	Scale        Scale
-	Notes        []string `json:",omitempty"`
-	Doubt, Hint  string   `json:",omitempty"`
+	Set
+	Doubt, Hint  string `json:",omitempty"`
 	Train, Test  *packedImages
 	AreTheSame   bool   `json:",omitempty"` // the test images are the same as Train
 	DoubtedPlace string `json:",omitempty"`
@@ -65,8 +55,7 @@ func (s *Set) Pack(to io.Writer) error {
 	if s.Train.OnDisk() || s.Test.OnDisk() {
 		return fmt.Errorf("data: %s: samples that do not fit into its memory are not sent to workers: give the workers the files (the option data)", s.Name)
 	}
-	h := packedHeader{Name: s.Name, Shape: s.Shape, HasTest: s.HasTest, Parts: s.Parts, Kinds: s.Kinds, Classes: s.Classes, Tokens: s.Tokens, Files: s.Files,
-		Scale: s.Scale, Notes: s.Notes, Train: s.Train.header(), Test: s.Test.header(), AreTheSame: s.Train != nil && s.Train == s.Test}
+	h := packedHeader{Set: *s, Train: s.Train.header(), Test: s.Test.header(), AreTheSame: s.Train != nil && s.Train == s.Test}
 	if s.doubt != nil {
 		h.Doubt, h.Hint, h.DoubtedPlace = s.doubt.Problem, s.doubt.Hint, s.doubt.Path
 	}
@@ -230,7 +219,7 @@ func Unpack(b []byte) (*Set, error) {
 	if err := d.Decode(&h); err != nil {
 		return nil, fmt.Errorf("%w: %w", errPacked, err)
 	}
-	s := &Set{Name: h.Name, Shape: h.Shape, HasTest: h.HasTest, Parts: h.Parts, Kinds: h.Kinds, Classes: h.Classes, Tokens: h.Tokens, Files: h.Files, Scale: h.Scale, Notes: h.Notes}
+	s := &h.Set
 	if h.Doubt != "" {
 		s.doubt = &Error{Dataset: h.Name, Path: h.DoubtedPlace, Problem: h.Doubt, Hint: h.Hint}
 	}

@@ -230,33 +230,26 @@ func SketchPictures(ctx context.Context, folder string) (*PictureSketch, error) 
 	if err != nil {
 		return nil, FileError("images", folder, err)
 	}
-	sizes, deep := make([]Size, len(l.paths)), make([]bool, len(l.paths))
-	err = eachImage(ctx, l.paths, func(i int) (err error) {
-		sizes[i], deep[i], err = imageHeader(l.paths[i])
-		return err
-	})
+	files, err := imageHeaders(ctx, l.paths)
 	if err != nil {
 		return nil, err
 	}
-	deepest := 0
-	for _, is := range deep {
-		if is {
-			deepest++
-		}
-	}
-	s := &PictureSketch{Count: len(sizes), Classes: len(l.classes), Size: sizes[0], Depths: depthsNote(folder, deepest, len(deep))}
-	for _, size := range sizes {
-		if size != s.Size {
+	s, deep := &PictureSketch{Count: len(files), Classes: len(l.classes), Size: files[0].size}, 0
+	for _, f := range files {
+		if f.size != files[0].size {
 			s.Size = Size{}
-			break
+		}
+		if f.deep {
+			deep++
 		}
 	}
+	s.Depths = depthsNote(folder, deep, len(files))
 	step := max(1, len(l.paths)/100) // from all classes
 	for i := 0; i < len(l.paths) && !(s.Coloured && s.High == 1); i += step {
 		err := useImage(l.paths[i], func(m image.Image) error {
 			coloured, high := sketched(m)
 			s.Coloured, s.High = s.Coloured || coloured, max(s.High, high)
-			if deep[i] {
+			if files[i].deep {
 				s.HighDeep = max(s.HighDeep, high)
 			}
 			return ctx.Err()
