@@ -272,8 +272,7 @@ func (m *Images) Columns() []Column {
 	if m == nil {
 		return nil
 	}
-	list := lists.Map(m.further, func(v *Values) Column { return v.Column })
-	return list
+	return lists.Map(m.further, func(v *Values) Column { return v.Column })
 }
 
 // column returns a column other than images and labels by its name, nil if there is none.
@@ -373,8 +372,7 @@ func (m *Images) Classes(column string) []int {
 	if column == LabelsColumn {
 		return m.Labels()
 	}
-	all := lists.Of(m.Len(), func(i int) int { return m.Class(column, i) })
-	return all
+	return lists.Of(m.Len(), func(i int) int { return m.Class(column, i) })
 }
 
 // OneHot writes one row for each index: 1 at the class in the column, or zeros if the class is unknown or not less than the

@@ -83,7 +83,11 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 	if h.again {
 		b, err = fillRows(ctx, &h, in)
 	} else if b, err = os.ReadFile(in); err == nil {
-		b, err = h.filled(ctx, in, b)
+		if f := detected(b[:min(len(b), 16)], in, false); f != nil && f.fill != nil {
+			b, err = f.fill(ctx, &h, in, b)
+		} else {
+			err = errors.New("is compressed, or not what its name says: unpack it first")
+		}
 	}
 	if done.Left = h.left; err != nil {
 		return done, FileError("", in, err)
@@ -99,14 +103,6 @@ type holes struct {
 	reading reading
 	again   bool     // the file is written again, as a .csv
 	left    []string // see [Completed]
-}
-
-// filled returns the bytes of a file with the holes filled.
-func (h *holes) filled(ctx context.Context, path string, b []byte) ([]byte, error) {
-	if f := detected(b[:min(len(b), 16)], path, false); f != nil && f.fill != nil {
-		return f.fill(ctx, h, path, b)
-	}
-	return nil, errors.New("is compressed, or not what its name says: unpack it first")
 }
 
 func fillNPY(_ context.Context, h *holes, _ string, b []byte) ([]byte, error) {

@@ -10,8 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"testing"
 
 	"tessera/internal/expect"
@@ -177,26 +175,6 @@ func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 		fatal.If(t, err, c)
 		expect.Equal(t, decoded, c.bytes, c)
 	}
-}
-
-func TestABudgetIsNeverExceeded(t *testing.T) {
-	b := newBudget(10)
-	var wait sync.WaitGroup
-	var taken, most atomic.Int64
-	for i := range 40 {
-		wait.Go(func() {
-			n := int64(1 + i%7)
-			b.take(n)
-			if now := taken.Add(n); now > 10 {
-				most.Store(now)
-			}
-			taken.Add(-n)
-			b.give(n)
-		})
-	}
-	wait.Wait()
-	expect.Equal(t, most.Load(), 0)
-	expect.Equal(t, b.left, 10)
 }
 
 // Only one copy of an array of floats is in memory: reading the array and accessing its values allocates no second copy.

@@ -152,8 +152,7 @@ func (m *Images) RowNames() []string {
 	if !m.Sparse() || m.entries.rowNames == nil && m.rows == nil {
 		return nil
 	}
-	names := lists.Of(m.n, func(i int) string { return m.entries.nameOf(m.row(i)) })
-	return names
+	return lists.Of(m.n, func(i int) string { return m.entries.nameOf(m.row(i)) })
 }
 
 // ValueNames returns the names of the values of a sample, nil if they have no names.

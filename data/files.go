@@ -292,7 +292,7 @@ func (f *Files) Describe(ctx context.Context) (text string, err error) {
 			return nil
 		})
 	case f.is(FolderFiles):
-		text, err = f.describeFolders(ctx)
+		text, err = f.describeFolders()
 	case f.Memory > 0:
 		text, err = r.describeMemory(ctx)
 	case f.is(EntryFiles):

@@ -37,11 +37,6 @@ func (f *Files) pictures() pictures {
 	return p
 }
 
-func (r reading) openFolder(path string) (Opened, error) {
-	l, err := r.pictures().list(path)
-	return Opened{path: path, images: &l}, err
-}
-
 // folderClasses lists the classes of the training images without reading the images; none if there are no classes or no files.
 func (r reading) folderClasses() []string {
 	l, err := r.pictures().list(r.File)
@@ -249,15 +244,10 @@ func (p pictures) sameSizes(ctx context.Context, paths []string, shape []int) er
 		f, err := imageHeader(paths[i])
 		if err == nil && f.size != first {
 			err = &Error{Path: paths[i], Problem: fmt.Sprintf("the image is %dx%d (height x width), the first one is %dx%d",
-				f.size.Height, f.size.Width, first.Height, first.Width), Hint: p.sizeHint(first)}
+				f.size.Height, f.size.Width, first.Height, first.Width), Hint: fmt.Sprintf(`all images of a set must have one size: write size = [%d, %d] (height, width) in the dataset table to bring them to it, with resize = "crop", "pad" or "stretch"`, first.Height, first.Width)}
 		}
 		return err
 	})
-}
-
-func (p pictures) sizeHint(first Size) string {
-	return fmt.Sprintf(`all images of a set must have one size: write size = [%d, %d] (height, width) in the dataset table to bring them to it, with resize = "crop", "pad" or "stretch"`,
-		first.Height, first.Width)
 }
 
 // eachImage calls do for every file, on several goroutines. If several calls fail, it returns the error of the first file by
@@ -640,7 +630,7 @@ func Deep(s Source) bool {
 	return err == nil && first.deep
 }
 
-func (f *Files) describeFolders(context.Context) (string, error) {
+func (f *Files) describeFolders() (string, error) {
 	r := f.reading()
 	name, p := f.Kind, r.pictures()
 	l, err := p.list(r.File)

@@ -20,12 +20,12 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"unicode"
 
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
 	"golang.org/x/image/webp"
+	"golang.org/x/sync/semaphore"
 
 	"tessera/internal/atomicfile"
 	"tessera/internal/engine/kernel"
@@ -204,8 +204,10 @@ func imageHeaders(ctx context.Context, paths []string) ([]*imageFile, error) {
 
 // use decodes the image and passes it to do, as it is stored. It waits while the images that are being decoded take too much memory.
 func (f *imageFile) use(do func(m image.Image) error) error {
-	decoding.take(f.decoded())
-	defer decoding.give(f.decoded())
+	if err := decoding.Acquire(context.Background(), f.decoded()); err != nil {
+		return err
+	}
+	defer decoding.Release(f.decoded())
 	m, err := f.format.decode(f.reader())
 	if err != nil {
 		return f.failed(err)
@@ -220,7 +222,10 @@ func useImage(path string, do func(m image.Image) error) error {
 
 // failed returns the error of a decoder for users. For pixels of a kind that no decoder reads, such as floats in TIFF, it names the way out.
 func (f *imageFile) failed(err error) error {
-	if err = cut(err); f.path == "" || !strings.Contains(err.Error(), "unsupported") {
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	if f.path == "" || !strings.Contains(err.Error(), "unsupported") {
 		return err
 	}
 	name := filepath.Base(filepath.Dir(f.path))
@@ -233,38 +238,7 @@ func (f *imageFile) failed(err error) error {
 }
 
 // decoding limits the bytes of the images that are decoded at the same time.
-var decoding = newBudget(mostDecoded)
-
-// budget is a number of units that goroutines share.
-type budget struct {
-	mutex sync.Mutex
-	given *sync.Cond
-	left  int64
-}
-
-func newBudget(n int64) *budget {
-	b := &budget{left: n}
-	b.given = sync.NewCond(&b.mutex)
-	return b
-}
-
-// take waits until n units are available and takes them. n must not exceed the total.
-func (b *budget) take(n int64) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	for b.left < n {
-		b.given.Wait()
-	}
-	b.left -= n
-}
-
-// give returns n units.
-func (b *budget) give(n int64) {
-	b.mutex.Lock()
-	defer b.mutex.Unlock()
-	b.left += n
-	b.given.Broadcast()
-}
+var decoding = semaphore.NewWeighted(mostDecoded)
 
 // firstFrame decodes the first image of a GIF file, which may be smaller than the canvas.
 func firstFrame(r io.Reader) (image.Image, error) {
@@ -342,14 +316,6 @@ func copyPixels(dst []byte, m image.Image, colour bool) {
 	for i := range size.Dx() * size.Dy() {
 		copy(dst[3*i:3*i+3], rgba.Pix[4*i:])
 	}
-}
-
-// cut replaces the error for an unexpected end of the file by a message for users.
-func cut(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // orientationTag is the EXIF tag with the rotation for display: cameras store a photo as the sensor recorded it. No other tag

@@ -59,7 +59,14 @@ func npzPart(name string, entry *zip.File) (tablePart, error) {
 	h, err := parseNPYHeader(start)
 	p.read = func(exact bool) (array, error) {
 		h.exact = exact
-		a, err := readNPZ(entry, h, err)
+		p, err := openPieces(entry, h, err)
+		var a array
+		if err == nil {
+			defer p.Close()
+			if a, err = h.read(p, false); err == nil {
+				err = p.end()
+			}
+		}
 		if err != nil {
 			err = fmt.Errorf("array %.60q: %w", name, err)
 		}
@@ -132,20 +139,6 @@ func (p *pieces) end() error {
 		return cmp.Or(err, errSize(p.size, p.size+1))
 	}
 	return nil
-}
-
-// readNPZ reads one array, whose header is h.
-func readNPZ(entry *zip.File, h arrayHeader, err error) (array, error) {
-	p, err := openPieces(entry, h, err)
-	if err != nil {
-		return array{}, err
-	}
-	defer p.Close()
-	a, err := h.read(p, false)
-	if err == nil {
-		err = p.end()
-	}
-	return a, err
 }
 
 func (out written) npz(w io.Writer) error {

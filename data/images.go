@@ -160,19 +160,14 @@ func (m *Images) Labels() []int {
 	if m.labels == nil {
 		return nil
 	}
-	labels := make([]int, m.n)
-	for i := range labels {
-		labels[i] = m.labels[m.row(i)]
-	}
-	return labels
+	return ofRows(m, m.labels)
 }
 
 // Subset returns the images with these indices, in this order, without copying pixels. It panics, like indexing, if an index
 // is out of range.
 func (m *Images) Subset(indices []int) *Images {
-	rows := lists.Map(indices, func(i int) int { return m.row(i) })
 	subset := *m
-	subset.rows, subset.n = rows, len(rows)
+	subset.rows, subset.n = lists.Map(indices, m.row), len(indices)
 	return &subset
 }
 
@@ -238,11 +233,7 @@ func (m *Images) SampleNames() []string {
 	if m.names == nil {
 		return m.RowNames()
 	}
-	names := make([]string, m.n)
-	for i := range names {
-		names[i] = m.names[m.row(i)]
-	}
-	return names
+	return ofRows(m, m.names)
 }
 
 // Joined returns the samples of several sets, one after the other, with the labels and columns that all of them have.
@@ -280,6 +271,11 @@ func Joined(shape []int, all ...*Images) (*Images, error) {
 		}
 	}
 	return joined, nil
+}
+
+// ofRows returns the elements of a list of all rows in memory that belong to the images.
+func ofRows[T any](m *Images, all []T) []T {
+	return lists.Of(m.n, func(i int) T { return all[m.row(i)] })
 }
 
 // row returns the offset of image i in memory. It panics, like indexing, even if the memory extends beyond a subset.

@@ -230,7 +230,8 @@ func (r reading) opened(ctx context.Context) (o Opened, err error) {
 		return o, err
 	}
 	if r.is(FolderFiles) && !r.loose || r.loose && info.IsDir() {
-		return r.openFolder(r.File)
+		l, err := r.pictures().list(r.File)
+		return Opened{path: r.File, images: &l}, err
 	}
 	start, err := head(r.File, formatHead)
 	if err != nil {

@@ -287,11 +287,9 @@ func fromKeys(dst []float32, src []int32, flipped int32) {
 }
 
 // halfWidths returns the largest dx in each row dy = 0..r of the disk {(dx,dy): dx*dx + dy*dy <= r*r}. The widths decrease
-// from r to
-// 0. The disk of radius 1 is the 3x3 cross.
+// from r to 0. The disk of radius 1 is the 3x3 cross.
 func halfWidths(radius int) []int {
-	widths := lists.Of(radius+1, func(dy int) int { return int(math.Sqrt(float64(radius*radius - dy*dy))) })
-	return widths
+	return lists.Of(radius+1, func(dy int) int { return int(math.Sqrt(float64(radius*radius - dy*dy))) })
 }
 
 // outside is the key of a pixel outside the image. It is below the key of every number.
