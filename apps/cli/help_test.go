@@ -40,6 +40,16 @@ func TestHelpIsAsWideAsColumnsSays(t *testing.T) {
 	}
 }
 
+// Narrow terminals have no room for the last column of some tables.
+func TestAllHelpIsWrappedToTheNarrowestWidth(t *testing.T) {
+	for _, width := range []int{1, narrowest, 50} {
+		if newRoot(width) == nil {
+			t.Error("no command")
+		}
+	}
+	expect.Equal(t, wrapped("  a long entry    first and second", 20), "  a long entry   \n  first and second")
+}
+
 func TestTablesKeepTheirColumnsWhenHelpIsWrapped(t *testing.T) {
 	got := wrapped("One sentence\nthat is broken here.\n\n  a    first\n  bcd  words that need two lines\n\nEnd.", 20)
 	want := "One sentence that is\nbroken here.\n\n  a    first\n  bcd  words that\n       need two\n       lines\n\nEnd."

@@ -87,6 +87,9 @@ func folded(line string, width int) string {
 		return line
 	}
 	begin := entry.FindString(line)
+	if utf8.RuneCountInString(begin) > width/2 { // no room for the last column
+		begin = line[:len(line)-len(strings.TrimLeft(line, " "))]
+	}
 	n := utf8.RuneCountInString(begin)
 	return begin + strings.Join(doc.Wrap(line[len(begin):], width-n), "\n"+strings.Repeat(" ", n))
 }

@@ -13,7 +13,7 @@ func TestAPartIsNamedByItsLargestColumns(t *testing.T) {
 		want string
 	}{
 		{[]float32{0.1, -3, 2, 0}, "-mass, width"},
-		{[]float32{1, 1, 1, 1}, "length, mass, width"},
+		{[]float32{1, 1, 1, 1}, "all columns alike"},
 		{[]float32{0, 0, 0, 0}, ""},
 		{[]float32{1}, ""}, // not of these columns
 	} {

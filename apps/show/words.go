@@ -316,6 +316,9 @@ func largest(atom []float32, names []string, n int, share float64) string {
 	size := func(i int) float64 { return math.Abs(float64(atom[i])) }
 	order := lists.Range(0, len(atom))
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(b), size(a)) })
+	if len(atom) > n && atom[0] != 0 && !slices.ContainsFunc(atom, func(v float32) bool { return v != atom[0] }) {
+		return "all columns alike" // such as the bias of a row of a matrix
+	}
 	var list []string
 	for _, i := range order[:min(n, len(order))] {
 		if size(i) == 0 || size(i) < share*size(order[0]) {
@@ -352,6 +355,17 @@ func TopWords(atom []float32, words []string) string {
 	return strings.Join(list, ", ")
 }
 
+// PartNames returns the function that names the parts of a run, and the title of these names.
+func PartNames(run *tessera.Run, names []string) (name func(atom []float32, names []string) string, title string) {
+	switch {
+	case run.Tokens() != nil:
+		return TopWords, "largest words"
+	case len(names) > manyColumns:
+		return func(atom []float32, names []string) string { return largest(atom, names, mostWords, 0) }, "largest columns"
+	}
+	return PartName, "largest columns"
+}
+
 // Parts lists the parts of a run of named vectors, each by its largest columns, those of texts by their largest words; nil for other runs.
 func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	a := run.Atoms()
@@ -362,20 +376,14 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	if names == nil {
 		return nil
 	}
-	name, what := PartName, "largest columns"
-	if len(names) > manyColumns {
-		name = func(atom []float32, names []string) string { return largest(atom, names, mostWords, 0) }
-	}
-	if run.Tokens() != nil {
-		name, what = TopWords, "largest words"
-	}
+	name, what := PartNames(run, names)
 	unit := "unit"
 	if a.Count != run.Units() {
 		unit = "hidden unit"
 	}
 	t := &doc.Table{Key: "atoms", Title: "Parts", Columns: []doc.Column{{Key: "unit", Title: unit}, {Key: "columns", Title: what, Wrap: true}}}
 	for j := range min(a.Count, mostParts) {
-		t.Row(j, name(a.Values[j*a.Pixels():(j+1)*a.Pixels()], names))
+		t.Row(doc.Index(j), name(a.Values[j*a.Pixels():(j+1)*a.Pixels()], names))
 	}
 	if a.Count > mostParts {
 		t.Notes = []string{fmt.Sprintf("the first %d of %s", mostParts, numeral.Of(a.Count, unit))}

@@ -288,6 +288,7 @@ func (t *Table) row(s *screen, part []int, texts []string, widths map[int]int, s
 
 // Wrap breaks a text between words into lines. A word that is longer than a line is broken.
 func Wrap(text string, width int) (lines []string) {
+	width = max(width, 1)
 	line := ""
 	for _, word := range strings.Split(text, " ") {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {

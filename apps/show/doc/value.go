@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"strings"
 	"time"
 
@@ -37,6 +38,9 @@ type Shown struct {
 	Value any // in JSON
 	Text  string
 }
+
+// Index is a number that serves as a name, as that of a unit: its text has no separators.
+func Index(i int) Shown { return Shown{Value: i, Text: strconv.Itoa(i)} }
 
 // Shaded is a count that pages colour by its share of a whole, as in a confusion matrix.
 type Shaded struct {

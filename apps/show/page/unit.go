@@ -24,6 +24,8 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 		return nil, err
 	}
 	names := show.ValueNames(ctx, run)
+	name, title := show.PartNames(run, names)
+	signed := slices.ContainsFunc(v.usage.each, func(one unitUse) bool { return one.mean < 0 || one.max < 0 })
 	order := largestFirst(v.usage.k, func(j int) float64 { return v.usage.each[j].size })
 	unused := 0
 	for _, one := range v.usage.each {
@@ -34,20 +36,30 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 	facts.Add("units", "units", v.usage.k)
 	facts.Add("unused", "used by no "+v.noun(), unused)
 	t := &doc.Table{Key: "atoms", Columns: []doc.Column{{Key: "unit", Title: "unit"}, {Key: "active", Title: "used by", About: "share of the samples that use it"},
-		{Key: "mean", Title: "mean use"}, {Key: "max", Title: "largest use"}}}
+		{Key: "mean", Title: "mean use"}}}
+	most := "mean use"
+	if signed {
+		most = "mean |use|"
+		t.Columns = append(t.Columns, doc.Column{Key: "size", Title: most})
+	}
+	t.Columns = append(t.Columns, doc.Column{Key: "max", Title: "largest use"})
 	if v.direct && names != nil {
-		t.Columns = append(t.Columns, doc.Column{Key: "columns", Title: "largest values", Wrap: true})
+		t.Columns = append(t.Columns, doc.Column{Key: "columns", Title: title, Wrap: true})
 	}
 	for _, j := range order[:min(count, len(order))] {
 		one := v.usage.each[j]
-		row := []any{j, one.active, one.mean, one.max}
+		row := []any{doc.Index(j), one.active, one.mean}
+		if signed {
+			row = append(row, one.size)
+		}
+		row = append(row, one.max)
 		if v.direct && names != nil {
-			row = append(row, cmp.Or(show.TopWords(atom(v.atoms, j), names), show.PartName(atom(v.atoms, j), names)))
+			row = append(row, name(atom(v.atoms, j), names))
 		}
 		t.Row(row...)
 	}
 	if len(order) > count {
-		t.Notes = []string{fmt.Sprintf("%s with the largest mean use, of %s", numeral.Of(count, "unit"), numeral.Count(len(order)))}
+		t.Notes = []string{fmt.Sprintf("%s with the largest %s, of %s", numeral.Of(count, "unit"), most, numeral.Count(len(order)))}
 	}
 	d := &doc.Document{}
 	d.Add(facts, t, doc.Remark("%s", v.useText()))
@@ -62,7 +74,7 @@ func Unit(ctx context.Context, run *tessera.Run, split data.Split, j, count int)
 		return nil, err
 	}
 	one := v.usage.each[j]
-	facts.Add("unit", "unit", j)
+	facts.Add("unit", "unit", doc.Index(j))
 	facts.Add("active", "share that use it", one.active)
 	facts.Add("mean", "mean use", one.mean)
 	facts.Add("max", "largest use", one.max)
@@ -143,7 +155,7 @@ func (v *view) users(j, count int) *doc.Table {
 		if v.usage.of(i, j) == 0 {
 			break
 		}
-		row := []any{v.number(i), v.usage.of(i, j)}
+		row := []any{doc.Index(v.number(i)), v.usage.of(i, j)}
 		if v.names != nil {
 			row = append(row, v.names[v.number(i)])
 		}
@@ -170,7 +182,7 @@ func (v *view) company(j, count int) *doc.Table {
 		if len(t.Rows) == count || correlations[other] <= 0 {
 			break
 		}
-		row := []any{other, correlations[other]}
+		row := []any{doc.Index(other), correlations[other]}
 		if v.direct {
 			row = append(row, cosine(v.atoms, j, other))
 		}
