@@ -10,6 +10,7 @@ import (
 	"tessera/config/part"
 	"tessera/internal/engine/kernel"
 	"tessera/internal/lists"
+	"tessera/internal/numeral"
 	"tessera/internal/volume"
 )
 
@@ -562,6 +563,28 @@ func (a array) values(name string, n int, missing bool) (*Values, error) {
 		return nil, errors.Join(fmt.Errorf("column %q: the array has the axes %v", name, a.dims), err)
 	}
 	return v, v.unsound()
+}
+
+// as returns the column of other samples as that of the training: bytes are whole numbers where the training had whole numbers. Another size, and
+// values in another unit, are errors if the samples belong to no data set, whose columns are compared later.
+func (v *Values) as(training Column, loose bool) (*Values, error) {
+	if v.Type == Bytes && training.Type == Whole {
+		return &Values{Column: Column{Name: v.Name, Shape: v.Shape, Type: Whole}, whole: lists.Map(v.bytes, func(b byte) int32 { return int32(b) })}, nil
+	}
+	if !loose {
+		return v, nil
+	}
+	if got, want := v.Size(), training.Size(); got != want {
+		return nil, fmt.Errorf("column %q: got %s of a sample, want %d as in the training", v.Name, numeral.Of(got, "number"), want)
+	}
+	unlikePixel := func(x float32) bool { return !(x >= 0 && x <= 1) }
+	if v.Type == Bytes && training.Type == Float32 {
+		return nil, fmt.Errorf("column %q: the array holds uint8, which is divided by 255, and that of the training holds floats: save it as float32", v.Name)
+	}
+	if training.Type == Bytes && (v.Type == Whole || v.Type == Float32 && slices.ContainsFunc(v.floats, unlikePixel)) {
+		return nil, fmt.Errorf("column %q: the array of the training holds uint8, which is divided by 255: save this one as uint8, or as floats from 0 to 1", v.Name)
+	}
+	return v, nil
 }
 
 // typeOf returns the type of a column whose array has the given kind, in NPY's notation; "" if the array cannot be a column.

@@ -673,7 +673,7 @@ func (r reading) decimalHint(text string) string {
 	if r.Decimal == "," {
 		was, is, other = is, was, "."
 	}
-	if _, ok := parseNumber(text, other); !ok {
+	if _, ok := parseNumber(text, other); !ok || isBool(text) {
 		return ""
 	}
 	if r.loose {

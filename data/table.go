@@ -423,6 +423,9 @@ func (t *table) readLabels(ctx context.Context, o Opened, samples *tablePart, r 
 		usual = nil
 	}
 	labels, err := o.part(ctx, r.Labels, usual)
+	if err != nil && r.loose { // new samples need no labels unless a value is computed from them, which [Rows.lacks] says
+		labels, err = o.part(ctx, "", labelNames[:1])
+	}
 	if err != nil {
 		return err
 	}
@@ -471,6 +474,14 @@ func (t *table) readColumns(ctx context.Context, o Opened, samples *tablePart, r
 		v, err := a.values(name, t.values.dims[0], r.Missing != nil)
 		if err != nil {
 			return p.wrong(err)
+		}
+		if i := slices.IndexFunc(r.known, func(k Column) bool { return k.Name == name }); i >= 0 && r.known[i].Type != "" {
+			if r.optional && v.Size() != r.known[i].Size() {
+				continue
+			}
+			if v, err = v.as(r.known[i], r.loose); err != nil {
+				return p.wrong(err)
+			}
 		}
 		t.further = append(t.further, v)
 	}
