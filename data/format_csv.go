@@ -658,6 +658,9 @@ func (r reading) columnHint(column, text string) string {
 	if hint := r.decimalHint(text); hint != "" {
 		return hint
 	}
+	if strings.HasPrefix(text, "[") || strings.HasPrefix(text, "{") {
+		return "lists and structures are not read: write each value into a column, or save vectors as .npy; the key columns leaves columns out"
+	}
 	if isDate(text) {
 		return r.datesHint(text)
 	}

@@ -20,8 +20,7 @@ func init() {
 	RegisterFormat(Format{Dataset: "csv", Sort: CellFiles, Suffixes: []string{".parquet"}, Is: begins("PAR1"), Open: openParquet})
 }
 
-// openParquet opens a Parquet file as a file of columns: those of its schema that have one value for each row. Values of lists and
-// structures are not read.
+// openParquet opens a Parquet file as a file of columns. The cells of columns of lists and structures have no values: they are the text [nested].
 func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err error) {
 	if o.contents, err = openContents(path); err != nil {
 		return o, err
@@ -53,12 +52,12 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	f := &csvFile{rows: func(do func(tableRow) error) (string, error) {
 		return "", eachOf((&parquetRows{parquetTable: t}).next, do)
 	}}
-	for _, column := range p.Root().Columns() {
+	for i, column := range p.Root().Columns() {
 		if column.Leaf() && !column.Repeated() {
-			t.at[int(column.Index())] = len(f.header)
-			t.columns = append(t.columns, column)
-			f.header = append(f.header, column.Name())
+			t.at[int(column.Index())] = i
 		}
+		t.columns = append(t.columns, column)
+		f.header = append(f.header, column.Name())
 	}
 	o.csv = f
 	cells, unpacked := float64(p.NumRows())*float64(len(f.header)), 0.0
@@ -68,7 +67,7 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 		}
 	}
 	switch most := max(textFrom, bestRatio*float64(size)); {
-	case len(f.header) == 0:
+	case len(t.at) == 0:
 		err = errors.New("has no columns of single values")
 	case unpacked > most:
 		err = fmt.Errorf("claims %.0f bytes of uncompressed values, more than a file of %d bytes can hold", unpacked, size)
@@ -78,11 +77,14 @@ func openParquet(ctx context.Context, path string, _ *Files) (o Opened, err erro
 	return o, err
 }
 
+// nested is the cell of a list or a structure.
+const nested = "[...]"
+
 type parquetTable struct {
 	ctx     context.Context
 	file    *parquet.File
 	columns []*parquet.Column
-	at      map[int]int  // index in columns by the index of a leaf
+	at      map[int]int  // index in columns of those with one value for each row, by the index of the leaf
 	halves  map[int]bool // leaves of floats of 16 bits, which have no type in the library
 }
 
@@ -110,6 +112,11 @@ func (r *parquetRows) next() (row tableRow, err error) {
 		return row, fmt.Errorf("is damaged: it has more rows than its footer says, %d", r.file.NumRows())
 	}
 	found, cells := 0, make([]string, len(r.columns))
+	for i, column := range r.columns {
+		if !column.Leaf() || column.Repeated() {
+			cells[i] = nested
+		}
+	}
 	for _, v := range r.block[0] {
 		i, ok := r.at[v.Column()]
 		if ok {
@@ -121,7 +128,7 @@ func (r *parquetRows) next() (row tableRow, err error) {
 			}
 		}
 	}
-	if r.block, r.read = r.block[1:], r.read+1; found < len(r.columns) {
+	if r.block, r.read = r.block[1:], r.read+1; found < len(r.at) {
 		return row, fmt.Errorf("row %d: is damaged: a column has fewer rows than the others", r.read)
 	}
 	return tableRow{cells: cells, line: r.read + 1}, nil // below a line of names

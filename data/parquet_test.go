@@ -29,10 +29,11 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 	for codec, want := range files {
 		path := filepath.Join(t.TempDir(), "x.parquet")
 		fatal.If(t, os.WriteFile(path, want.File, 0o600))
-		source := &Files{Kind: "csv", File: path, Labels: "species"}
+		read := []string{"d", "f", "small", "big", "u", "flag", "price"} // and not its column of lists
+		source := &Files{Kind: "csv", File: path, Labels: "species", Columns: ColumnNames{ImagesColumn: read}}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
 		fatal.If(t, err, codec)
-		expect.Slice(t, set.Train.ValueNames(), []string{"d", "f", "small", "big", "u", "flag", "price"}, codec)
+		expect.Slice(t, set.Train.ValueNames(), read, codec)
 		sums := make([]float64, 8)
 		for i, v := range set.Train.Float32() {
 			sums[i%7] += float64(v)
@@ -176,4 +177,25 @@ func TestFixedValuesOfParquetAreExact(t *testing.T) {
 	s, err := SketchTable(t.Context(), path)
 	fatal.If(t, err)
 	expect.Equal(t, s.Columns[3].Numeric || s.Columns[3].Repeats, false, "a UUID is no number and never repeats")
+}
+
+// A vector that was saved as a list is not read, which a training must not find out by its results.
+func TestListsOfParquetAreNamedUnlessTheyAreLeftOut(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "x.parquet")
+	type row struct {
+		A      float64   `parquet:"a"`
+		Vector []float32 `parquet:"vector,list"`
+		Pair   struct{ X, Y float64 }
+		B      float64 `parquet:"b"`
+	}
+	fatal.If(t, parquet.WriteFile(path, []row{{A: 1, Vector: []float32{1, 2}, B: 2}, {A: 3, B: 4}, {A: 5, Vector: []float32{3}, B: 6}}))
+	load := func(columns ...string) (*Set, error) {
+		return Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: columns}}, Dirs{}, Both)
+	}
+	set, err := load("a", "b")
+	fatal.If(t, err)
+	expect.Slice(t, set.Train.Float32(), []float32{1, 2, 3, 4, 5, 6})
+	for name, columns := range map[string][]string{"vector": nil, "Pair": {"a", "Pair"}} {
+		expect.Error(t, expect.Err(load(columns...)), `column "`+name+`": got "[...]", want a finite number; lists and structures are not read: write each value into a column`)
+	}
 }

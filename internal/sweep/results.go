@@ -71,7 +71,7 @@ func (r *Results) First() (names []string) {
 }
 
 // Setting is one model with one value for every key. The means and deviations are over the seeds with finished trials.
-// Metrics that are not applicable to the model are left out.
+// Metrics that one of these trials lacks are left out: the mean over the others would not be comparable.
 type Setting struct {
 	Model     string         `json:"model"`
 	Values    map[string]any `json:"values"`
@@ -232,6 +232,7 @@ func (s *Setting) fill(rows []Row) {
 			}
 		}
 	}
+	maps.DeleteFunc(numbers, func(_ string, all []float64) bool { return len(all) < len(s.Seeds) })
 	for _, name := range slices.Sorted(maps.Keys(numbers)) {
 		s.Mean.Set(name, mean(numbers[name]))
 		if len(numbers[name]) > 1 {

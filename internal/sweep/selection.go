@@ -70,24 +70,13 @@ func dominates(a, b []float64) bool {
 	return better
 }
 
-// lacks reports whether a measured trial of a setting lacks a criterion. The mean over the other seeds would not be
-// comparable.
-func (s *Sweep) lacks(one Setting) bool {
-	return slices.ContainsFunc(s.Trials, func(t *Trial) bool {
-		return t.measured != nil && slices.Contains(one.Trials, t.ID) && slices.ContainsFunc(s.criteria, func(c config.Criterion) bool {
-			_, ok := t.measured.Number(c.Metric)
-			return !ok
-		})
-	})
-}
-
 // selected returns the selected settings with their metrics on the test images. It returns none until all trials have
 // ended.
 func (s *Sweep) selected(settings []Setting) []Setting {
 	if slices.ContainsFunc(s.Trials, func(t *Trial) bool { return t.measured == nil && t.err == nil }) {
 		return nil
 	}
-	list := front(slices.DeleteFunc(slices.Clone(settings), s.lacks), s.criteria)
+	list := front(settings, s.criteria)
 	for i, one := range list {
 		var rows []Row
 		for _, id := range one.Trials {
@@ -100,7 +89,7 @@ func (s *Sweep) selected(settings []Setting) []Setting {
 	return list
 }
 
-// unmeasured returns a criterion that no setting has been measured by, "" if there is none.
+// unmeasured returns a criterion that no setting has been measured by in all its trials, "" if there is none.
 func unmeasured(settings []Setting, criteria []config.Criterion) string {
 	if !slices.ContainsFunc(settings, func(s Setting) bool { return len(s.Seeds) > 0 }) {
 		return ""
@@ -119,7 +108,7 @@ func (w *work) test(ctx context.Context) {
 	if c := unmeasured(settings, w.criteria); c != "" {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.fail(fmt.Errorf("sweep %s: nothing can be selected by %q: no trial has this metric; select by one of the columns of %s",
+		w.fail(fmt.Errorf("sweep %s: nothing can be selected by %q: no setting has this metric for all its seeds; select by one of the columns of %s",
 			w.Name, c, SummaryFile))
 		return
 	}

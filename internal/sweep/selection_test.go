@@ -148,6 +148,15 @@ func TestASettingWhoseTrialLacksACriterionIsNotSelected(t *testing.T) {
 	if got := s.results().Selected; len(got) != 1 || got[0].Model != "alive" {
 		t.Errorf("selected %+v, want the setting whose trials have the criterion", got)
 	}
+	settings := s.results().Settings
+	for i, want := range []float64{math.NaN(), 0.25} {
+		mean, ok := settings[i].Mean.Number("coherence")
+		if expect.Equal(t, ok, want == want, settings[i].Model, "is the mean over all its seeds"); ok {
+			expect.Equal(t, mean, want)
+		}
+	}
+	s.Trials = s.Trials[:2]
+	expect.Equal(t, unmeasured(s.results().Settings, s.criteria), "coherence", "without a setting that can be selected")
 }
 
 func equalMeans(a, b []Setting) bool {

@@ -27,7 +27,7 @@ type Metric struct {
 
 // Cell is one metric of one model.
 type Cell struct {
-	Measured  bool            `json:"measured"` // false if the metric is not applicable
+	Measured  bool            `json:"measured"` // false if the metric is not applicable, or to one of the runs
 	Mean      float64         `json:"mean"`     // mean over the seeds
 	Deviation float64         `json:"deviation"`
 	Best      bool            `json:"best"`                 // the mean is better than that of every other model on the same images, and the differences are shown
@@ -198,14 +198,14 @@ func (m *Model) cell(name string) Cell {
 			all = append(all, v)
 		}
 	}
-	c := Cell{Measured: len(all) > 0}
 	switch {
+	case len(all) < len(m.members): // the mean over the others would not be comparable
+		return Cell{}
 	case len(all) == 1:
-		c.Mean = all[0]
-	case len(all) > 1:
-		c.Mean, c.Deviation = stat.MeanStdDev(all, nil)
+		return Cell{Measured: true, Mean: all[0]}
 	}
-	return c
+	mean, deviation := stat.MeanStdDev(all, nil)
+	return Cell{Measured: true, Mean: mean, Deviation: deviation}
 }
 
 // test identifies the difference of a metric between two models, the second of which comes first in the table.
@@ -314,9 +314,10 @@ func (m *Model) difference(measure metrics.Measure, name string, from *Model) *m
 	}
 	var is, was []float64
 	for _, pair := range m.pairs(from) {
-		if x, y := pair[0].number(name), pair[1].number(name); !math.IsNaN(x) && !math.IsNaN(y) {
-			is, was = append(is, measure.Compared(x)), append(was, measure.Compared(y))
-		}
+		is, was = append(is, measure.Compared(pair[0].number(name))), append(was, measure.Compared(pair[1].number(name)))
+	}
+	if slices.ContainsFunc(slices.Concat(is, was), math.IsNaN) { // of the others alone the difference would not be comparable
+		return nil
 	}
 	p, err := metrics.PairedDifference(was, is)
 	if err == nil && p.Low == p.High && m.certain() && from.certain() {

@@ -138,6 +138,20 @@ func TestADifferenceThatDoesNotSurviveTheCorrectionHasItsOwnWord(t *testing.T) {
 
 // Computed by hand: the differences over the seeds 1, 2, 4 are 0.1, 0.3, 0.2, with mean 0.2 and standard deviation 0.1. The 97.5 %
 // quantile of Student's t with two degrees of freedom is 4.3027, so half the interval is 4.3027 * 0.1 / √3 = 0.24842.
+// A metric that only some seeds have, such as a divergence that is defined for small codes, is selected by its own value.
+func TestAMetricThatOneSeedLacksHasNoMean(t *testing.T) {
+	lacking := column{"mse": {1, 2, 3}, "cosine": {0.5, math.NaN(), 0.6}}
+	all := column{"mse": {2, 3.1, 4}, "cosine": {0.8, 0.9, 0.7}}
+	table := compared(t, stored(data.TestSplit, []string{"mse", "cosine"}, all, lacking), "")
+	for _, row := range table.Metrics {
+		cells := row.Cells
+		expect.Equal(t, cells[0].Measured, true, row.Name)
+		expect.Equal(t, cells[1].Measured, row.Name == "mse", row.Name)
+		expect.Equal(t, cells[1].Paired != nil, row.Name == "mse", row.Name, "has a difference")
+	}
+	expect.Equal(t, len(table.Metrics), 2)
+}
+
 func TestTheReferenceIsTheFirstWithSeveralSeedsOrChosen(t *testing.T) {
 	gone := math.NaN()
 	r := stored(data.TestSplit, []string{"mse"}, column{"mse": {5, gone, gone, gone, gone}}, column{"mse": {1, 2, 3, 4, gone}},

@@ -57,7 +57,7 @@ func Of(m *graph.Model, scaling *data.Scaling) (*Dictionary, error) {
 		return d, nil
 	}
 	if len(scaling.Steps) > 0 || scaling.Clip || scaling.Mix != nil {
-		return nil, fmt.Errorf("the samples are scaled by more than a shift and a factor, want none, mean_norm, minmax or standardise")
+		return nil, fmt.Errorf("the samples are scaled by more than a shift and a factor (minmax clips), want no scale, mean_norm, standardise or a factor")
 	}
 	shift := slices.Clone(scaling.Shift)
 	for i, r := range scaling.Rest {
