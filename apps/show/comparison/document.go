@@ -3,6 +3,7 @@ package comparison
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -20,7 +21,7 @@ func (t *Table) Document() *doc.Document {
 	d := &doc.Document{Data: t}
 	models := &doc.Table{Columns: []doc.Column{{}, {Title: "model"}, {Title: "measured on", Wrap: true}, {Title: "runs", Wrap: true, Spare: 1}}}
 	for _, m := range t.Models {
-		images := fmt.Sprintf("%s, %s, %d %s", m.Dataset, m.Split, m.Images, m.Counted)
+		images := fmt.Sprintf("%s, %s, %s %s", m.Dataset, m.Split, numeral.Count(m.Images), m.Counted)
 		if m.Note != "" {
 			images += " (" + m.Note + ")"
 		}
@@ -65,7 +66,7 @@ func (t *Table) Differences() *doc.Table {
 	for _, row := range t.Metrics {
 		cells := []any{row.Name, string(row.Better)}
 		for _, c := range row.Cells {
-			cells = append(cells, c.value())
+			cells = append(cells, c.value(row.Name))
 		}
 		for i, c := range row.Cells {
 			switch {
@@ -84,11 +85,14 @@ func (t *Table) Differences() *doc.Table {
 }
 
 // value returns the mean with its deviation, nil for a metric that is not applicable.
-func (c Cell) value() any {
+func (c Cell) value(metric string) any {
 	if !c.Measured {
 		return nil
 	}
-	mean := doc.Spread{Mean: c.Mean, Deviation: c.Deviation}
+	var mean any = doc.Spread{Mean: c.Mean, Deviation: c.Deviation}
+	if m, _ := metrics.MeasureOf(metric); m.Count && c.Deviation == 0 && c.Mean == math.Trunc(c.Mean) {
+		mean = int(c.Mean)
+	}
 	if c.Best {
 		return doc.Best{Value: mean}
 	}

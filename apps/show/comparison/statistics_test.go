@@ -279,7 +279,7 @@ func TestMeasuredRunsAndStoredResultsHaveTheSameVerdicts(t *testing.T) {
 		for i, row := range a.Metrics {
 			for j, cell := range row.Cells {
 				other := b.Metrics[i].Cells[j]
-				if cell.Best != other.Best || cell.value() != other.value() || (cell.Paired == nil) != (other.Paired == nil) {
+				if cell.Best != other.Best || cell.value("") != other.value("") || (cell.Paired == nil) != (other.Paired == nil) {
 					t.Fatalf("seed %d: %s: %+v and %+v", seed, row.Name, cell, other)
 				}
 				if cell.Paired == nil {

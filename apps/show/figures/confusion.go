@@ -31,7 +31,7 @@ func Confusion(list ...Confused) (*Figure, error) {
 		return nil, errors.New("figures: no classifiers to draw")
 	}
 	var rows [][]panel
-	most := 0
+	most, below := 0, 0
 	for _, c := range list {
 		n := len(c.Classes)
 		if n > mostConfused {
@@ -49,8 +49,10 @@ func Confusion(list ...Confused) (*Figure, error) {
 		corner := line{points: plotter.XYs{{}}, pointsOnly: true} // the cells are no points
 		rows = append(rows, []panel{{title: title, x: x, y: y, lines: []line{corner}, extra: []plot.Plotter{confused(c.Counts)}}})
 		most = max(most, n)
+		below = max(below, namedTicks(c.Classes).height())
 	}
-	return panels(rows, nil, max(300, 160+44*min(most, 20)))
+	const usual = 90 // pixels of names below the matrix
+	return panels(rows, nil, max(300, 160+44*min(most, 20))+max(0, below-usual))
 }
 
 // confused is a matrix of counts, drawn as the content of a plot.
