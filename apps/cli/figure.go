@@ -12,6 +12,7 @@ import (
 
 	"tessera"
 	"tessera/apps/internal/study"
+	"tessera/apps/show"
 	"tessera/apps/show/figures"
 	"tessera/attack"
 	"tessera/config/part/table"
@@ -271,7 +272,7 @@ func (w *figureCommand) points() (points []figures.Point, dataset string, err er
 					return err
 				}
 				p, beta := study.Penalty(r.Model)
-				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split, First: r.Model.Measures()}, measured.Dataset)
+				return add(figures.Point{Label: label, P: p, Beta: beta, Values: measured.Values, Split: measured.Split, Noun: show.NounOf(r.Shape()), First: r.Model.Measures()}, measured.Dataset)
 			})
 		}
 		if err != nil {

@@ -16,6 +16,7 @@ import (
 	"tessera/config"
 	"tessera/internal/lists"
 	"tessera/internal/sweep"
+	"tessera/internal/train"
 	"tessera/internal/train/folder"
 )
 
@@ -166,7 +167,7 @@ func (c *curves) distinct(key string) int {
 	seen := map[float64]bool{}
 	for _, s := range c.sweeps {
 		for _, setting := range s.Settings {
-			if v, ok := over(setting, []string{key}); ok {
+			if v, ok := over(setting, []string{key}); ok && len(setting.Seeds) > 0 {
 				seen[v] = true
 			}
 		}
@@ -227,12 +228,27 @@ func (c *curves) chooseMetrics() error {
 	for _, s := range c.sweeps {
 		first = append(first, s.First()...)
 	}
-	for _, name := range append(first, measured...) {
-		if len(c.metrics) < mostDrawn && slices.Contains(measured, name) && !slices.Contains(c.metrics, name) {
+	first = slices.DeleteFunc(append(first, measured...), func(name string) bool { return !slices.Contains(measured, name) })
+	varying := lists.Only(first, c.varies)
+	for _, name := range append(varying, first...) {
+		if len(c.metrics) < mostDrawn && !slices.Contains(c.metrics, name) {
 			c.metrics = append(c.metrics, name)
 		}
 	}
 	return nil
+}
+
+// varies reports whether a metric has different means.
+func (c *curves) varies(name string) bool {
+	seen := map[float64]bool{}
+	for _, s := range c.sweeps {
+		for _, setting := range s.Settings {
+			if v, ok := setting.Mean.Number(name); ok {
+				seen[v] = true
+			}
+		}
+	}
+	return len(seen) > 1
 }
 
 // lines groups the settings into lines. A line consists of the settings with the same values of all other keys. If no line
@@ -266,7 +282,7 @@ func (c *curves) grouped(keys []string, apart bool) (lines []figures.SweptLine) 
 				i = len(lines)
 				lines = append(lines, figures.SweptLine{Name: name, Apart: apart})
 			}
-			lines[i].Points = append(lines[i].Points, figures.SweptPoint{X: x, Mean: setting.Mean, Deviation: setting.Deviation, Split: s.Split})
+			lines[i].Points = append(lines[i].Points, figures.SweptPoint{X: x, Mean: setting.Mean, Deviation: setting.Deviation, Split: s.Split, Noun: nounOf(s.path, setting)})
 		}
 	}
 	if len(lines) == 1 {
@@ -290,12 +306,17 @@ func sweepPoints(path string, add func(p figures.Point, dataset string) error) e
 		if err != nil {
 			return err
 		}
-		p.Label, p.Split = r.Labels().Setting(s), r.Trials[i].Metrics.Split
+		p.Label, p.Split, p.Noun = r.Labels().Setting(s), r.Trials[i].Metrics.Split, nounOf(path, s)
 		if err := add(p, r.Trials[i].Metrics.Dataset); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// nounOf returns the noun of a sample that the trials of a setting measured.
+func nounOf(path string, s sweep.Setting) string {
+	return show.NounOf(train.StatusOf(sweep.TrialPath(path, s.Trials[0])).Shape)
 }
 
 // sweepPoint returns the point of a setting: the means over the seeds, and the penalty from the configuration of one of its

@@ -66,7 +66,7 @@ func TestCurvesAreDrawnOverTheSweptKey(t *testing.T) {
 		b.must(0, append(args, "--out", "f.svg")...)
 		return b.texts("f.svg")
 	}
-	b.contains("units", draw("figure", "curves", "sweeps/units"), "units of layer 3 of the encoder", "mse of all images", "dead_units")
+	b.contains("units", draw("figure", "curves", "sweeps/units"), "units of layer 3 of the encoder", "mse of all images", "hoyer")
 	b.contains("kinds", draw("figure", "curves", "sweeps/kinds", "--x", "encoder.2.units,components", "--metrics", "mse"), "encoder.2.units / components", "small", "factors")
 	b.contains("search", draw("figure", "curves", "sweeps/search", "--metrics", "mse,l0"), "weight of the kl term", "adam", "rmsprop", "l0")
 

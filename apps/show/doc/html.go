@@ -66,6 +66,9 @@ func (t *Table) html(p *page) {
 	}
 	heads, rows := t.texts()
 	explained := ""
+	if len(t.Columns) > 8 { // it is scrolled
+		explained = " wide"
+	}
 	if slices.ContainsFunc(t.Columns, func(c Column) bool { return c.Wrap }) {
 		if explained = " explained"; len(t.Columns) > 5 { // its rows are one line high, and it is scrolled
 			explained = " wide"

@@ -23,6 +23,7 @@ type Point struct {
 	Beta   float64        // weight of that penalty; NaN if there is none
 	Values metrics.Values // values by the names of `eval --json`
 	Split  string         // measured images: test (also ""), validation, train or all
+	Noun   string         // of a measured sample: image (also ""), or sample
 	First  []string       // metrics that figures of the model show first
 
 	deviation metrics.Values // standard deviations over the seeds
@@ -67,7 +68,7 @@ func mseOf(points ...[]Point) metric {
 	}
 	first := split(list[0])
 	if !slices.ContainsFunc(list, func(p Point) bool { return split(p) != first }) {
-		m.label = "mse of " + first + " images"
+		m.label = "mse of " + first + " " + cmp.Or(list[0].Noun, "image") + "s"
 	}
 	return m
 }
@@ -359,6 +360,7 @@ type SweptPoint struct {
 	Mean      metrics.Values // means over the seeds
 	Deviation metrics.Values // empty for a single seed
 	Split     string         // measured images, as in [Point]
+	Noun      string         // of a measured sample, as in [Point]
 }
 
 // mostSwept is the number of distinct line styles.
@@ -492,7 +494,7 @@ func metricAxis(name string, lines []SweptLine) axis {
 	var points []Point
 	for _, l := range lines {
 		for _, p := range l.Points {
-			points = append(points, Point{Split: p.Split, Values: p.Mean, deviation: p.Deviation})
+			points = append(points, Point{Split: p.Split, Noun: p.Noun, Values: p.Mean, deviation: p.Deviation})
 		}
 	}
 	return pointAxis(name, points)
