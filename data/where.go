@@ -1,7 +1,10 @@
 package data
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"math/big"
 	"regexp"
 	"slices"
 	"strconv"
@@ -147,14 +150,27 @@ func (c condition) holds(cell string) (bool, error) {
 			return false, fmt.Errorf("got %.40q, but where compares it with a number", cell)
 		}
 		than, _, _ := cellNumber(c.texts[0], ".")
-		return !missing && (v < than && c.sign[0] == '<' || v > than && c.sign[0] == '>' || v == than && len(c.sign) > 1), nil
+		at := order(cell, c.texts[0], v, than)
+		return !missing && (at < 0 && c.sign[0] == '<' || at > 0 && c.sign[0] == '>' || at == 0 && len(c.sign) > 1), nil
 	}
 	equal := slices.ContainsFunc(c.texts, func(text string) bool {
 		text = strings.TrimSpace(text)
 		than, _, numbers := cellNumber(text, ".")
-		return cell == text || numbers && number && !missing && v == than
+		return cell == text || numbers && number && !missing && order(cell, text, v, than) == 0
 	})
 	return equal == (c.sign != "!="), nil
+}
+
+// order compares the numbers v and than of two texts: whole ones exactly, also those that float64 rounds, such as long identifiers.
+func order(cell, text string, v, than float64) int {
+	if exact := float64(1 << 53); math.Abs(v) >= exact && math.Abs(than) >= exact {
+		a, whole := new(big.Int).SetString(cell, 10)
+		b, also := new(big.Int).SetString(text, 10)
+		if whole && also {
+			return a.Cmp(b)
+		}
+	}
+	return cmp.Compare(v, than)
 }
 
 // keptRows says how many rows the conditions of a table keep.

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"tessera/internal/expect"
+	"tessera/internal/fatal"
 	"tessera/internal/lists"
 	"tessera/internal/numeral"
 )
@@ -64,5 +65,21 @@ func TestWhereTakesTextsWithCommas(t *testing.T) {
 	f := &Files{Kind: "csv", File: textFile(t, "x.csv", "name,a,b\n\"x, y\",1,2\nx,3,4\n"), Where: Where{"name != x, y"}, Columns: ColumnNames{ImagesColumn: {"a", "b"}}}
 	if set, err := f.Load(t.Context(), nil, Both); err != nil || fmt.Sprint(set.Train.Float32()) != "[3 4]" {
 		t.Errorf("got %v, %v", set, err)
+	}
+}
+
+// Identifiers of 19 digits, of which float64 rounds thousands to one number, are compared exactly.
+func TestWhereComparesLongIdentifiersExactly(t *testing.T) {
+	path := textFile(t, "ids.csv", "id,x\n9007199254740992,1\n9007199254740993,2\n18446744073709551614,3\n18446744073709551615,4\n9.007199254740992e15,5\n-9007199254740993,6\n")
+	for where, want := range map[string][]float32{
+		"id = 9007199254740993":        {2, 5}, // a rounded number may be it
+		"id != 18446744073709551615":   {1, 2, 3, 5, 6},
+		"id > 18446744073709551614":    {4},
+		"id <= 9007199254740992":       {1, 5, 6},
+		"id in -9007199254740993, 184": {6},
+	} {
+		set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"x"}}, Where: Where{where}}, Dirs{}, Both)
+		fatal.If(t, err, where)
+		expect.Slice(t, set.Train.Float32(), want, where)
 	}
 }
