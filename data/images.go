@@ -21,9 +21,9 @@ type Images struct {
 	Shape []int
 	// Parts contains the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
-	// Downstream computes logits of classes from samples, for images that are values inside of a classifier: what follows there.
-	// nil for other images.
-	Downstream func(samples []float32) (logits []float32, err error)
+	// Downstream computes what follows, for images that are values inside of a network that tells classes: it calls do with the logits of each
+	// sample i, which takes the place of the value in row rows[i]. nil for other images.
+	Downstream func(rows []int, samples []float32, do func(i int, logits []float32) error) error
 
 	pixels int       // values per image
 	bytes  []byte    // rows of pixels; nil if floats is set
@@ -226,6 +226,27 @@ func (m *Images) WithValues(shape []int, values []float32) (*Images, error) {
 	}
 	return &Images{Shape: given.Shape, pixels: given.pixels, n: m.n, rows: m.rows, floats: scattered(m, values, given.pixels, 0),
 		labels: m.labels, further: m.further, lines: m.lines}, nil
+}
+
+// Following returns [Images.Downstream] for samples in place of all images, nil if there is none.
+func (m *Images) Following() func(samples []float32, do func(i int, logits []float32) error) error {
+	if m.Downstream == nil {
+		return nil
+	}
+	return func(samples []float32, do func(i int, logits []float32) error) error {
+		rows := make([]int, m.n)
+		for i := range rows {
+			rows[i] = m.row(i)
+		}
+		return m.Downstream(rows, samples, do)
+	}
+}
+
+// WithSampleNames returns images of which all rows are samples, with names.
+func (m *Images) WithSampleNames(names []string) *Images {
+	other := *m
+	other.names = names
+	return &other
 }
 
 // SampleNames returns the names of the samples in their file, nil if they have none.

@@ -1,6 +1,7 @@
 package laws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -461,20 +462,22 @@ func measuredModels(values []string) []*measured {
 			}
 		}),
 		newMeasured("values of a classifier", []int{5}, 4, manyImages, func(m *measured) {
-			m.sample.Downstream = func(samples []float32) ([]float32, error) {
-				logits := make([]float32, len(samples)/5*classesOfHeads)
-				for i := range logits {
-					of := samples[i/classesOfHeads*5:][:5]
-					logits[i] = of[i%classesOfHeads] - of[4]*float32(i%classesOfHeads)
+			m.sample.Downstream = func(samples []float32, do func(int, []float32) error) (err error) {
+				for i := range len(samples) / 5 {
+					of, logits := samples[i*5:][:5], make([]float32, classesOfHeads)
+					for class := range logits {
+						logits[class] = of[class] - of[4]*float32(class)
+					}
+					err = cmp.Or(err, do(i, logits))
 				}
-				return logits, nil
+				return err
 			}
-			for i := range m.sample.Labels { // right for most samples, so that the classifier is better than a constant
-				logits, _ := m.sample.Downstream(m.sample.Images[i*5 : (i+1)*5])
-				if m.sample.Labels[i] >= 0 {
+			_ = m.sample.Downstream(m.sample.Images, func(i int, logits []float32) error {
+				if m.sample.Labels[i] >= 0 { // right for most samples, so that the classifier is better than a constant
 					m.sample.Labels[i] = slices.Index(logits, slices.Max(logits))
 				}
-			}
+				return nil
+			})
 		}),
 		newMeasured("no heads", []int{5, 4}, 4, manyImages, func(m *measured) { m.heads = nil }),
 		newMeasured("two heads", []int{5, 4}, 4, manyImages, func(m *measured) { m.heads["other"] = m.encoder[:20*3] }),

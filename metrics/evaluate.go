@@ -32,8 +32,9 @@ type Sample struct {
 	// Parts are the true parts of the images, one image each; nil if unknown.
 	Parts [][]float32
 
-	// Downstream computes logits of classes from samples before scaling, if they are values inside of a classifier; otherwise nil.
-	Downstream func(samples []float32) (logits []float32, err error)
+	// Downstream calls do with the logits of classes that follow from samples before scaling, if Images are values inside of a network that
+	// tells classes; otherwise nil.
+	Downstream func(samples []float32, do func(i int, logits []float32) error) error
 
 	// Known contains settings of the model's losses that metrics compare with: "kl.target" is the target of the first KL
 	// term.

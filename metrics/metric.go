@@ -118,7 +118,7 @@ const (
 	ReadsEncoder                      // the weights of the encoder, of a coder that is [Normed]
 	ReadsTargets                      // a value that is compared with a column of numbers, in [Batch.Logits]; the metric is computed for each such value separately
 	ReadsTokens                       // a value that predicts the tokens of a sequence, of a coder that is a [LanguageModel]
-	ReadsDownstream                   // the classifier inside of which the samples are values
+	ReadsDownstream                   // the network of classes inside of which the samples are values
 	ReadsPair                         // two values of a sample that are trained to be alike, of a coder that is a [PairModel]
 
 	ReadsSums = 1<<iota | ReadsAtoms // atoms that are weighted by the code: y = s(sum_j h_j w_j + b)
@@ -148,7 +148,7 @@ func (r Reads) missing(s *Subject) string {
 		{ReadsLogits, "the model has no head that is compared with classes"},
 		{ReadsTargets, "the model has no head that is compared with a column of numbers"},
 		{ReadsTokens, "the model predicts no tokens of a text"},
-		{ReadsDownstream, "the samples are no values inside of a classifier"},
+		{ReadsDownstream, "the samples are no values inside of a network that tells classes"},
 		{ReadsPair, "the model has no two values that the loss contrastive compares"},
 		{ReadsLabels, "the samples have no labels"},
 		{ReadsObjective, "the model has no objective that can be computed outside of its training"},
@@ -177,15 +177,15 @@ type Subject struct {
 	Unscaled *data.Images // the images before scaling; see [Sample]
 	Range    [2]float32   // range of the fitted images; see [Sample]
 
-	Parts      [][]float32                                           // the true parts, one image each; nil unless the metric reads them
-	Downstream func(samples []float32) (logits []float32, err error) // see [Sample]; nil unless the metric reads it
-	Atoms      *Atoms                                                // the atoms; nil unless the metric reads them
-	Weight     []float32                                             // the weight, read-only; nil unless the metric reads it
-	Head       string                                                // the head whose logits are measured; "" unless the metric reads logits
-	Target     *Target                                               // the measured value; nil unless the metric reads targets
-	Classes    []string                                              // names of the classes of the head; nil if unknown
-	Names      map[string][]string                                   // class names of the columns other than labels, by column
-	Holed      bool                                                  // images may have missing or hidden entries, with the value 0: see [Batch.Observed]
+	Parts      [][]float32                                                           // the true parts, one image each; nil unless the metric reads them
+	Downstream func(samples []float32, do func(i int, logits []float32) error) error // see [Sample]; nil unless the metric reads it
+	Atoms      *Atoms                                                                // the atoms; nil unless the metric reads them
+	Weight     []float32                                                             // the weight, read-only; nil unless the metric reads it
+	Head       string                                                                // the head whose logits are measured; "" unless the metric reads logits
+	Target     *Target                                                               // the measured value; nil unless the metric reads targets
+	Classes    []string                                                              // names of the classes of the head; nil if unknown
+	Names      map[string][]string                                                   // class names of the columns other than labels, by column
+	Holed      bool                                                                  // images may have missing or hidden entries, with the value 0: see [Batch.Observed]
 }
 
 // Batch contains consecutive images with their codes, reconstructions and logits, row-major. Inputs that the metric does not read may be nil.

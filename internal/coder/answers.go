@@ -38,15 +38,20 @@ func init() {
 //	dataset = { run = "runs/parts", value = "code" }                                                  # a density of codes
 //	dataset = { run = "runs/teacher", labels = "class", of = "fashion-mnist" }                        # hard labels: stealing
 //	dataset = { run = "runs/teacher", columns = { teacher = "class" } }                               # logits: distillation
+//	dataset = { run = "runs/gpt-grammar", value = "encoder.2", tokens = true }                        # what a model of language computes with
 //
 // Splits, labels and columns are those of the data set that the run reads. Values are computed in blocks of 256 samples, with
 // the parameters that a run is opened with, including calibrations and thresholds. The checksum of the parameters is recorded like
 // that of a file: after the run has changed, a training on its values can be neither resumed nor evaluated.
+//
+// With tokens = true a sample is the value at one token of a text: of shape (features), where that of a text has (tokens, features), and so are
+// `columns`. Its class is the token that follows, its name shows the token in its text. Padding and <end> are no samples.
 type Answers struct {
 	Run     string           `toml:"run" required:"true" doc:"folder of the run"`
 	Value   string           `toml:"value" optional:"true" doc:"value of the run that replaces the samples: code, output, a head, or another value by its name; by default the samples are not replaced"`
 	Labels  string           `toml:"labels" optional:"true" doc:"head of the run whose predicted class, as in predict, replaces the label; by default the labels are not replaced"`
 	Columns data.ColumnNames `toml:"columns" optional:"true" doc:"further columns that are values of the run: { teacher = \"class\" }, the logits of a head"`
+	Tokens  bool             `toml:"tokens" doc:"a sample is the value at one token of a text that the run reads, instead of a whole text"`
 	Scale   data.Scale       `toml:"scale" single:"true" bare:"factor.by" optional:"true" doc:"how the samples are scaled: a scaling (tessera list scalings), a number as factor, or several scalings in order; by default they are not scaled"`
 	Of      *data.Inner      `toml:"of" optional:"true" doc:"the data set whose samples the run reads; by default its own"`
 }
@@ -58,6 +63,12 @@ const answersName = "run"
 func (s *Answers) Check() error {
 	if s.Value == "" && s.Labels == "" && len(s.Columns) == 0 {
 		return parts.KeyErrorf("run", `nothing of the run is used: want value = "code", labels = HEAD or columns = { NAME = VALUE }`)
+	}
+	if s.Tokens && s.Value == "" {
+		return parts.KeyErrorf("tokens", "tokens have values only: give value = NAME")
+	}
+	if s.Tokens && s.Labels != "" {
+		return parts.KeyErrorf("labels", "got labels = %q and tokens = true: the class of a token is the one that follows", s.Labels)
 	}
 	for name, values := range s.Columns {
 		if name == data.ImagesColumn || name == data.LabelsColumn {
@@ -189,7 +200,19 @@ func (s *Answers) wanted(run *Coder) error {
 			err = lacks("columns."+name, s.Columns[name][0], known)
 		}
 	}
+	if err == nil && s.Tokens {
+		err = s.ofTokens(run)
+	}
 	return err
+}
+
+// shapeOf returns the shape of a value of a sample.
+func (s *Answers) shapeOf(run *Coder, value string) []int {
+	shape := run.ShapeOf(value)
+	if s.Tokens && len(shape) > 1 {
+		return shape[1:]
+	}
+	return shape
 }
 
 func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
@@ -201,7 +224,7 @@ func (s *Answers) Shape(dirs data.Dirs) ([]int, bool) {
 	if s.Value == "" {
 		return run.source.Shape(run.dirs)
 	}
-	shape := run.ShapeOf(s.Value)
+	shape := s.shapeOf(run.Coder, s.Value)
 	return shape, len(shape) > 0 && s.wanted(run.Coder) == nil
 }
 
@@ -222,6 +245,10 @@ func (s *Answers) Classes(dirs data.Dirs) (n int, ok bool) {
 		return 0, false
 	}
 	defer run.Close()
+	if s.Tokens {
+		n = len(followers(run.Coder))
+		return n, n > 0
+	}
 	if s.Labels == "" {
 		return data.Classes(run.source, run.dirs)
 	}
@@ -235,7 +262,7 @@ func (s *Answers) Unlabelled() bool {
 		return false
 	}
 	defer run.Close()
-	return s.Labels == "" && data.IsUnlabelled(run.source)
+	return s.Labels == "" && !s.Tokens && data.IsUnlabelled(run.source)
 }
 
 func (s *Answers) Predictor() string {
@@ -250,7 +277,7 @@ func (s *Answers) DescribeColumns(dirs data.Dirs) (list []data.Column) {
 	if err == nil {
 		defer run.Close()
 		for _, c := range data.ColumnsOf(run.source, run.dirs) {
-			if s.Columns[c.Name] == nil {
+			if s.Columns[c.Name] == nil && !s.Tokens {
 				list = append(list, c)
 			}
 		}
@@ -258,7 +285,7 @@ func (s *Answers) DescribeColumns(dirs data.Dirs) (list []data.Column) {
 	for _, name := range slices.Sorted(maps.Keys(s.Columns)) {
 		c := data.Column{Name: name}
 		if err == nil && s.wanted(run.Coder) == nil {
-			c.Shape, c.Type = run.ShapeOf(s.Columns[name][0]), data.Float32
+			c.Shape, c.Type = s.shapeOf(run.Coder, s.Columns[name][0]), data.Float32
 		}
 		list = append(list, c)
 	}
@@ -286,7 +313,7 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 	out.Name = answersName
 	out.Files = append([]data.File{{Path: s.Run, SHA256: sum, Note: s.corrected(run.Coder)}}, set.Files...)
 	if s.Value != "" {
-		out.Shape, out.Parts, out.Kinds = run.ShapeOf(s.Value), nil, nil
+		out.Shape, out.Parts, out.Kinds = s.shapeOf(run.Coder, s.Value), nil, nil
 	}
 	if s.Value != "" || len(s.Scale) > 0 {
 		out.Scale = s.Scale
@@ -294,8 +321,12 @@ func (s *Answers) Load(ctx context.Context, dirs data.Dirs, need data.Need) (*da
 	if s.Labels != "" {
 		out.Classes = run.HeadClasses(s.Labels)
 	}
+	answered := s.answered
+	if s.Tokens {
+		answered, out.Classes, out.Tokens = s.atTokens, followers(run.Coder), nil
+	}
 	for _, images := range []**data.Images{&out.Train, &out.Test} {
-		if *images, err = s.answered(ctx, run.Coder, *images, need.Columns); err != nil {
+		if *images, err = answered(ctx, run.Coder, *images, need.Columns); err != nil {
 			return nil, err
 		}
 	}
@@ -456,23 +487,33 @@ func (s *Answers) answered(ctx context.Context, run *Coder, images *data.Images,
 
 // downstream returns a function that computes the first head of classes of the run from samples in place of the value; nil for a run
 // without classes, or where the value alone does not determine them.
-func (s *Answers) downstream(run *Coder) func(samples []float32) ([]float32, error) {
+func (s *Answers) downstream(run *Coder) func([]int, []float32, func(int, []float32) error) error {
 	heads := run.ClassHeads()
-	if len(heads) == 0 {
+	if len(heads) == 0 || !run.follows(s.Value, heads[0]) {
 		return nil
 	}
-	if layout := run.trained.Layout; !layout.DependsOn(heads[0], s.Value) || len(layout.Sources(heads[0], s.Value)) > 0 {
-		return nil
-	}
-	return func(samples []float32) ([]float32, error) {
+	return func(rows []int, samples []float32, do func(i int, logits []float32) error) error {
 		run, err := s.open(nil)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer run.Close()
 		logits, err := run.after(s.Value, heads[0], samples)
-		return logits, s.uncomputed(err)
+		for i := range rows {
+			if err != nil {
+				break
+			}
+			classes := len(logits) / len(rows)
+			err = do(i, logits[i*classes:(i+1)*classes])
+		}
+		return s.uncomputed(err)
 	}
+}
+
+// follows reports whether a value determines a head alone.
+func (c *Coder) follows(value, head string) bool {
+	layout := c.trained.Layout
+	return layout.DependsOn(head, value) && len(layout.Sources(head, value)) == 0
 }
 
 // after returns a head of classes, computed from a value of the model alone.

@@ -264,9 +264,12 @@ head.class = { from = "images", layers = [{ kind = "dense" }] }`, 1), "beside")
 			fatal.If(t, err)
 			expect.Equal(t, set.Test.Downstream != nil, there, run, value)
 			if there {
-				logits, err := set.Test.Downstream(set.Test.Float32())
-				fatal.If(t, err)
-				expect.Equal(t, len(logits), 2*set.Test.Len(), run, value, "logits")
+				n := 0
+				fatal.If(t, set.Test.Following()(set.Test.Float32(), func(i int, logits []float32) error {
+					n += len(logits)
+					return nil
+				}))
+				expect.Equal(t, n, 2*set.Test.Len(), run, value, "logits")
 			}
 		}
 	}

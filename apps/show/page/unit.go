@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"tessera"
 	"tessera/apps/show"
@@ -24,9 +25,6 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 		return nil, err
 	}
 	names := show.ValueNames(ctx, run)
-	name, title := show.PartNames(run, names)
-	signed := slices.ContainsFunc(v.usage.each, func(one unitUse) bool { return one.mean < 0 || one.max < 0 })
-	order := largestFirst(v.usage.k, func(j int) float64 { return v.usage.each[j].size })
 	unused := 0
 	for _, one := range v.usage.each {
 		if one.active == 0 {
@@ -35,6 +33,16 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 	}
 	facts.Add("units", "units", v.usage.k)
 	facts.Add("unused", "used by no "+v.noun(), unused)
+	d := &doc.Document{}
+	d.Add(facts, v.list(names, count), doc.Remark("%s", v.useText()))
+	return d, nil
+}
+
+// list lists the units with the largest mean use, at most count, with the largest values of their atoms and the samples that use them most,
+// where these have names.
+func (v *view) list(names []string, count int) *doc.Table {
+	name, title := show.PartNames(v.run, names)
+	signed := slices.ContainsFunc(v.usage.each, func(one unitUse) bool { return one.mean < 0 || one.max < 0 })
 	t := &doc.Table{Key: "atoms", Columns: []doc.Column{{Key: "unit", Title: "unit"}, {Key: "active", Title: "used by", About: "share of the samples that use it"},
 		{Key: "mean", Title: "mean use"}}}
 	most := "mean use"
@@ -46,6 +54,10 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 	if v.direct && names != nil {
 		t.Columns = append(t.Columns, doc.Column{Key: "columns", Title: title, Wrap: true})
 	}
+	if v.names != nil {
+		t.Columns = append(t.Columns, doc.Column{Key: "samples", Title: v.noun() + "s with most of it", Wrap: true})
+	}
+	order := largestFirst(v.usage.k, func(j int) float64 { return v.usage.each[j].size })
 	for _, j := range order[:min(count, len(order))] {
 		one := v.usage.each[j]
 		row := []any{doc.Index(j), one.active, one.mean}
@@ -56,15 +68,19 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 		if v.direct && names != nil {
 			row = append(row, name(atom(v.atoms, j), names))
 		}
+		if v.names != nil {
+			row = append(row, strings.Join(lists.Map(one.top[:min(topNames, len(one.top))], func(i int) string { return v.names[v.number(i)] }), "; "))
+		}
 		t.Row(row...)
 	}
 	if len(order) > count {
 		t.Notes = []string{fmt.Sprintf("%s with the largest %s, of %s", numeral.Of(count, "unit"), most, numeral.Count(len(order)))}
 	}
-	d := &doc.Document{}
-	d.Add(facts, t, doc.Remark("%s", v.useText()))
-	return d, nil
+	return t
 }
+
+// topNames is the number of samples that a list names for each unit.
+const topNames = 3
 
 // Unit describes unit j of a run: the samples that use it most, the units that are used with it, its use by class, and the values
 // that it changes, at most count of each.

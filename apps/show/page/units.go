@@ -24,6 +24,7 @@ import (
 // Limits for the content of a page about one run.
 const (
 	mostUnits      = 400     // units in the grid
+	mostListed     = 60      // units in the list of those that samples with names use
 	mostImages     = 10_000  // images for pictures and for the statistics of units, codes and heads
 	mostValues     = 1 << 26 // values of these images, which limits the number of large images
 	mostCorrelated = 1 << 22 // code values for the correlations of units
@@ -320,7 +321,12 @@ func (v *view) units(d *runData) ([]doc.Block, error) {
 		g.add(drawings[j*pixels:(j+1)*pixels], names, fmt.Sprintf(", used by %.0f %% of the %ss", 100*d.Units[j].Active, d.Noun))
 	}
 	v.topPictures(d)
-	return g.blocks(bias), nil
+	blocks := g.blocks(bias)
+	if d.Vectors && v.names != nil {
+		group := blocks[0].(*doc.Group)
+		group.Blocks = append(group.Blocks, v.list(names, mostListed))
+	}
+	return blocks, nil
 }
 
 // mostColumns is the maximum number of columns that are named below a picture of a vector.

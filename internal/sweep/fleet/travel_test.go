@@ -97,7 +97,7 @@ func TestSamplesInsideOfAClassifierTravelForOtherMetrics(t *testing.T) {
 	plain, err := data.NewFloats([]int{2}, values(4), nil)
 	fatal.If(t, err)
 	inside := *plain
-	inside.Downstream = func([]float32) ([]float32, error) { return nil, nil }
+	inside.Downstream = func([]int, []float32, func(int, []float32) error) error { return nil }
 	other, err := metrics.Select("mse")
 	fatal.If(t, err)
 	const refused = "recovered_loss needs the run whose values are the samples"

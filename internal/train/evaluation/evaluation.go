@@ -64,7 +64,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	if rows == nil {
 		rows = images.Float32()
 	}
-	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Downstream: images.Downstream, Known: Known(m), Scaling: images.Scaling(), Unscaled: images.Scaled(nil), Range: s.Range}
+	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Downstream: images.Following(), Known: Known(m), Scaling: images.Scaling(), Unscaled: images.Scaled(nil), Range: s.Range}
 	unchosen := chosen.HasDefault()
 	if chosen, err = judging(m, chosen); err != nil {
 		return nil, err
