@@ -175,10 +175,13 @@ func (r *Run) Report(ctx context.Context, chosen metrics.Selection) (*evaluation
 		set = nil
 		sample.Lighten()
 	}
+	both := evaluation.OnFitted(r.Model, chosen)
+	if report.HeldOut {
+		chosen = evaluation.OnHeldOut(chosen)
+	}
 	if report.Result, err = r.EvaluateSample(ctx, sample, chosen); err != nil {
 		return nil, err
 	}
-	both := evaluation.OnFitted(chosen)
 	if !report.HeldOut || len(both) == 0 {
 		return report, nil
 	}

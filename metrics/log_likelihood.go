@@ -14,34 +14,37 @@ type Density interface {
 	Freedom() int
 }
 
-// The metric log_likelihood is the mean log density of the images under a model that is a [Density]. The metric also computes
-// the information criteria BIC and AIC, which compare models of different sizes.
+// The metric log_likelihood is the mean log density of the images under a model that is a [Density]. The information criteria BIC and AIC compare
+// models of different sizes by the samples to which they were fitted.
 //
 // Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the
 // statistical model identification, IEEE Trans. Automatic Control 19(6), 1974.
 func init() {
 	const where = ". For models that are densities: gmm, bmm, factor_analysis"
-	register("log_likelihood", "log-likelihood of the samples, with BIC and AIC", Description{
-		Measures: []Measure{
-			{Name: "log_likelihood", Unit: "nats", Better: Higher, Doc: "mean over the samples of log p(x)" + where},
-			{Name: "bic", Better: Lower, Doc: "Bayesian information criterion of the measured samples, q log n - 2 Σ log p(x), q the number of free parameters. " +
-				"Measured on the samples that the model was fitted to (`--split train`)" + where},
-			{Name: "aic", Better: Lower, Doc: "Akaike's information criterion of the measured samples, 2 q - 2 Σ log p(x), q the number of free parameters. " +
-				"Measured on the samples that the model was fitted to (`--split train`)" + where},
-		},
-		Reads: ReadsImages, Partial: true, OnRequest: true,
-	}, func(s *Subject) (Meter, error) {
+	const fitted = ". Meant for the samples that the model was fitted to (`--split train`)" + where
+	ofDensity("log_likelihood", "log-likelihood of the samples", func(sum, q, n float64) []Value { return []Value{Number(sum / n)} },
+		Measure{Name: "log_likelihood", Unit: "nats", Better: Higher, Doc: "mean over the samples of log p(x)" + where})
+	ofDensity("information", "information criteria of the samples: BIC and AIC",
+		func(sum, q, n float64) []Value { return []Value{Number(q*math.Log(n) - 2*sum), Number(2*q - 2*sum)} },
+		Measure{Name: "bic", Better: Lower, Fitted: true, Doc: "Bayesian information criterion of the measured samples, q log n - 2 Σ log p(x), q the number of free parameters" + fitted},
+		Measure{Name: "aic", Better: Lower, Fitted: true, Doc: "Akaike's information criterion of the measured samples, 2 q - 2 Σ log p(x), q the number of free parameters" + fitted})
+}
+
+// ofDensity registers a metric of the sum of the log densities of n samples and the number q of free parameters.
+func ofDensity(name, doc string, values func(sum, q, n float64) []Value, measures ...Measure) {
+	register(name, doc, Description{Measures: measures, Reads: ReadsImages, Partial: true, OnRequest: true}, func(s *Subject) (Meter, error) {
 		density, ok := As[Density](s.Coder)
 		if !ok {
 			return Fixed(NotApplicable("the model is not a density")), nil
 		}
-		return &likelihoodMeter{density: density}, nil
+		return &likelihoodMeter{density: density, values: values}, nil
 	})
 }
 
 // likelihoodMeter sums log densities.
 type likelihoodMeter struct {
 	density Density
+	values  func(sum, q, n float64) []Value
 	sum     float64
 	n       int
 }
@@ -59,6 +62,5 @@ func (m *likelihoodMeter) Values(context.Context) ([]Value, error) {
 	if m.n == 0 {
 		return []Value{NotApplicable(noImages)}, nil
 	}
-	q, n := float64(m.density.Freedom()), float64(m.n)
-	return []Value{Number(m.sum / n), Number(q*math.Log(n) - 2*m.sum), Number(2*q - 2*m.sum)}, nil
+	return m.values(m.sum, float64(m.density.Freedom()), float64(m.n)), nil
 }

@@ -72,6 +72,7 @@ type Measure struct {
 	Unit   string // "units", "nats"; "" for none
 	Better Better
 	Count  bool // always a whole number
+	Fitted bool // by default measured on the samples that the model was fitted to alone
 
 	Rounding float64 // values up to this are 0 up to rounding; a comparison takes them for 0
 }

@@ -116,10 +116,14 @@ func withOptions(t *testing.T) map[string]func() error {
 			}
 			return zero.Close()
 		},
-		"fleet.NewCoordinator":  func() error { fleet.NewCoordinator(fleet.Options{}); return nil },
-		"fleet.Work":            func() error { return fleet.Work(ctx, fleet.WorkerOptions{}) },
-		"mpi.Join":              func() error { _, err := mpi.Join(mpi.Options{}); return err },
-		"evaluation.OnFitted":   func() error { evaluation.OnFitted(nil); evaluation.OnFitted(metrics.Selection{{}}); return nil },
+		"fleet.NewCoordinator": func() error { fleet.NewCoordinator(fleet.Options{}); return nil },
+		"fleet.Work":           func() error { return fleet.Work(ctx, fleet.WorkerOptions{}) },
+		"mpi.Join":             func() error { _, err := mpi.Join(mpi.Options{}); return err },
+		"evaluation.OnFitted": func() error {
+			evaluation.OnFitted(nil, nil)
+			evaluation.OnFitted(nil, metrics.Selection{{}})
+			return nil
+		},
 		"evaluation.Measure":    func() error { _, err := evaluation.Measure(ctx, nil, nil, nil, nil); return err },
 		"show.Also":             func() error { _, err := show.Also(nil); return err },
 		"metrics.Selection.Add": func() error { metrics.Selection(nil).Add(nil); return nil },

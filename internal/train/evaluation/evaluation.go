@@ -66,7 +66,7 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	}
 	sample := metrics.Sample{Images: rows, Columns: images.All(), Labels: images.Labels(), Names: names(s), Seed: m.Train.Seed, Parts: images.Parts, Downstream: images.Following(), Known: Known(m), Scaling: images.Scaling(), Unscaled: images.Scaled(nil), Range: s.Range}
 	unchosen := chosen.HasDefault()
-	if chosen, err = judging(m, chosen); err != nil {
+	if chosen, err = judging(m, chosen, s.Split == data.TrainSplit || PlanOf(m).Fitted == ""); err != nil {
 		return nil, err
 	}
 	if images.Holed() {
@@ -95,19 +95,25 @@ func Measure(ctx context.Context, m *config.Model, coder metrics.Coder, s *Sampl
 	return r, nil
 }
 
-// judging adds the metrics by which the model is judged to a selection that nobody has chosen.
-func judging(m *config.Model, chosen metrics.Selection) (metrics.Selection, error) {
+// judging adds the metrics by which the model is judged to a selection that nobody has chosen: those of fitted samples if these are measured.
+func judging(m *config.Model, chosen metrics.Selection, fitted bool) (metrics.Selection, error) {
 	if !chosen.HasDefault() {
 		return chosen, nil
 	}
 	if chosen == nil {
 		chosen = metrics.Default()
 	}
-	first, err := metrics.Select(m.FirstMeasures()...)
+	first, err := metrics.Select(lists.Only(m.FirstMeasures(), func(name string) bool { return fitted || !ofFitted(name) })...)
 	for i := range first {
 		first[i].Optional = true
 	}
 	return chosen.Add(first), err
+}
+
+// ofFitted reports whether a measure is one of the samples that a model was fitted to.
+func ofFitted(name string) bool {
+	m, ok := metrics.MeasureOf(name)
+	return ok && m.Fitted
 }
 
 // measured returns the rows of a sparse matrix that are measured; other samples as they are.
@@ -212,8 +218,12 @@ func Spread(images *data.Images, n int) *data.Images {
 }
 
 // OnFitted returns the metrics of a selection that an evaluation also measures on fitted images: metrics that depend on
-// samples, not only on the model, except those that are measured only on request. A nil selection means [metrics.Default].
-func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
+// samples, not only on the model, except those that are measured only on request. A nil selection means [metrics.Default]. If nobody has chosen,
+// these are also the ones by which the model is judged on fitted images; m may be nil.
+func OnFitted(m *config.Model, chosen metrics.Selection) (both metrics.Selection) {
+	if m != nil && chosen.HasDefault() {
+		both, _ = metrics.Select(lists.Only(m.FirstMeasures(), ofFitted)...) // without unknown names, which the other images report
+	}
 	if chosen == nil {
 		chosen = metrics.Default()
 	}
@@ -222,12 +232,21 @@ func OnFitted(chosen metrics.Selection) (both metrics.Selection) {
 		if c.Metric == nil {
 			continue
 		}
-		if d := c.Metric.Describe(); !d.OnRequest && d.Reads&^model != 0 {
+		if d := c.Metric.Describe(); ofFitted(d.Measures[0].Name) || !d.OnRequest && d.Reads&^model != 0 {
 			c.Optional = true
 			both = append(both, c)
 		}
 	}
 	return both
+}
+
+// OnHeldOut returns a selection without metrics of fitted images, unless there are no others.
+func OnHeldOut(chosen metrics.Selection) metrics.Selection {
+	others := lists.Only(chosen, func(c metrics.Choice) bool { return c.Metric == nil || !ofFitted(c.Metric.Describe().Measures[0].Name) })
+	if len(others) == 0 {
+		return chosen
+	}
+	return others
 }
 
 // Report contains the metrics of a model on held-out images and, for comparison, on fitted images.

@@ -2,6 +2,7 @@ package evaluation_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -92,8 +93,14 @@ func TestAReportIsAResultForOthers(t *testing.T) {
 
 // The quick metrics of samples are measured on fitted ones too, those of the model alone once.
 func TestFittedImagesHaveTheMetricsOfSamples(t *testing.T) {
-	chosen, err := metrics.Select("coherence", "rmse", "accuracy", "negative_weights", "mse", "parts_found", "loss", "knn_accuracy")
+	chosen, err := metrics.Select("coherence", "rmse", "accuracy", "negative_weights", "mse", "parts_found", "bic", "loss", "knn_accuracy")
 	fatal.If(t, err)
-	got := lists.Map(evaluation.OnFitted(chosen), func(c metrics.Choice) string { return c.Metric.Describe().Measures[0].Name })
-	expect.Slice(t, got, []string{"rmse", "accuracy", "mse", "loss"}, "on fitted images")
+	names := func(s metrics.Selection) []string {
+		return lists.Map(s, func(c metrics.Choice) string { return c.Metric.Describe().Measures[0].Name })
+	}
+	expect.Slice(t, names(evaluation.OnFitted(nil, chosen)), []string{"rmse", "accuracy", "mse", "bic", "loss"}, "on fitted images")
+	expect.Slice(t, names(evaluation.OnHeldOut(chosen)), slices.DeleteFunc(names(chosen), func(name string) bool { return name == "bic" }), "on held-out images")
+	alone, err := metrics.Select("bic")
+	fatal.If(t, err)
+	expect.Slice(t, names(evaluation.OnHeldOut(alone)), []string{"bic"}, "criteria alone")
 }
