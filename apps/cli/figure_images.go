@@ -265,7 +265,13 @@ func readCourse(shown shownRun) (figures.TrainingRun, error) {
 		err = noMetrics(shown.path)
 	}
 	status := train.StatusOf(shown.path)
-	return figures.TrainingRun{Label: shown.label, Epochs: epochs, Noun: show.NounOf(status.Shape)}, err
+	course := figures.TrainingRun{Label: shown.label, Epochs: epochs, Noun: show.NounOf(status.Shape)}
+	if models, err := tessera.Load(filepath.Join(shown.path, folder.Config)); err == nil {
+		if m, err := models.Model(status.Model); err == nil {
+			course.Iterates = m.Training().Iterates
+		}
+	}
+	return course, err
 }
 
 // noMetrics returns the error for a run without metrics to draw.

@@ -285,12 +285,24 @@ func KindOf(m *config.Model, units int) string {
 		kind = "masked model of language"
 	case m.Language() != nil:
 		kind = "model of language"
-	case len(m.Decoder) > 0 && has(m.Encoder, "gaussian"):
+	case has(m.Encoder, "rbm"):
+		kind = "restricted Boltzmann machine"
+	case len(m.Decoder) > 0 && (has(m.Encoder, "gaussian") || has(m.Encoder, "rectified_gaussian")):
 		kind = "variational auto-encoder"
+	case len(m.Decoder) > 0 && has(m.Encoder, "vq"):
+		kind = "auto-encoder with a code book"
+	case len(m.Decoder) > 0 && has(m.Encoder, "mask_patches"):
+		kind = "masked auto-encoder"
 	case len(m.Decoder) > 0:
 		kind = "auto-encoder"
 	case Classifies(m):
 		kind = "classifier"
+	case slices.Contains(m.FirstMeasures(), "rmse"):
+		kind = "regression"
+	case m.Pair() != nil:
+		kind = "two encoders of one space"
+	case len(m.Views) > 0:
+		kind = "joint embedding of views"
 	case len(m.Heads) > 0:
 		kind = "encoder with heads"
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"tessera/apps/show"
 	"tessera/apps/show/doc"
 	"tessera/internal/numeral"
 	"tessera/metrics"
@@ -21,7 +22,7 @@ func (t *Table) Document() *doc.Document {
 	d := &doc.Document{Data: t}
 	models := &doc.Table{Columns: []doc.Column{{}, {Title: "model"}, {Title: "measured on", Wrap: true}, {Title: "runs", Wrap: true, Spare: 1}}}
 	for _, m := range t.Models {
-		images := fmt.Sprintf("%s, %s, %s %s", m.Dataset, m.Split, numeral.Count(m.Images), m.Counted)
+		images := fmt.Sprintf("%s, %s, %s %s", m.dataset(), m.Split, numeral.Count(m.Images), m.Counted)
 		if m.Note != "" {
 			images += " (" + m.Note + ")"
 		}
@@ -49,9 +50,17 @@ func (t *Table) Document() *doc.Document {
 	return d
 }
 
+// dataset names the measured data: by its file, if it has one.
+func (m *Model) dataset() string {
+	if m.declared == nil {
+		return m.Dataset
+	}
+	return show.DatasetName(m.declared.Dataset)
+}
+
 // Differences returns the metrics of all models with their differences. `compare`, its page and the page of a sweep show them so.
 func (t *Table) Differences() *doc.Table {
-	shown := &doc.Table{Columns: []doc.Column{{Title: "metric"}, {Title: "better", Spare: 1}}}
+	shown := &doc.Table{Columns: []doc.Column{{Title: "metric"}, {Title: "better"}}}
 	for _, m := range t.Models {
 		shown.Columns = append(shown.Columns, doc.Column{Title: m.Label})
 	}

@@ -14,10 +14,11 @@ import (
 
 // TrainingRun is the history of one training.
 type TrainingRun struct {
-	Label  string
-	Epochs []train.Epoch
-	Noun   string // of a sample: "image" or "sample"; "" for image
-	Units  int    // of the code; 0 if unknown
+	Label    string
+	Epochs   []train.Epoch
+	Noun     string // of a sample: "image" or "sample"; "" for image
+	Units    int    // of the code; 0 if unknown
+	Iterates bool   // its epochs are iterations
 }
 
 // courses are the panels of [Training], those of which a run has values.
@@ -43,13 +44,16 @@ func Training(runs ...TrainingRun) (*Figure, error) {
 	if epochs == 0 {
 		return nil, errors.New("figures: no epochs to draw")
 	}
-	noun, units := "image", 5
+	noun, units, unit := "image", 5, "epoch"
+	if !slices.ContainsFunc(runs, func(run TrainingRun) bool { return !run.Iterates }) {
+		unit = "iteration"
+	}
 	for _, run := range runs {
 		noun, units = cmp.Or(run.Noun, noun), max(units, run.Units)
 	}
 	var all []panel
 	for _, c := range courses {
-		p := panel{title: fmt.Sprintf("(%c) %s", 'a'+len(all), c.title), x: axis{label: "epoch", max: 1, whole: true}, y: c.y}
+		p := panel{title: fmt.Sprintf("(%c) %s", 'a'+len(all), c.title), x: axis{label: unit, max: 1, whole: true}, y: c.y}
 		p.y.label = strings.Replace(p.y.label, "sample", noun, 1)
 		if c.name == "dead_units" {
 			p.y.max = float64(units)
