@@ -21,7 +21,7 @@ func TestAccountsDatesAndTextsThatAreAlike(t *testing.T) {
 			t.Errorf("%s: got %v", cell, v)
 		}
 	}
-	path := writeText(t, "cars.csv", "x,make,kind\n1,VW,Gas\n2,vw,gas\n3,Opel,Gas\n4,V W,gas\n")
+	path := write(t, t.TempDir(), "cars.csv", "x,make,kind\n1,VW,Gas\n2,vw,gas\n3,Opel,Gas\n4,V W,gas\n")
 	set, err := Load(background, &Files{Kind: "csv", File: path, Labels: "kind", Columns: ColumnNames{"make": {"make"}}}, nil, Need{Train: true, Columns: []string{"make"}})
 	fatal.If(t, err)
 	notes := strings.Join(set.Notes, "\n")
@@ -30,7 +30,7 @@ func TestAccountsDatesAndTextsThatAreAlike(t *testing.T) {
 	s, err := SketchTable(background, path)
 	fatal.If(t, err)
 	expect.Equal(t, strings.Join(s.Columns[1].Alike, "|"), "V W|VW|vw")
-	dates := writeText(t, "dates.csv", "x,day\n1,12/31/2024\n2,01/02/2024\n")
+	dates := write(t, t.TempDir(), "dates.csv", "x,day\n1,12/31/2024\n2,01/02/2024\n")
 	_, err = Load(background, &Files{Kind: "csv", File: dates}, nil, Both)
 	expect.Error(t, err, `write dates = "month/day" in the dataset table`)
 }

@@ -26,7 +26,7 @@ func photos(t *testing.T, deep bool) string {
 	folder, r := filepath.Join(t.TempDir(), "photos"), rand.New(rand.NewPCG(5, 6))
 	fatal.If(t, os.Mkdir(folder, 0o777))
 	for i := range leastCached {
-		writeFile(t, filepath.Join(folder, fmt.Sprintf("%03d.png", i)), photo(t, deep, r))
+		write(t, folder, fmt.Sprintf("%03d.png", i), photo(t, deep, r))
 	}
 	return folder
 }
@@ -75,16 +75,16 @@ func TestKeptPixelsAreThoseOfTheImages(t *testing.T) {
 				for int64(len(b)) != info.Size() {
 					b = photo(t, deep, r)
 				}
-				writeFile(t, path, b)
+				write(t, "", path, b)
 				fatal.If(t, os.Chtimes(path, time.Time{}, info.ModTime()))
 			},
 			"a name": func(folder, _ string) {
 				_ = os.Rename(filepath.Join(folder, "007.png"), filepath.Join(folder, "999.png"))
 			},
-			"an image more":      func(folder, _ string) { writeFile(t, filepath.Join(folder, "999.png"), photo(t, deep, r)) },
+			"an image more":      func(folder, _ string) { write(t, folder, "999.png", photo(t, deep, r)) },
 			"a pixel that flips": func(_, kept string) { flipLast(t, kept) },
 			"a file cut short":   func(_, kept string) { _ = os.Truncate(kept, 300) },
-			"an empty file":      func(_, kept string) { writeFile(t, kept, nil) },
+			"an empty file":      func(_, kept string) { write(t, "", kept, "") },
 			"a deleted file":     func(_, kept string) { _ = os.Remove(kept) },
 		} {
 			t.Run(fmt.Sprint(name, deep), func(t *testing.T) {
@@ -111,7 +111,7 @@ func flipLast(t *testing.T, path string) {
 	b, err := os.ReadFile(path)
 	fatal.If(t, err)
 	b[len(b)-1] ^= 1
-	writeFile(t, path, b)
+	write(t, "", path, b)
 }
 
 // What is kept is read instead of the images: a file with other pixels, and their checksum, is believed.
@@ -140,7 +140,7 @@ func TestPixelsInTheUsersCache(t *testing.T) {
 	if err := os.Mkdir(beside[0], 0o777); err != nil { // a file cannot take its place
 		t.Fatal(err)
 	}
-	writeFile(t, filepath.Join(beside[0], "x"), nil)
+	write(t, beside[0], "x", "")
 	want, _ := pixelsOf(t, folder)
 	fatal.If(t, expect.Err(os.Stat(beside[1])))
 	var all sync.WaitGroup

@@ -18,7 +18,7 @@ func TestCaptionsSayWhereTheLimbsAre(t *testing.T) {
 	seen := [2]map[int]bool{{}, {}}
 	orders := map[string]bool{}
 	for k, m := range []*Images{set.Train, set.Test} {
-		words := columnOf(m, CaptionColumn)
+		words := gathered(t, m, CaptionColumn)
 		for i, label := range m.Labels() {
 			seen[k][label] = true
 			var limbs, order []string

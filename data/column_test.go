@@ -81,8 +81,8 @@ func TestColumnsThatCannotBeUsedAreRefused(t *testing.T) {
 
 func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	dir := t.TempDir()
-	train := write(t, dir, "train.csv", []byte("a,b,sex,w,n\n1,2,m,0.5,3\n3,4,f,1,4\n"))
-	test := write(t, dir, "test.csv", []byte("a,b,sex,w,n\n5,6,m,1,9\n"))
+	train := write(t, dir, "train.csv", "a,b,sex,w,n\n1,2,m,0.5,3\n3,4,f,1,4\n")
+	test := write(t, dir, "test.csv", "a,b,sex,w,n\n5,6,m,1,9\n")
 	keys := ColumnNames{"group": {"sex"}, "weight": {"w"}, "count": {"n"}, "both": {"w", "n"}}
 	s := &Files{Kind: "csv", Images: train, TestImages: test, Columns: keys}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"both", "count", "group", "weight"}))
@@ -97,13 +97,13 @@ func TestColumnsOfATableKeepTheirTypesAndClasses(t *testing.T) {
 	if set.Train.Pixels() != 2 || set.Test.Class("group", 0) != 1 || fmt.Sprint(set.Test.All()["weight"]) != "[1]" {
 		t.Errorf("%d values, group %d, weights %v", set.Train.Pixels(), set.Test.Class("group", 0), set.Test.All()["weight"])
 	}
-	s.TestImages = write(t, dir, "other.csv", []byte("a,b,sex,w,n\n5,6,x,1,9\n"))
+	s.TestImages = write(t, dir, "other.csv", "a,b,sex,w,n\n5,6,x,1,9\n")
 	set, err = Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))
 	fatal.If(t, err)
 	if class := set.Test.Class("group", 0); class != UnknownLabel || !strings.Contains(strings.Join(set.Notes, "\n"), `has "x", which no training sample has (f, m)`) {
 		t.Errorf("group %d, notes %q", class, set.Notes)
 	}
-	s.TestImages = write(t, dir, "holes.csv", []byte("a,b,sex,w,n\n5,6,,1,9\n7,8,m,1,9\n"))
+	s.TestImages = write(t, dir, "holes.csv", "a,b,sex,w,n\n5,6,,1,9\n7,8,m,1,9\n")
 	set, err = Load(t.Context(), s, nil, Both.WithColumns([]string{"group"}))
 	fatal.If(t, err)
 	expect.Slice(t, set.Test.Classes("group"), []int{UnknownLabel, 1}, "for a missing text")

@@ -74,7 +74,7 @@ func TestColumnsOfTheDataSetAreStillFoundByTheirNames(t *testing.T) {
 	dir := t.TempDir()
 	own := &Files{Kind: "csv", Names: "id", Columns: ColumnNames{ImagesColumn: {"1", "2"}}}
 	own.Labels = "species"
-	path := write(t, dir, "counted.csv", []byte("species,0,1,2,3\nowl,1,2,3,4\n"))
+	path := write(t, dir, "counted.csv", "species,0,1,2,3\nowl,1,2,3,4\n")
 	got, err := ReadRows(background, path, []int{2}, own)
 	if err != nil || !slices.Equal(got.Float32(), []float32{2, 3}) || !slices.Equal(got.labelTexts(), []string{"owl"}) {
 		t.Errorf("chosen among numbered columns: %+v, %v", got, err)
@@ -115,7 +115,7 @@ func TestColumnsAreTakenByTheNamesOfTheTraining(t *testing.T) {
 }
 
 func TestWithoutNamesColumnsKeepTheOrderOfTheFile(t *testing.T) {
-	path := write(t, t.TempDir(), "x.csv", []byte("wing,mass\n100,1\n"))
+	path := write(t, t.TempDir(), "x.csv", "wing,mass\n100,1\n")
 	for _, like := range []Source{nil, InOrder(nil, []string{"mass", "wing"}), InOrder(&Files{Kind: "csv"}, nil), InOrder(&Swimmer{}, []string{"mass", "wing"})} {
 		if rows, err := ReadRows(background, path, []int{2}, like); err != nil || !slices.Equal(rows.Float32(), []float32{100, 1}) {
 			t.Errorf("%T: %v, %v", like, rows, err)
@@ -129,13 +129,13 @@ func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 		"a,b": "", "b,a": "", "0,1": "", // numbers are what WriteRows writes without names
 		"c,d": `has no column "a", which the training had: the columns are read in the order of the file, column 1 of values, "c", as "a"`,
 	} {
-		path := writeText(t, "x.csv", header+"\n1,2\n")
+		path := write(t, t.TempDir(), "x.csv", header+"\n1,2\n")
 		rows, err := ReadRows(background, path, []int{2}, InOrder(&Files{Kind: "csv"}, []string{"a", "b"}))
 		fatal.If(t, err)
 		if got := strings.Join(rows.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got the warnings %q, want %q", header, got, want)
 		}
-		set, err := Load(background, &Files{Kind: "csv", File: writeText(t, "train.csv", "a,b\n5,6\n7,9\n"), TestImages: path}, nil, Both)
+		set, err := Load(background, &Files{Kind: "csv", File: write(t, t.TempDir(), "train.csv", "a,b\n5,6\n7,9\n"), TestImages: path}, nil, Both)
 		fatal.If(t, err)
 		if got := strings.Join(set.Notes, "\n"); (got != "") != (want != "") || !strings.Contains(got, want) {
 			t.Errorf("%s: got the warnings %q of the test samples, want %q", header, got, want)
@@ -145,14 +145,14 @@ func TestColumnsWithOtherNamesAreWarnedOf(t *testing.T) {
 
 // If only some columns have the names of the training, their places are no names for the others, in any table.
 func TestSomeNamesOfTheTrainingAreAnError(t *testing.T) {
-	train := writeText(t, "train.csv", "mass,wing,label\n5,6,0\n7,9,1\n")
+	train := write(t, t.TempDir(), "train.csv", "mass,wing,label\n5,6,0\n7,9,1\n")
 	for header, want := range map[string]string{
 		"wing,weight,label": `missing: "mass"; unknown to the training: "weight"`,
 		"mass,Wing,label":   `missing: "wing"; unknown to the training: "Wing"; did you mean "wing" by "Wing"?`,
 		"wing,wing,label":   `missing: "mass"`,
 		"mass,label,0":      `missing: "wing"; unknown to the training: "0"`,
 	} {
-		path := writeText(t, "x.csv", header+"\n1,2,1\n")
+		path := write(t, t.TempDir(), "x.csv", header+"\n1,2,1\n")
 		like := InOrder(&Files{Kind: "csv"}, []string{"mass", "wing"})
 		_, read := ReadRows(background, path, []int{2}, like)
 		_, completed := Complete(background, path, filepath.Join(t.TempDir(), "out.csv"), []int{2}, like, nines)
@@ -161,8 +161,8 @@ func TestSomeNamesOfTheTrainingAreAnError(t *testing.T) {
 			expect.Error(t, err, want, header, how)
 		}
 	}
-	ratings := &Files{Kind: "triples", File: writeText(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\n"), Empty: refuseEmpty}
-	if _, err := ReadPairs(background, writeText(t, "pairs.csv", "movieId,user\nm1,u1\n"), ratings); err == nil || !strings.Contains(err.Error(), `has no column "userId", which the training had, only "movieId", "user"`) {
+	ratings := &Files{Kind: "triples", File: write(t, t.TempDir(), "ratings.csv", "userId,movieId,rating\nu1,m1,3\n"), Empty: refuseEmpty}
+	if _, err := ReadPairs(background, write(t, t.TempDir(), "pairs.csv", "movieId,user\nm1,u1\n"), ratings); err == nil || !strings.Contains(err.Error(), `has no column "userId", which the training had, only "movieId", "user"`) {
 		t.Errorf("pairs: got the error %v", err)
 	}
 }
@@ -175,7 +175,7 @@ func TestUnknownTextsHaveTheirLine(t *testing.T) {
 		"a,west\nb,north": `column "ward": line 3 has "north"`,
 		"b,west\nc,west":  `line 3 has the class "c"`,
 	} {
-		path := writeText(t, "x.csv", "y,ward,v\n"+strings.ReplaceAll(text, "\n", ",1\n")+",2\n")
+		path := write(t, t.TempDir(), "x.csv", "y,ward,v\n"+strings.ReplaceAll(text, "\n", ",1\n")+",2\n")
 		rows, err := ReadRows(background, path, []int{1}, Reading(like, known...))
 		got := fmt.Sprint(err)
 		if err == nil {
@@ -189,7 +189,7 @@ func TestUnknownTextsHaveTheirLine(t *testing.T) {
 func TestTheSizeOfATableOnDiskIsThatOfItsFile(t *testing.T) {
 	const n, width = 500, 60
 	text := strings.Repeat(strings.Repeat("1.5,", width-1)+"2\n", n)
-	path := writeText(t, "x.csv", "v"+strings.Join(lists.Of(width, strconv.Itoa), ",v")+"\n"+text)
+	path := write(t, t.TempDir(), "x.csv", "v"+strings.Join(lists.Of(width, strconv.Itoa), ",v")+"\n"+text)
 	for bytes, scale := range map[int64]Scale{4: nil, 8: {&Standardise{Centre: true}}} {
 		set, err := (&Files{Kind: "csv", File: path, Memory: LeastBudget, Scale: scale}).Load(t.Context(), nil, Both)
 		if want := numeral.Bytes(bytes*n*width) + " of values in a temporary file"; err != nil || !strings.HasPrefix(strings.Join(set.Kept, "\n"), want) {

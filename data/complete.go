@@ -81,7 +81,7 @@ func Complete(ctx context.Context, in, out string, shape []int, like Source, fil
 	h.reading.File, h.reading.shape, h.reading.loose = in, shape, true
 	var b []byte
 	if h.again {
-		b, err = fillRows(ctx, &h, in)
+		b, err = fillRows(ctx, &h)
 	} else if b, err = os.ReadFile(in); err == nil {
 		if f := detected(b[:min(len(b), 16)], in, false); f != nil && f.fill != nil {
 			b, err = f.fill(ctx, &h, in, b)
@@ -154,7 +154,7 @@ func fillCSV(ctx context.Context, h *holes, path string, b []byte) ([]byte, erro
 }
 
 // fillRows writes a table as a .csv, with the cells of missing values replaced.
-func fillRows(ctx context.Context, h *holes, path string) ([]byte, error) {
+func fillRows(ctx context.Context, h *holes) ([]byte, error) {
 	h.reading.Kind = "csv"
 	o, err := h.reading.opened(ctx)
 	defer o.close()

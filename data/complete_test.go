@@ -37,7 +37,7 @@ func nines(rows *Rows) ([]float64, error) {
 
 func TestCompletedTablesKeepEveryOtherCell(t *testing.T) {
 	const text = "\xef\xbb\xbfname;b;a;w\r\n\"x; y\";0.10;;\r\n z ; \"NA\";-3e0;?\r\nlast;NaN;1"
-	in := writeText(t, "in.csv", text+";")
+	in := write(t, t.TempDir(), "in.csv", text+";")
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Columns: ColumnNames{"weight": {"w"}}}
 	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
@@ -88,7 +88,7 @@ func TestCompletedDatesAreDays(t *testing.T) {
 	z := gzip.NewWriter(&packed)
 	fatal.If(t, expect.Err(z.Write([]byte("day;a\n2024-01-01;1,5\n;2\n2023-07-02;3\n"))))
 	fatal.If(t, z.Close())
-	in, out := writeText(t, "in.csv.gz", packed.String()), filepath.Join(t.TempDir(), "out.csv")
+	in, out := write(t, t.TempDir(), "in.csv.gz", packed.String()), filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Decimal: ","}
 	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"day", "a"}), func(*Rows) ([]float64, error) { return []float64{0, 0, 2024.5, 0, 0, 0}, nil })
 	fatal.If(t, err)
@@ -98,7 +98,7 @@ func TestCompletedDatesAreDays(t *testing.T) {
 }
 
 func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
-	in := writeText(t, "in.csv", "a,b\n255,\n51,102\n")
+	in := write(t, t.TempDir(), "in.csv", "a,b\n255,\n51,102\n")
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Scale: Scale{&Bytes255{}}}
 	_, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), func(rows *Rows) ([]float64, error) { return []float64{0, float64(float32(0.4)), 0, 0}, nil })
@@ -109,7 +109,7 @@ func TestCompletedTablesHaveTheUnitsOfTheFile(t *testing.T) {
 }
 
 func TestRowsThatDoNotMeetWhereAreNotCompleted(t *testing.T) {
-	in := writeText(t, "in.csv", "a,tissue,b\n1,heart,\nNA, lung,2\n,?,oops\n3,lung,\n?,heart,4\n")
+	in := write(t, t.TempDir(), "in.csv", "a,tissue,b\n1,heart,\nNA, lung,2\n,?,oops\n3,lung,\n?,heart,4\n")
 	out := filepath.Join(t.TempDir(), "out.csv")
 	s := &Files{Kind: "csv", File: in, Where: Where{"tissue = lung"}}
 	n, err := Complete(t.Context(), in, out, []int{2}, InOrder(s, []string{"a", "b"}), nines)
@@ -226,7 +226,7 @@ func TestWhatCannotBeCompleted(t *testing.T) {
 	expect.Error(t, err, "is completed as a file whose name ends in .csv, not as y.parquet")
 	_, err = Complete(t.Context(), "x.idx", "y.idx", []int{2}, &Files{Kind: "csv"}, nines)
 	expect.Error(t, err, "whose name ends in one of .csv, .tsv, .parquet, .npy, .npz, .safetensors")
-	whole := writeText(t, "x.csv", "a,b\n1,2\n")
+	whole := write(t, t.TempDir(), "x.csv", "a,b\n1,2\n")
 	for out, want := range map[string]string{"y.csv": "has no missing entries", "y.npy": "as a file of the same kind"} {
 		_, err := Complete(t.Context(), whole, filepath.Join(t.TempDir(), out), []int{2}, &Files{Kind: "csv"}, nines)
 		expect.Error(t, err, want, out)

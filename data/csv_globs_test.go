@@ -2,7 +2,6 @@ package data
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,8 +13,7 @@ import (
 
 // A glob does not match a column that another key names exactly. An exact name may be given twice.
 func TestExactNamesOfColumnsWinOverGlobs(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "f.csv")
-	fatal.If(t, os.WriteFile(file, []byte("m0,m1,mask,mkind,more\n1,2,1,0,5\n3,4,0,1,6\n"), 0o600))
+	file := write(t, t.TempDir(), "f.csv", "m0,m1,mask,mkind,more\n1,2,1,0,5\n3,4,0,1,6\n")
 	s := &Files{Kind: "csv", File: file, Labels: "mkind", Columns: ColumnNames{ImagesColumn: {"m*"}, "mask": {"mask"}, "rest": {"m*e"}}}
 	set, err := s.Load(t.Context(), nil, Need{Train: true, Columns: []string{"mask", "rest"}})
 	fatal.If(t, err)
@@ -39,8 +37,7 @@ func TestOneHotLeavesOutClassesBeyondTheRow(t *testing.T) {
 
 // A name or a glob of columns that matches nothing is an error, which names the nearest column and the others.
 func TestEveryNameOfColumnsMatchesOne(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "f.csv")
-	fatal.If(t, os.WriteFile(file, []byte("width,height,kind\n1,2,1\n3,4,0\n"), 0o600))
+	file := write(t, t.TempDir(), "f.csv", "width,height,kind\n1,2,1\n3,4,0\n")
 	const all = `want "width", "height", "kind"`
 	for name, want := range map[string]string{"widht": all + `; did you mean "width"?`, "zzz": all, "z*": all} {
 		for _, columns := range []ColumnNames{{ImagesColumn: {"width", name}}, {ImagesColumn: {name}}, {"target": {name}}} {
@@ -55,8 +52,8 @@ func TestEveryNameOfColumnsMatchesOne(t *testing.T) {
 // A file for a trained model with a renamed column is an error that names both.
 func TestARenamedColumnIsNamed(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "f.csv", []byte("a,b,c\n1,2,3\n"))
-	write(t, dir, "renamed.csv", []byte("a,B,c\n1,2,3\n"))
+	write(t, dir, "f.csv", "a,b,c\n1,2,3\n")
+	write(t, dir, "renamed.csv", "a,B,c\n1,2,3\n")
 	s := &Files{Kind: "csv", File: filepath.Join(dir, "f.csv"), Columns: ColumnNames{ImagesColumn: {"a", "b", "c"}}}
 	_, err := ReadRows(t.Context(), filepath.Join(dir, "renamed.csv"), []int{3}, InOrder(s, []string{"a", "b", "c"}))
 	expect.Error(t, err, `got 2 columns of values, want 3; missing: "b"; unknown to the training: "B"`)
@@ -71,7 +68,7 @@ func TestAnEmptyFileIsSaidToBeEmpty(t *testing.T) {
 		"idx":         func(file string) Source { return &Files{Kind: "idx", Images: file} },
 		"csv":         func(file string) Source { return &Files{Kind: "csv", File: file} },
 	} {
-		file := write(t, t.TempDir(), "f."+kind, nil)
+		file := write(t, t.TempDir(), "f."+kind, "")
 		expect.Equal(t, KindOf(file), kind, file, "the kind")
 		expect.Error(t, expect.Err(load(file).Load(t.Context(), nil, Both)), "is empty", kind)
 	}

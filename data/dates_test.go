@@ -3,7 +3,6 @@ package data
 import (
 	"encoding/json"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,8 +20,7 @@ func TestDatesWithSlashesAreThoseOfPandas(t *testing.T) {
 	}
 	fatal.If(t, json.Unmarshal(text, &files))
 	for order, want := range files {
-		path := filepath.Join(t.TempDir(), "x.csv")
-		fatal.If(t, os.WriteFile(path, []byte("x,when\n1,"+strings.Join(want.Texts, "\n1,")+"\n"), 0o600))
+		path := write(t, t.TempDir(), "x.csv", []byte("x,when\n1,"+strings.Join(want.Texts, "\n1,")+"\n"))
 		s, err := SketchTable(t.Context(), path)
 		fatal.If(t, err)
 		expect.Equal(t, s.Dates, order)
@@ -41,17 +39,17 @@ func TestDatesWithSlashesAreThoseOfPandas(t *testing.T) {
 		expect.Equal(t, list[1].First, strings.Join(want.Days[:4], " "))
 		expect.Equal(t, list[1].Range, want.Days[3]+" to "+want.Days[0])
 	}
-	unclear := writeText(t, "x.csv", "x,when\n1,01/02/2024\n2,03/12/2024\n")
+	unclear := write(t, t.TempDir(), "x.csv", "x,when\n1,01/02/2024\n2,03/12/2024\n")
 	s, err := SketchTable(t.Context(), unclear)
 	fatal.If(t, err)
 	expect.Equal(t, s.Dates == "" && s.Columns[1].Ambiguous && !s.Columns[1].Numeric, true, "no day above 12")
 	source := &Files{Kind: "csv", File: unclear}
 	_, err = Load(t.Context(), source, Dirs{}, Both)
 	expect.Error(t, err, `line 2, column "when": got "01/02/2024"`, `write dates = "month/day" or dates = "day/month" in the dataset table`)
-	source.File, source.Dates = writeText(t, "x.csv", "x,when\n1,01/02/2024\n2,03/14/2024\n"), dayMonth
+	source.File, source.Dates = write(t, t.TempDir(), "x.csv", "x,when\n1,01/02/2024\n2,03/14/2024\n"), dayMonth
 	_, err = Load(t.Context(), source, Dirs{}, Both)
 	expect.Error(t, err, `got "03/14/2024"`, "dates are declared as day/month")
-	s, err = SketchTable(t.Context(), writeText(t, "x.csv", "x,when\n1,31/12/2024\n2,12/31/2024\n"))
+	s, err = SketchTable(t.Context(), write(t, t.TempDir(), "x.csv", "x,when\n1,31/12/2024\n2,12/31/2024\n"))
 	fatal.If(t, err)
 	expect.Equal(t, s.Dates == "" && s.Columns[1].Ambiguous, true, "days above 12 in both places")
 }

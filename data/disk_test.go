@@ -63,7 +63,7 @@ func writeShards(t *testing.T, format, kind string, shape ...int) *Files {
 		switch format {
 		case "npy":
 			all = append(npyHeaderOf("<"+kind, dims), b...)
-			writeFile(t, filepath.Join(dir, fmt.Sprintf("l-%d.npy", i)), append(npyHeaderOf("<i8", []int{n}), labels.Bytes()...))
+			write(t, dir, fmt.Sprintf("l-%d.npy", i), append(npyHeaderOf("<i8", []int{n}), labels.Bytes()...))
 			f.Labels = filepath.Join(dir, "l-*.npy")
 		case "safetensors":
 			name := map[string]string{"u1": "U8", "i2": "I16", "u4": "U32", "f2": "F16", "b2": "BF16", "f4": "F32", "f8": "F64"}[kind]
@@ -73,14 +73,9 @@ func writeShards(t *testing.T, format, kind string, shape ...int) *Files {
 			all = append(binary.LittleEndian.AppendUint64(nil, uint64(len(header))), header...)
 			all = append(append(all, b...), labels.Bytes()...)
 		}
-		writeFile(t, path, all)
+		write(t, "", path, all)
 	}
 	return f
-}
-
-func writeFile(t *testing.T, path string, b []byte) {
-	t.Helper()
-	fatal.If(t, os.WriteFile(path, b, 0o644))
 }
 
 // Samples that do not fit into the budget have the values that they have in memory, also scaled; of one file and of several.
@@ -202,13 +197,13 @@ func TestOnDiskCut(t *testing.T) {
 func TestShardsThatDiffer(t *testing.T) {
 	dir := t.TempDir()
 	save := func(name, descr string, dims []int, size int) {
-		writeFile(t, filepath.Join(dir, name), append(npyHeaderOf(descr, dims), make([]byte, size)...))
+		write(t, dir, name, append(npyHeaderOf(descr, dims), make([]byte, size)...))
 	}
 	save("a-0.npy", "<f4", []int{2, 3}, 24)
 	for want, write := range map[string]func(){
 		`a-1.npy: its array has the shape [2 4]`:            func() { save("a-1.npy", "<f4", []int{2, 4}, 32) },
 		`a-1.npy: its values have the type "f8", want "f4"`: func() { save("a-1.npy", "<f8", []int{2, 3}, 48) },
-		`a-1.npy: cannot be read: is empty`:                 func() { writeFile(t, filepath.Join(dir, "a-1.npy"), nil) },
+		`a-1.npy: cannot be read: is empty`:                 func() { write(t, dir, "a-1.npy", "") },
 	} {
 		write()
 		_, err := (&Files{Kind: "npy", File: filepath.Join(dir, "a-*.npy")}).Load(context.Background(), Dirs{}, Need{Train: true})
@@ -234,13 +229,13 @@ func TestShardsThatDiffer(t *testing.T) {
 		}
 		_ = os.Remove(filepath.Join(dir, "l-2.npy"))
 	}
-	writeFile(t, filepath.Join(dir, "t-0.csv"), []byte("a,b,label\n1,2,x\n"))
-	writeFile(t, filepath.Join(dir, "t-1.csv"), []byte("a,b,label\n3,4,y\n5,6,x\n"))
+	write(t, dir, "t-0.csv", "a,b,label\n1,2,x\n")
+	write(t, dir, "t-1.csv", "a,b,label\n3,4,y\n5,6,x\n")
 	set, err := (&Files{Kind: "csv", File: filepath.Join(dir, "t-?.csv")}).Load(context.Background(), Dirs{}, Need{Train: true})
 	if err != nil || !slices.Equal(set.Train.Float32(), []float32{1, 2, 3, 4, 5, 6}) || !slices.Equal(set.Train.Labels(), []int{0, 1, 0}) {
 		t.Errorf("got %v, %v", set, err)
 	}
-	writeFile(t, filepath.Join(dir, "t-1.csv"), []byte("a,c,label\n3,4,y\n5,6,x\n"))
+	write(t, dir, "t-1.csv", "a,c,label\n3,4,y\n5,6,x\n")
 	if _, err = (&Files{Kind: "csv", File: filepath.Join(dir, "t-?.csv")}).Load(context.Background(), Dirs{}, Need{Train: true}); err == nil || !strings.Contains(err.Error(), "t-1.csv: has the columns") {
 		t.Errorf("got %v", err)
 	}

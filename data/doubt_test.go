@@ -5,7 +5,6 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -16,13 +15,6 @@ import (
 	"tessera/internal/fatal"
 	"tessera/internal/lists"
 )
-
-func writeText(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
 
 // A column of line numbers, or of classes as numbers, is easily read as a column of values by mistake.
 func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
@@ -44,7 +36,7 @@ func TestDoubtfulColumnsOfValuesAreNoted(t *testing.T) {
 		"equal as float32":    {Files{Kind: "csv", Scale: Scale{&Standardise{Centre: true}}}, "a,b\n1,1000000000.5\n2,1000000001.5\n0,1000000002.5\n1,1000000000\n3,1000000003\n", nil},
 		"constant, but meant": {Files{Kind: "csv", Columns: ColumnNames{"images": {"a", "c"}}}, "a,b,c\n1,2000,0\n2,3400,0\n0,1000,0\n1,500,0\n3,900,0\n", nil},
 	} {
-		c.source.Images = writeText(t, "x.csv", c.text)
+		c.source.Images = write(t, t.TempDir(), "x.csv", c.text)
 		set, err := Load(context.Background(), &c.source, nil, Both)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
@@ -66,7 +58,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 		"a,b,c,d,e,f,g,species\n":         "7 values (a, b, c, ..., g), labels species",
 		"species,length [mm]\nx,1\ny,2\n": "1 value (length [mm]), labels species",
 	} {
-		s := &Files{Kind: "csv", Images: writeText(t, "x.csv", text), Labels: "species"}
+		s := &Files{Kind: "csv", Images: write(t, t.TempDir(), "x.csv", text), Labels: "species"}
 		if strings.HasPrefix(text, "id") {
 			s.Names = "id"
 		}
@@ -77,7 +69,7 @@ func TestColumnsAreDescribed(t *testing.T) {
 }
 
 func TestMissingCellsAreCounted(t *testing.T) {
-	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "m1,m2,label\n1,2,a\n1,NA,a\n,3,\n4,nan,b\n")}
+	s := &Files{Kind: "csv", Images: write(t, t.TempDir(), "x.csv", "m1,m2,label\n1,2,a\n1,NA,a\n,3,\n4,nan,b\n")}
 	_, err := s.Load(context.Background(), nil, Both)
 	const want = `3 of 8 cells of values are empty or NA (first: line 3, column "m2"); write missing = "nan" in the dataset table if it is a missing entry, `
 	expect.Error(t, err, want)
@@ -85,7 +77,7 @@ func TestMissingCellsAreCounted(t *testing.T) {
 
 // For a file that belongs to no data set, the message must not advise to set keys.
 func TestRowsOfNoDataSetAreNotAdvisedToUseKeys(t *testing.T) {
-	_, err := ReadRows(context.Background(), writeText(t, "x.csv", "a,b,kind\n1,2,x\n"), []int{3}, nil)
+	_, err := ReadRows(context.Background(), write(t, t.TempDir(), "x.csv", "a,b,kind\n1,2,x\n"), []int{3}, nil)
 	if err == nil || !strings.Contains(err.Error(), `column "kind"`) || strings.Contains(err.Error(), "key") {
 		t.Errorf("got %v", err)
 	}
@@ -121,7 +113,7 @@ func TestLoadRefusesWhatASourceMustNotReturn(t *testing.T) {
 }
 
 func TestPlacesNameLinesAndColumns(t *testing.T) {
-	s := &Files{Kind: "csv", Images: writeText(t, "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}
+	s := &Files{Kind: "csv", Images: write(t, t.TempDir(), "x.csv", "a,b,note\n1,2,\"two\nlines\"\n3,4,x\n"), Labels: "note"}
 	set, err := s.Load(context.Background(), nil, Both)
 	fatal.If(t, err)
 	expect.Equal(t, set.Train.Subset([]int{1}).Place(0, 1), `line 4, column "b"`)
@@ -131,7 +123,7 @@ func TestPlacesNameLinesAndColumns(t *testing.T) {
 }
 
 func TestFilesOfAnotherKindAreNamedWithTheirReader(t *testing.T) {
-	table, folder := writeText(t, "x.csv", "a,b\n1,2\n"), t.TempDir()
+	table, folder := write(t, t.TempDir(), "x.csv", "a,b\n1,2\n"), t.TempDir()
 	array := filepath.Join(folder, "x.npy")
 	fatal.If(t, WriteRows(array, "images", []int{2}, []float32{1, 2}, Rows{}))
 	for want, s := range map[string]Source{
@@ -164,7 +156,7 @@ func TestDecodedImagesAreBoundedInBytes(t *testing.T) {
 		bytes         int64 // size in bytes; 0 for an image that is rejected
 	}{{16384, 8, 0, 1 << 30}, {16385, 8, 0, 0}, {16384, 8, 6, 1 << 30}, {16384, 16, 6, 0}, {11585, 16, 6, 8 * 11585 * 11585}, {11586, 16, 6, 0}} {
 		var decoded int64
-		err := openImage(writeText(t, "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))), func(f *imageFile) error {
+		err := openImage(write(t, t.TempDir(), "x.png", string(bombPNG(c.side, c.side, c.depth, c.colour))), func(f *imageFile) error {
 			decoded = f.decoded()
 			return nil
 		})

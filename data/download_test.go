@@ -100,7 +100,7 @@ func TestFilesThatFailTheirChecksumAreReplaced(t *testing.T) {
 	m := newMirror(t, packed(t, set, contents, gzip.BestCompression), nil)
 	for _, suffix := range []string{"", ".gz"} {
 		dir := t.TempDir()
-		write(t, dir, "tiny/"+set.files[testImages].name+suffix, []byte("damaged"))
+		write(t, dir, "tiny/"+set.files[testImages].name+suffix, "damaged")
 		fatal.If(t, fetch(t, set, dir, m))
 		wantComplete(t, set, dir)
 	}
@@ -129,7 +129,7 @@ func TestAFolderThatCannotBeWrittenIsAnErrorOfTheFileSystem(t *testing.T) {
 	set, contents := tiny("tiny")
 	m := newMirror(t, packed(t, set, contents, gzip.BestCompression), nil)
 	dir := t.TempDir()
-	inTheWay := write(t, dir, "file", nil)
+	inTheWay := write(t, dir, "file", "")
 	var disk *fs.PathError
 	if err := fetch(t, set, inTheWay, m); !errors.As(err, &disk) {
 		t.Errorf("a file in the way of the folder gave %v", err)

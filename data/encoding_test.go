@@ -14,7 +14,7 @@ func TestATableOfAnotherEncodingIsAnError(t *testing.T) {
 		"a,gro\xdf\n1,x\n":          "the first line: has another encoding than UTF-8: got the byte 0xdf",
 	} {
 		path := filepath.Join(t.TempDir(), "a.csv")
-		writeFile(t, path, []byte(text))
+		write(t, "", path, text)
 		f := &Files{Kind: "csv", File: path, Labels: "class", Columns: ColumnNames{ImagesColumn: {"a"}}}
 		if _, err := Load(context.Background(), f, Dirs{}, f.need()); err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "iconv") {
 			t.Errorf("%q: got %v, want %q", text, err, want)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -36,8 +35,7 @@ func peerFiles(t *testing.T) map[string]peerFile {
 func TestFilesOfPeersHaveTheirValues(t *testing.T) {
 	for name, want := range peerFiles(t) {
 		t.Run(name, func(t *testing.T) {
-			path := filepath.Join(t.TempDir(), name)
-			fatal.If(t, os.WriteFile(path, want.File, 0o600))
+			path := write(t, t.TempDir(), name, want.File)
 			var shape []int
 			if len(want.Shape) == 4 { // in colours
 				shape = want.Shape[1:]
@@ -75,8 +73,7 @@ func TestNumbersAreSubtractedBeforeTheyAreRounded(t *testing.T) {
 		squares += (v - mean) * (v - mean)
 	}
 	dir := t.TempDir()
-	path := filepath.Join(dir, "survey.csv")
-	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
+	path := write(t, dir, "survey.csv", text)
 	for _, method := range []string{"standardise", "minmax"} {
 		source := &Files{Kind: "csv", File: path, Scale: scaleNamed(method)}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
@@ -126,8 +123,7 @@ func TestAFurtherColumnThatFloat32RoundsIsAWarning(t *testing.T) {
 		text += fmt.Sprintf("%d,%.1f,%d.5\n", i%7, when[i], i)
 	}
 	dir := t.TempDir()
-	path := filepath.Join(dir, "times.csv")
-	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
+	path := write(t, dir, "times.csv", text)
 	for column, want := range map[string]bool{"when": true, "b": false} {
 		set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{"target": {column}}}, Dirs{}, Need{Columns: []string{"target"}})
 		fatal.If(t, err)
@@ -140,8 +136,7 @@ func TestAFurtherColumnThatFloat32RoundsIsAWarning(t *testing.T) {
 
 // Numbers that float32 holds well are scaled in float32, as by earlier versions.
 func TestOrdinaryNumbersAreScaledInFloat32(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "plain.csv")
-	fatal.If(t, os.WriteFile(path, []byte("a,b\n0.1,3\n0.7,-2\n-0.3,5\n"), 0o600))
+	path := write(t, t.TempDir(), "plain.csv", "a,b\n0.1,3\n0.7,-2\n-0.3,5\n")
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Scale: Scale{&Standardise{Centre: true}}}, Dirs{}, Both)
 	fatal.If(t, err)
 	splits, err := set.Split(Selection{}, 1)
@@ -185,12 +180,10 @@ func TestErrorsOfTablesNameTheCause(t *testing.T) {
 		"a,b\n0x10,2\n3,4\n":         `got "0x10", want a finite number`,
 		"a\x00,\x00b\x00\n\x001\x00": "zero bytes",
 	} {
-		path := filepath.Join(dir, "table.csv")
-		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
+		path := write(t, dir, "table.csv", text)
 		expect.Error(t, expect.Err(Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both)), want, text)
 	}
-	path := filepath.Join(dir, "comma.csv")
-	fatal.If(t, os.WriteFile(path, []byte("a;b\n1,75;2\n3;4\n"), 0o600))
+	path := write(t, dir, "comma.csv", "a;b\n1,75;2\n3;4\n")
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Decimal: ","}, Dirs{}, Both)
 	if err != nil || !slices.Equal(set.Train.Float32(), []float32{1.75, 2, 3, 4}) {
 		t.Errorf("with a decimal comma: got %v, want 1.75, 2, 3, 4", err)

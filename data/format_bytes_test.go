@@ -52,11 +52,11 @@ func gzipped(t *testing.T, b []byte) []byte {
 	return out.Bytes()
 }
 
-func write(t testing.TB, dir, name string, b []byte) string {
+func write[T string | []byte](t testing.TB, dir, name string, content T) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	fatal.If(t, os.MkdirAll(filepath.Dir(path), 0o755))
-	fatal.If(t, os.WriteFile(path, b, 0o644))
+	fatal.If(t, os.WriteFile(path, []byte(content), 0o644))
 	return path
 }
 

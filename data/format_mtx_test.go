@@ -46,12 +46,12 @@ func TestMatrixMarketFilesAreTheirMatrices(t *testing.T) {
 // The matrix of 10x, genes by cells, has the samples of scipy.io.mmread(path).T, and names from its files; another file without names has the columns in their order.
 func TestNamesOfMatricesAreReadFromFiles(t *testing.T) {
 	dir := t.TempDir()
-	matrix := write(t, dir, "matrix.mtx", []byte("%%MatrixMarket matrix coordinate integer general\n4 3 4\n1 1 5\n4 1 2\n2 2 3\n1 3 1\n"))
+	matrix := write(t, dir, "matrix.mtx", "%%MatrixMarket matrix coordinate integer general\n4 3 4\n1 1 5\n4 1 2\n2 2 3\n1 3 1\n")
 	write(t, dir, "features.tsv.gz", gzipped(t, []byte("E1\tActb\tGene Expression\r\nE2\tTbce\tGene Expression\r\nE3\tXist\tGene Expression\r\nE4\tTbce\tGene Expression\r\n")))
-	write(t, dir, "barcodes.tsv", []byte("AA-1\nAC-1\nAG-1\n"))
-	write(t, dir, "twice.tsv", []byte("a\nb\na\nc\n"))
-	write(t, dir, "blank.tsv", []byte("a\n\nb\nc\n"))
-	write(t, dir, "t.csv", []byte("r,c,v\na,b,1\n"))
+	write(t, dir, "barcodes.tsv", "AA-1\nAC-1\nAG-1\n")
+	write(t, dir, "twice.tsv", "a\nb\na\nc\n")
+	write(t, dir, "blank.tsv", "a\n\nb\nc\n")
+	write(t, dir, "t.csv", "r,c,v\na,b,1\n")
 	of := func(genes, cells string, change func(*Files)) *Files {
 		f := &Files{Kind: "triples", File: matrix, Absent: absentZero, Transpose: true, RowNames: cells, ColNames: genes}
 		for _, path := range []*string{&f.RowNames, &f.ColNames} {
@@ -74,7 +74,7 @@ func TestNamesOfMatricesAreReadFromFiles(t *testing.T) {
 	dropped, err := Load(t.Context(), of("features.tsv.gz", "", func(f *Files) { f.Empty = dropEmpty }), nil, Both)
 	fatal.If(t, err)
 	expect.Slice(t, dropped.Train.ValueNames(), []string{"Actb", "Tbce (E2)", "Tbce (E4)"}, "without the empty column")
-	other := write(t, dir, "other.mtx", []byte("%%MatrixMarket matrix coordinate integer general\n4 1 1\n3 1 7\n"))
+	other := write(t, dir, "other.mtx", "%%MatrixMarket matrix coordinate integer general\n4 1 1\n3 1 7\n")
 	rows, err := ReadRows(t.Context(), other, []int{4}, InOrder(of("features.tsv.gz", "barcodes.tsv", nil), genes))
 	fatal.If(t, err)
 	expect.Slice(t, rows.Float32(), []float32{0, 0, 7, 0}, "another file")
@@ -137,13 +137,13 @@ func TestNamesBesideAFurtherMatrixAreItsNames(t *testing.T) {
 	const head = "%%MatrixMarket matrix coordinate integer general\n"
 	training, further, bare := t.TempDir(), t.TempDir(), t.TempDir()
 	f := &Files{Kind: "triples", File: write(t, training, "matrix.mtx", []byte(head+"3 2 3\n1 1 5\n2 2 2\n3 1 3\n")), Absent: absentZero, Transpose: true,
-		ColNames: write(t, training, "features.tsv", []byte("1\ta\n2\tb\n3\tc\n")), RowNames: write(t, training, "barcodes.tsv", []byte("AA\nCC\n"))}
+		ColNames: write(t, training, "features.tsv", "1\ta\n2\tb\n3\tc\n"), RowNames: write(t, training, "barcodes.tsv", "AA\nCC\n")}
 	set, err := Load(t.Context(), f, nil, Both)
 	fatal.If(t, err)
 	matrix := []byte(head + "2 1 2\n1 1 7\n2 1 9\n")
 	path := write(t, further, "matrix.mtx", matrix)
 	write(t, further, "features.tsv.gz", gzipped(t, []byte("3\tc\n1\ta\n")))
-	write(t, further, "barcodes.tsv", []byte("GG\n"))
+	write(t, further, "barcodes.tsv", "GG\n")
 	rows, err := ReadRows(t.Context(), path, []int{3}, InOrder(f, set.Train.ValueNames()))
 	fatal.If(t, err)
 	expect.Slice(t, rows.Float32(), []float32{9, 0, 7}, "a, b, c")
@@ -175,7 +175,7 @@ func TestDamagedMatrixMarketFilesAreRefused(t *testing.T) {
 		head + "9 2000000000 1000000000\n": "more than the file can hold",
 		head + "2 2000000000 1\n1 1 1\n":   "leave out the empty rows",
 	} {
-		_, err := Load(t.Context(), &Files{Kind: "triples", File: write(t, t.TempDir(), "m.mtx", []byte(text)), Absent: absentZero}, nil, Both)
+		_, err := Load(t.Context(), &Files{Kind: "triples", File: write(t, t.TempDir(), "m.mtx", text), Absent: absentZero}, nil, Both)
 		expect.As[*Error](t, err, "", text)
 		expect.Contains(t, fmt.Sprint(err), want, text)
 	}

@@ -159,8 +159,7 @@ func TestAnArrayOfMoreBytesThanCanBeCountedIsAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, content := range map[string][]byte{"x.npy": npy, "x.npz": npz.Bytes()} {
-		path := filepath.Join(t.TempDir(), name)
-		fatal.If(t, os.WriteFile(path, content, 0o600))
+		path := write(t, t.TempDir(), name, content)
 		expect.Error(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), "is not possible", name)
 	}
 }

@@ -71,7 +71,7 @@ func TestImagesAreWrittenIntoAnEmptyFolder(t *testing.T) {
 
 func TestOutputsThatCannotBeWrittenAreRefused(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir, "full/old.png", []byte("x"))
+	write(t, dir, "full/old.png", "x")
 	for _, c := range []struct {
 		name  string
 		shape []int

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -27,8 +26,7 @@ func TestAWebPFrameOfAnotherSizeIsRefused(t *testing.T) {
 	shape := []int{config.Height, config.Width, 3}
 	expect.NoError(t, expect.Err(DecodePicture(extended(config.Width, config.Height), shape, nil, nil)), "a canvas of the size of its frame")
 	expect.Error(t, expect.Err(DecodePicture(extended(28, 28), []int{28, 28, 3}, nil, nil)), "its canvas is 28x28", "another canvas")
-	path := filepath.Join(t.TempDir(), "a.webp")
-	fatal.If(t, os.WriteFile(path, extended(28, 28), 0o600))
+	path := write(t, t.TempDir(), "a.webp", extended(28, 28))
 	expect.AnyError(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), "another canvas in a folder")
 	for n := range len(file) { // and no panic
 		_, _ = webpHeader(bytes.NewReader(file[:n]))
@@ -41,8 +39,7 @@ func TestOddArraysOfWholeNumbersAreErrors(t *testing.T) {
 		"more than 2^63":        npyBytes("<u8", "False", "(2, 2)", binary.LittleEndian, []uint64{1, 2, 3, math.MaxUint64}),
 		"a number in one place": npyBytes("<i8", "False", "(1,)", binary.LittleEndian, []int64{5}),
 	} {
-		path := filepath.Join(t.TempDir(), "x.npy")
-		fatal.If(t, os.WriteFile(path, file, 0o600))
+		path := write(t, t.TempDir(), "x.npy", file)
 		expect.AnyError(t, expect.Err(Load(t.Context(), &Files{Kind: "npy", Images: path}, Dirs{}, Both)), name)
 	}
 }
@@ -63,7 +60,7 @@ func TestManyNumberedClassesAreNotListed(t *testing.T) {
 
 // Workers get the numbers of a file in float64 where these are needed.
 func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
-	source := &Files{Kind: "csv", File: textFile(t, "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n"), Scale: Scale{&Standardise{Centre: true}}}
+	source := &Files{Kind: "csv", File: write(t, t.TempDir(), "far.csv", "north,a\n5400000.0001,1\n5400000.0002,2\n5400000.0004,3\n"), Scale: Scale{&Standardise{Centre: true}}}
 	set, err := Load(t.Context(), source, Dirs{}, Both)
 	fatal.If(t, err)
 	var b bytes.Buffer
@@ -78,7 +75,7 @@ func TestPackedNumbersKeepTheirPrecision(t *testing.T) {
 // What complete writes can be read with the keys that read its input.
 func TestCompletedCellsHaveTheDecimalCommaOfTheirFile(t *testing.T) {
 	for name, text := range map[string]string{"semicolons": "a;b\n1,5;2,5\n;3,5\n", "commas": "a,b\n\"1,5\",\"2,5\"\n,\"3,5\"\n"} {
-		in := textFile(t, "in.csv", text)
+		in := write(t, t.TempDir(), "in.csv", text)
 		out := filepath.Join(t.TempDir(), "out.csv")
 		like := &Files{Kind: "csv", File: in, Decimal: ","}
 		fatal.If(t, expect.Err(Complete(t.Context(), in, out, []int{2}, like, func(r *Rows) ([]float64, error) { return []float64{0, 0, 0.25, 0}, nil })))

@@ -102,7 +102,7 @@ func TestTheNumberOfClassesIsKnownWithoutPixels(t *testing.T) {
 	labels := write(t, dir, "labels.idx", []byte{0, 0, 8, 1, 0, 0, 0, 3, 2, 0, 1})
 	more := write(t, dir, "more.idx", []byte{0, 0, 8, 1, 0, 0, 0, 2, 6, 0})
 	for _, name := range []string{"png/bag/1.png", "png/shoe/1.png", "flat/1.png"} {
-		write(t, dir, name, []byte("of no matter here"))
+		write(t, dir, name, "of no matter here")
 	}
 	for _, c := range []struct {
 		source Source

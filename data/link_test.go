@@ -13,7 +13,7 @@ func TestADownloadDoesNotFollowALink(t *testing.T) {
 	set, contents := tiny("tiny")
 	m := newMirror(t, packed(t, set, contents, gzip.BestCompression), nil)
 	dir, other := t.TempDir(), filepath.Join(t.TempDir(), "other")
-	write(t, dir, "tiny/keep", nil)
+	write(t, dir, "tiny/keep", "")
 	fatal.If(t, os.WriteFile(other, []byte("mine"), 0o600))
 	if err := os.Symlink(other, filepath.Join(dir, "tiny", set.files[trainImages].name+".gz.part")); err != nil {
 		t.Skip(err)

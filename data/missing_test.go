@@ -20,11 +20,8 @@ func gathered(t *testing.T, m *Images, name string) []float32 {
 	if !ok {
 		t.Fatalf("no column %q", name)
 	}
-	all, indices := make([]float32, m.Len()*c.Size()), make([]int, m.Len())
-	for i := range indices {
-		indices[i] = i
-	}
-	m.Gather(all, name, indices)
+	all := make([]float32, m.Len()*c.Size())
+	m.Gather(all, name, lists.Range(0, m.Len()))
 	return all
 }
 
@@ -33,7 +30,7 @@ const holed = "a,b,t,u,sex,label\n1,10,0.5,1,f,x\n,20,,2,m,y\n3,NA,1.5,?,,x\n5,3
 // Missing cells are 0 after any scaling. The statistics of the scaling are those of the observed entries, and the masks mark
 // the missing cells.
 func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: Missing{"nan"}, Scale: Scale{&Standardise{Centre: true}},
+	s := &Files{Kind: "csv", File: write(t, t.TempDir(), "x.csv", holed), Missing: Missing{"nan"}, Scale: Scale{&Standardise{Centre: true}},
 		Columns: ColumnNames{"target": {"t"}, "two": {"t", "u"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target", "two"}))
 	fatal.If(t, err)
@@ -67,7 +64,7 @@ func TestMissingEntriesAreZeroWithAMask(t *testing.T) {
 func TestNaNOfArraysIsMissingOrAnError(t *testing.T) {
 	nan := float32(math.NaN())
 	write := func(name string, values ...float32) string {
-		path := writeText(t, name, "")
+		path := write(t, t.TempDir(), name, "")
 		fatal.If(t, WriteImages(path, []int{2}, values))
 		return path
 	}
@@ -132,7 +129,7 @@ func TestHiddenEntriesAreThoseOfTheSeed(t *testing.T) {
 
 // A packed set contains its columns and its missing entries.
 func TestAPackedSetHasItsColumns(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", holed), Missing: Missing{"nan"}, Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
+	s := &Files{Kind: "csv", File: write(t, t.TempDir(), "x.csv", holed), Missing: Missing{"nan"}, Columns: ColumnNames{"target": {"t"}, "group": {"sex"}}}
 	set, err := Load(t.Context(), s, nil, Both.WithColumns([]string{"group", "target"}))
 	fatal.If(t, err)
 	var b bytes.Buffer
@@ -151,7 +148,7 @@ func TestAPackedSetHasItsColumns(t *testing.T) {
 
 // A value that is missing in all fitted samples cannot be scaled or learned.
 func TestAColumnWithoutAnEntryIsAnError(t *testing.T) {
-	s := &Files{Kind: "csv", File: writeText(t, "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: Missing{"nan"}, Scale: Scale{&MinMax{}}}
+	s := &Files{Kind: "csv", File: write(t, t.TempDir(), "x.csv", "a,b\n1,\n2,NA\n3,-\n"), Missing: Missing{"nan"}, Scale: Scale{&MinMax{}}}
 	set, err := Load(t.Context(), s, nil, Both)
 	fatal.If(t, err)
 	expect.Error(t, expect.Err(set.Split(Selection{Fit: "train"}, 1)), `column "b" is missing in all fitted samples`)

@@ -3,8 +3,6 @@ package data
 import (
 	"encoding/binary"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,17 +11,9 @@ import (
 	"tessera/internal/fatal"
 )
 
-// textFile writes a file and returns its path.
-func textFile(t *testing.T, name, text string) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), name)
-	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
-	return path
-}
-
 // Pairs have the columns of the training by their names, wherever they stand in a file.
 func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
-	like := &Files{Kind: "triples", File: textFile(t, "ratings.csv", "userId,movieId,rating\nu1,m1,3\nu2,m2,4\n"), Empty: refuseEmpty}
+	like := &Files{Kind: "triples", File: write(t, t.TempDir(), "ratings.csv", "userId,movieId,rating\nu1,m1,3\nu2,m2,4\n"), Empty: refuseEmpty}
 	for text, want := range map[string]string{
 		"userId,movieId\nu1,m2\n":                "[u1] [m2] []",
 		"movieId,userId\nm2,u1\n":                "[u1] [m2] []",
@@ -31,7 +21,7 @@ func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
 		"rating,movieId,userId\n2,m2,u1\n":       "[u1] [m2] [2]",
 		"movieId,stamp,userId,rating\nm2,9,u1,2": "[u1] [m2] [2]",
 	} {
-		p, err := ReadPairs(t.Context(), textFile(t, "pairs.csv", text), like)
+		p, err := ReadPairs(t.Context(), write(t, t.TempDir(), "pairs.csv", text), like)
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue
@@ -40,26 +30,26 @@ func TestColumnsOfRatingsAreMatchedByName(t *testing.T) {
 			t.Errorf("%q: got %s and the notes %q, want %s", text, got, p.Notes, want)
 		}
 	}
-	p, err := ReadPairs(t.Context(), textFile(t, "pairs.csv", "user,film\nu1,m2\n"), like)
+	p, err := ReadPairs(t.Context(), write(t, t.TempDir(), "pairs.csv", "user,film\nu1,m2\n"), like)
 	if err != nil || fmt.Sprint(p.Rows, p.Columns) != "[u1] [m2]" || len(p.Notes) != 1 || !strings.Contains(p.Notes[0], `has no column "userId" and "movieId"`) {
 		t.Errorf("other names: got %+v, %v; want the places and a note", p, err)
 	}
 	// Columns that the training had not are left out, with a warning.
-	further, err := ReadRows(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm7,u9,1\nm2,u9,5\nm8,u3,2\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
+	further, err := ReadRows(t.Context(), write(t, t.TempDir(), "more.csv", "movieId,userId,rating\nm7,u9,1\nm2,u9,5\nm8,u3,2\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
 	fatal.If(t, err)
 	columns, values := further.Entries(1)
 	if !slices.Equal(further.RowNames(), []string{"u3", "u9"}) || !slices.Equal(columns, []int32{1}) || !slices.Equal(values, []float32{5}) ||
 		len(further.Notes) != 1 || !strings.Contains(further.Notes[0], `left out: "m7", "m8"`) {
 		t.Errorf("further rows: got %v: %v %v, %q", further.RowNames(), columns, values, further.Notes)
 	}
-	_, err = ReadRows(t.Context(), textFile(t, "more.csv", "movieId,userId,rating\nm7,u9,1\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
+	_, err = ReadRows(t.Context(), write(t, t.TempDir(), "more.csv", "movieId,userId,rating\nm7,u9,1\n"), []int{2}, InOrder(like, []string{"m1", "m2"}))
 	expect.Error(t, err, `has no column of the training ("m1", "m2"), only "m7"`, "no column of the training")
 }
 
 func TestAnIndexColumnIsNoRow(t *testing.T) {
-	source := &Files{Kind: "triples", File: textFile(t, "ratings.csv", ",userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n"), Empty: refuseEmpty}
+	source := &Files{Kind: "triples", File: write(t, t.TempDir(), "ratings.csv", ",userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n"), Empty: refuseEmpty}
 	expect.Error(t, expect.Err(source.Load(t.Context(), Dirs{}, Both)), `row = "userId", column = "movieId", value = "rating"`, "a column without a name")
-	source.File = textFile(t, "ratings.csv", "id,userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n")
+	source.File = write(t, t.TempDir(), "ratings.csv", "id,userId,movieId,rating\n0,u1,m1,3\n1,u2,m2,4\n")
 	set, err := source.Load(t.Context(), Dirs{}, Both)
 	if err == nil && (len(set.Notes) != 1 || !strings.Contains(set.Notes[0], `row = "userId"`)) {
 		t.Errorf("a column id: got the notes %q, want the line to write", set.Notes)
@@ -69,7 +59,7 @@ func TestAnIndexColumnIsNoRow(t *testing.T) {
 // loadedText loads a table with the label column y.
 func loadedText(t *testing.T, text string) (*Set, error) {
 	t.Helper()
-	return Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "table.csv", text), Labels: "y"}, Dirs{}, Both)
+	return Load(t.Context(), &Files{Kind: "csv", File: write(t, t.TempDir(), "table.csv", text), Labels: "y"}, Dirs{}, Both)
 }
 
 func TestLabelsAreReadByOneRule(t *testing.T) {
@@ -130,7 +120,7 @@ func TestAnIdentifierIsNoFeature(t *testing.T) {
 }
 
 func TestASetIsDescribed(t *testing.T) {
-	source := &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y", Missing: Missing{missingNaN}, Columns: ColumnNames{"weight": {"w"}}}
+	source := &Files{Kind: "csv", File: write(t, t.TempDir(), "table.csv", "a,b,y,w\n1,2.5,cat,7\n3,,dog,8\n5,0.5,,9\n"), Labels: "y", Missing: Missing{missingNaN}, Columns: ColumnNames{"weight": {"w"}}}
 	set, err := Load(t.Context(), source, Dirs{}, Need{Train: true, Test: true, Columns: []string{"weight"}})
 	fatal.If(t, err)
 	want := []Described{
@@ -146,7 +136,7 @@ func TestASetIsDescribed(t *testing.T) {
 }
 
 func TestEqualSamplesAreAWarning(t *testing.T) {
-	set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "table.csv", "a,b\n0,0\n0,0\n0,0\n")}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: write(t, t.TempDir(), "table.csv", "a,b\n0,0\n0,0\n0,0\n")}, Dirs{}, Both)
 	if err != nil || !slices.ContainsFunc(set.Notes, func(note string) bool { return strings.Contains(note, "all 3 samples are equal: every value is 0") }) {
 		t.Errorf("got %v, %v; want a note", set, err)
 	}
@@ -160,14 +150,14 @@ func TestTestSamplesOfTheTrainingAreAWarning(t *testing.T) {
 		"a,b\n5,6\n2,1\n7,9\n0,0\n": "", // one may be by chance
 		"b,a\n1,2\n3,4\n":           "",
 	} {
-		set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "train.csv", train), Test: textFile(t, "test.csv", test)}, Dirs{}, Both)
+		set, err := Load(t.Context(), &Files{Kind: "csv", File: write(t, t.TempDir(), "train.csv", train), Test: write(t, t.TempDir(), "test.csv", test)}, Dirs{}, Both)
 		fatal.If(t, err)
 		if got := strings.Join(set.Notes, "\n"); (got == "") != (want == "") || !strings.Contains(got, want) {
 			t.Errorf("test samples %q: got %q, want %q", test, got, want)
 		}
 	}
 	rows := strings.Repeat("1,0\n0,1\n", 4) // of few values: equal samples are no sign
-	set, err := Load(t.Context(), &Files{Kind: "csv", File: textFile(t, "train.csv", "a,b\n"+rows), Test: textFile(t, "test.csv", "a,b\n"+rows)}, Dirs{}, Both)
+	set, err := Load(t.Context(), &Files{Kind: "csv", File: write(t, t.TempDir(), "train.csv", "a,b\n"+rows), Test: write(t, t.TempDir(), "test.csv", "a,b\n"+rows)}, Dirs{}, Both)
 	if err != nil || set.Notes != nil {
 		t.Errorf("rows that repeat themselves: got %q, %v", set.Notes, err)
 	}

@@ -143,8 +143,8 @@ func picked(rows [][]float32, a, b int) (out [][]float32) {
 
 func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 	dir := t.TempDir()
-	train := write(t, dir, "train.csv", []byte("a,b,label\n1,2,owl\n3,4,wren\n5,6,\n"))
-	test := write(t, dir, "test.csv", []byte("a,b,label\n7,8,wren\n"))
+	train := write(t, dir, "train.csv", "a,b,label\n1,2,owl\n3,4,wren\n5,6,\n")
+	test := write(t, dir, "test.csv", "a,b,label\n7,8,wren\n")
 	source := &Files{Kind: "csv", Images: train, TestImages: test}
 	for _, need := range []Need{Both, {Test: true}} {
 		set, err := source.Load(background, nil, need)
@@ -153,7 +153,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 			t.Errorf("%+v: labels %v of %q", need, set.Test.Labels(), set.Classes)
 		}
 	}
-	write(t, dir, "test.csv", []byte("a,b,label\n7,8,tit\n"))
+	write(t, dir, "test.csv", "a,b,label\n7,8,tit\n")
 	expect.Error(t, expect.Err(source.Load(background, nil, Both)), `"tit", which no training sample has`, "a class of no training sample")
 	both := &Files{Kind: "npz", Images: "testdata/arrays.npz", Tensor: "x", TestTensor: "x", TestLabels: "y"}
 	both.Labels = "y"
@@ -164,7 +164,7 @@ func TestTestSamplesHaveTheClassesOfTheTrainingSamples(t *testing.T) {
 
 func TestTablesThatCannotBeReadSayWhy(t *testing.T) {
 	dir := t.TempDir()
-	file := func(name, text string) string { return write(t, dir, name, []byte(text)) }
+	file := func(name, text string) string { return write(t, dir, name, text) }
 	npz, err := os.ReadFile("testdata/codes.npz")
 	fatal.If(t, err)
 	damaged := slices.Clone(npz)
@@ -206,12 +206,12 @@ func safetensorsOf(header string, values int) []byte {
 // The table has the form that pandas writes with tabs: a column of row numbers without a name, and a missing label.
 func TestATypeThatIsNotReadIsNamed(t *testing.T) {
 	head := `{"x":{"dtype":"F8_E4M3","shape":[3,2],"data_offsets":[0,6]}}`
-	path := textFile(t, "x.safetensors", string(rune(len(head)))+"\x00\x00\x00\x00\x00\x00\x00"+head+"sample")
+	path := write(t, t.TempDir(), "x.safetensors", string(rune(len(head)))+"\x00\x00\x00\x00\x00\x00\x00"+head+"sample")
 	expect.Error(t, expect.Err(ReadRows(t.Context(), path, nil, nil)), `type "F8_E4M3" are not read`)
 }
 
 func TestEmptyCellsBetweenTabs(t *testing.T) {
-	path := write(t, t.TempDir(), "birds.tsv", []byte("\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n"))
+	path := write(t, t.TempDir(), "birds.tsv", "\ta\tlabel\tb\nx\t1\towl\t2\ny\t3\t\t4\n")
 	rows, err := ReadRows(background, path, []int{2}, nil)
 	fatal.If(t, err)
 	if got := rows.Float32(); !slices.Equal(got, []float32{1, 2, 3, 4}) || !slices.Equal(rows.Labels(), []int{0, UnknownLabel}) || !slices.Equal(rows.Names, []string{"x", "y"}) {

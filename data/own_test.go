@@ -4,7 +4,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash/crc32"
 	"image"
 	"image/color"
 	"math"
@@ -113,8 +112,8 @@ func TestPNGFoldersLoadInTheOrderOfNamesWithClassesAsLabels(t *testing.T) {
 	for name, base := range map[string]int{"train/shoe/b.png": 40, "train/bag/2.png": 20, "train/bag/1.PNG": 10, "train/shoe/a.png": 30, "test/bag/x.png": 50, "test/shoe/x.png": 60} {
 		write(t, dir, name, pngBytes(t, image.NewGray(rect), grey(base)))
 	}
-	write(t, dir, "train/bag/notes.txt", []byte("not an image"))
-	write(t, dir, "train/.hidden/z.png", []byte("not an image"))
+	write(t, dir, "train/bag/notes.txt", "not an image")
+	write(t, dir, "train/.hidden/z.png", "not an image")
 	source := &Files{Kind: "png", Images: filepath.Join(dir, "train"), TestImages: filepath.Join(dir, "test"), Channels: 1}
 	if shape, ok := source.Shape(nil); !ok || !slices.Equal(shape, []int{2, 3}) {
 		t.Errorf("shape %v, %v", shape, ok)
@@ -166,13 +165,7 @@ func TestPNGColoursBecomeGreyOrChannels(t *testing.T) {
 
 // claimingPNG returns a grey PNG file that ends after a header with the given size.
 func claimingPNG(height, width uint32) []byte {
-	header := append([]byte("IHDR"), make([]byte, 8)...)
-	binary.BigEndian.PutUint32(header[4:], width)
-	binary.BigEndian.PutUint32(header[8:], height)
-	header = append(header, 8, 0, 0, 0, 0)
-	b := binary.BigEndian.AppendUint32([]byte(pngMagic), 13)
-	b = binary.BigEndian.AppendUint32(append(b, header...), crc32.ChecksumIEEE(header))
-	return append(b, "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1e"...)
+	return append(bombPNG(width, height, 8, 0), "\x00\x00\x00\x00IDAT\x35\xaf\x06\x1e"...)
 }
 
 func TestABrokenLinkInAPNGFolderIsNamed(t *testing.T) {

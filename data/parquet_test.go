@@ -27,8 +27,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 	}
 	fatal.If(t, json.Unmarshal(text, &files))
 	for codec, want := range files {
-		path := filepath.Join(t.TempDir(), "x.parquet")
-		fatal.If(t, os.WriteFile(path, want.File, 0o600))
+		path := write(t, t.TempDir(), "x.parquet", want.File)
 		read := []string{"d", "f", "small", "big", "u", "flag", "price"} // and not its column of lists
 		source := &Files{Kind: "csv", File: path, Labels: "species", Columns: ColumnNames{ImagesColumn: read}}
 		set, err := Load(t.Context(), source, Dirs{}, Both)
@@ -61,8 +60,7 @@ func TestParquetFilesOfDuckDBHaveTheirValues(t *testing.T) {
 		b := slices.Clone(good)
 		b[(i*i*31+len(b)-i)%len(b)] ^= 0x55
 		b = b[:len(b)-i%2*i]
-		path := filepath.Join(t.TempDir(), "bad.parquet")
-		fatal.If(t, os.WriteFile(path, b, 0o600))
+		path := write(t, t.TempDir(), "bad.parquet", b)
 		var bad *Error
 		if _, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"d", "f"}}}, Dirs{}, Both); err != nil && !errors.As(err, &bad) {
 			t.Errorf("byte %d: got %v, want an *Error", i, err)
@@ -155,8 +153,7 @@ func TestFixedValuesOfParquetAreExact(t *testing.T) {
 		Half            []float64
 	}
 	fatal.If(t, json.Unmarshal(text, &want))
-	path := filepath.Join(t.TempDir(), "x.parquet")
-	fatal.If(t, os.WriteFile(path, want.File, 0o600))
+	path := write(t, t.TempDir(), "x.parquet", want.File)
 	o, err := openParquet(t.Context(), path, nil)
 	fatal.If(t, err)
 	defer o.close()

@@ -98,7 +98,7 @@ func TestFoldersOfAnyDepthHaveTheClassesOfTheFirstLevel(t *testing.T) {
 	if n, ok := source.Classes(nil); n != 2 || !ok {
 		t.Errorf("%d classes, %v", n, ok)
 	}
-	write(t, dir, "stray.bmp", []byte("BM"))
+	write(t, dir, "stray.bmp", "BM")
 	expect.Error(t, expect.Err(source.Load(background, nil, Both)), "has images (stray.bmp) next to folders of images (owl)", "an image beside classes")
 }
 
@@ -241,8 +241,7 @@ func TestCodesKeepNamesAndLabels(t *testing.T) {
 			t.Errorf("%s: names %q, labels %v of %q", name, back.Names, back.Labels(), back.Classes)
 		}
 	}
-	one := filepath.Join(t.TempDir(), "one.npy")
-	fatal.If(t, os.WriteFile(one, append(npyHeaderOf("<f4", []int{5}), make([]byte, 20)...), 0o644))
+	one := write(t, t.TempDir(), "one.npy", append(npyHeaderOf("<f4", []int{5}), make([]byte, 20)...))
 	if alone, err := ReadRows(background, one, []int{5}, nil); err != nil || alone.Len() != 1 {
 		t.Errorf("a vector alone: %v", err)
 	}

@@ -2,7 +2,6 @@ package data
 
 import (
 	"context"
-	"encoding/binary"
 	"math"
 	"slices"
 	"sync"
@@ -49,14 +48,10 @@ func (r *Recording) Add(values ...float32) error {
 
 // write moves the rows to the file.
 func (r *Recording) write() error {
-	if r.spill.file == nil {
-		if err := r.spill.create(); err != nil {
+	for _, rows := range append(r.full, r.some) {
+		if err := r.spill.write("f4", rows); err != nil {
 			return err
 		}
-		r.spill.header = arrayHeader{kind: "f4", order: binary.LittleEndian}
-	}
-	for _, rows := range append(r.full, r.some) {
-		writeNumbers(r.spill.to, rows)
 	}
 	r.full, r.some = nil, r.some[:0]
 	return nil

@@ -151,9 +151,6 @@ func (s Selection) drawn(images *Images, seed uint64) (*Images, error) {
 
 func (s *Set) split(sel Selection, seed uint64) (Splits, error) {
 	var splits Splits
-	if err := s.check(); err != nil {
-		return splits, err
-	}
 	splits.Test, _ = s.Evaluation()
 	if (sel.Fit == "test" || sel.Validation.Test) && !s.HasTest {
 		return Splits{}, fmt.Errorf("data: %s has no test images to fit or to validate on", s.Name)

@@ -27,7 +27,7 @@ func TestRepeatedValuesFarFromAllOthersAreNamed(t *testing.T) {
 		for i, cell := range strings.Fields(c.cells) {
 			text += strings.Repeat("1", i%5+1) + "," + cell + "\n"
 		}
-		path := writeText(t, "x.csv", text)
+		path := write(t, t.TempDir(), "x.csv", text)
 		set, err := Load(t.Context(), &Files{Kind: "csv", File: path}, Dirs{}, Both)
 		fatal.If(t, err)
 		named, err := Load(t.Context(), &Files{Kind: "csv", File: path, Columns: ColumnNames{ImagesColumn: {"a"}, "target": {"x"}}}, Dirs{}, Both.WithColumns([]string{"target"}))
@@ -44,7 +44,7 @@ func TestRepeatedValuesFarFromAllOthersAreNamed(t *testing.T) {
 		expect.Contains(t, notes, c.want, c.name)
 		expect.Contains(t, s.Sentinels, c.want, c.name)
 	}
-	path := writeText(t, "x.csv", "x,y\n-999.0,1\n2,-999\n3,4\n-9990,5\n")
+	path := write(t, t.TempDir(), "x.csv", "x,y\n-999.0,1\n2,-999\n3,4\n-9990,5\n")
 	set, err := Load(t.Context(), &Files{Kind: "csv", File: path, Missing: Missing{"-999"}}, Dirs{}, Both)
 	fatal.If(t, err)
 	list, _ := set.Describe()

@@ -33,25 +33,29 @@ func (s *spill) take(t *table, last bool) error {
 	case s.r.Missing != nil:
 		return s.r.notInParts()
 	}
+	var err error
+	if t.values.wide != nil {
+		err = s.write("f8", t.values.wide)
+	} else {
+		err = s.write("f4", t.values.floats)
+	}
+	t.values.floats, t.values.wide = t.values.floats[:0], t.values.wide[:0]
+	if err != nil || !last {
+		return err
+	}
+	return s.wrong(s.to.Flush())
+}
+
+// write appends values of the same kind to the file, which it creates first. That they cannot be written is an error of Flush.
+func (s *spill) write(kind string, values any) error {
 	if s.file == nil {
 		if err := s.create(); err != nil {
 			return err
 		}
-		s.header = arrayHeader{kind: "f4", order: binary.LittleEndian}
-		if t.values.wide != nil {
-			s.header.kind = "f8"
-		}
+		s.header = arrayHeader{kind: kind, order: binary.LittleEndian}
 	}
-	if t.values.wide != nil {
-		writeNumbers(s.to, t.values.wide)
-	} else {
-		writeNumbers(s.to, t.values.floats)
-	}
-	t.values.floats, t.values.wide = t.values.floats[:0], t.values.wide[:0]
-	if !last {
-		return nil
-	}
-	return s.wrong(s.to.Flush())
+	writeNumbers(s.to, values)
+	return nil
 }
 
 // create creates the file beside the table, or else where the system keeps caches and temporary files.

@@ -35,9 +35,9 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 	}
 	header := "name,label,weight," + strings.Join(names, ",")
 	whole := header + "\n" + strings.Join(all, "\n") + "\n"
-	writeFile(t, filepath.Join(dir, "all.csv"), []byte(whole))
-	writeFile(t, filepath.Join(dir, "part-1.csv"), []byte(header+"\n"+strings.Join(all[:2990], "\n")+"\n"))
-	writeFile(t, filepath.Join(dir, "part-2.csv"), []byte(header+"\n"+strings.Join(all[2990:], "\n")+"\n"))
+	write(t, dir, "all.csv", whole)
+	write(t, dir, "part-1.csv", []byte(header+"\n"+strings.Join(all[:2990], "\n")+"\n"))
+	write(t, dir, "part-2.csv", []byte(header+"\n"+strings.Join(all[2990:], "\n")+"\n"))
 	packed, err := os.Create(filepath.Join(dir, "all.csv.gz"))
 	fatal.If(t, err)
 	z := gzip.NewWriter(packed)
@@ -64,7 +64,7 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 							t.Errorf("%s: values, labels or checksums differ", name)
 						}
 						expect.Slice(t, g.RowNames(), w.RowNames(), name, "names or columns differ")
-						expect.Slice(t, columnOf(g, "weight"), columnOf(w, "weight"), name, "names or columns differ")
+						expect.Slice(t, gathered(t, g, "weight"), gathered(t, w, "weight"), name, "names or columns differ")
 					}
 					expect.Equal(t, gotten, wanted, "described as")
 				})
@@ -75,16 +75,6 @@ func TestATableOnDiskIsThatInMemory(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("files are left: %q, %v", left, err)
 	}
-}
-
-func columnOf(m *Images, name string) []float32 {
-	c, _ := m.Column(name)
-	all, rows := make([]float32, m.Len()*c.Size()), make([]int, m.Len())
-	for i := range rows {
-		rows[i] = i
-	}
-	m.Gather(all, name, rows)
-	return all
 }
 
 func described(t *testing.T, f *Files) string {
@@ -103,7 +93,7 @@ func described(t *testing.T, f *Files) string {
 // Missing entries are kept in memory, and the error of a table that is too large says so.
 func TestATableWithMissingEntriesIsInMemory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.csv")
-	writeFile(t, path, []byte("a,b\n"+strings.Repeat("1,2\n3,\n", 20000)))
+	write(t, "", path, []byte("a,b\n"+strings.Repeat("1,2\n3,\n", 20000)))
 	f := &Files{Kind: "csv", File: path, Missing: Missing{"nan"}, Memory: LeastBudget}
 	_, err := Load(context.Background(), f, Dirs{}, f.need())
 	expect.Error(t, err, "do not fit into memory")

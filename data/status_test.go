@@ -19,7 +19,7 @@ func TestStatusAndVerifyTellMissingFromWrongFromRight(t *testing.T) {
 			t.Errorf("%s: %+v, want %s", s.Name, s, want)
 		}
 	}
-	path := write(t, dirs[0], "mnist/t10k-labels-idx1-ubyte.gz", []byte("damaged"))
+	path := write(t, dirs[0], "mnist/t10k-labels-idx1-ubyte.gz", "damaged")
 	located := mnist.locate(dirs)[testLabels]
 	if located.Path != path || located.Bytes != 7 || located.Problem != nil {
 		t.Errorf("a file that is there: %+v", located)

@@ -125,7 +125,6 @@ type Opened struct {
 	contents *contents // of the file with these parts, which the caller closes
 	csv      *csvFile  // the columns of a table, in place of parts
 	images   *listing  // the images of a folder
-	file     File      // the file with its checksum, if it was read completely
 	loose    bool      // it belongs to no data set
 	shards   []Opened  // the files of which it consists; nil if it is one file
 }
@@ -186,9 +185,6 @@ func (o Opened) close() {
 
 // checksum returns the file with its checksum.
 func (o Opened) checksum(ctx context.Context) (File, error) {
-	if o.file.Path != "" {
-		return o.file, nil
-	}
 	if o.shards != nil {
 		var files []File
 		for _, shard := range o.shards {

@@ -104,7 +104,7 @@ func labelFile(t *testing.T, dir, name, labels string) string {
 	for _, label := range strings.Fields(labels) {
 		text += strings.Trim(label, "_") + ",1\n"
 	}
-	return write(t, dir, name, []byte(text))
+	return write(t, dir, name, text)
 }
 
 func TestNumbersOfTestSamplesCountTheClassesOfTheirFile(t *testing.T) {

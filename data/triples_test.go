@@ -72,7 +72,7 @@ func TestSciPysLayoutsAreOneMatrix(t *testing.T) {
 
 // Rows and columns of a .csv file may have any names in any order. Whole numbers are sorted as numbers.
 func TestTriplesOfACSVFileHaveNames(t *testing.T) {
-	path := write(t, t.TempDir(), "ratings.csv", []byte("when;user;film;stars\r\n1;10;Alien;4\r\n2;9;\"Sense; Sensibility\";5\r\n3;10;Zodiac;1.5\r\n4;9;Alien; 3\r\n"))
+	path := write(t, t.TempDir(), "ratings.csv", "when;user;film;stars\r\n1;10;Alien;4\r\n2;9;\"Sense; Sensibility\";5\r\n3;10;Zodiac;1.5\r\n4;9;Alien; 3\r\n")
 	m := loadTriples(t, &Files{Kind: "triples", File: path, Row: "user", Column: "film", Value: "stars"})
 	columns, values := entriesOf(m)
 	if !reflect.DeepEqual(columns, [][]int32{{0, 1}, {0, 2}}) || !reflect.DeepEqual(values, [][]float32{{3, 5}, {4, 1.5}}) {
@@ -84,7 +84,7 @@ func TestTriplesOfACSVFileHaveNames(t *testing.T) {
 	if sub := m.Subset([]int{1}); !reflect.DeepEqual(sub.RowNames(), []string{"10"}) {
 		t.Errorf("subset: %q", sub.RowNames())
 	}
-	pairs := write(t, t.TempDir(), "pairs.csv", []byte("film,user\nAlien,9\nZodiac,77\n"))
+	pairs := write(t, t.TempDir(), "pairs.csv", "film,user\nAlien,9\nZodiac,77\n")
 	p, err := ReadPairs(background, pairs, &Files{Kind: "triples", Row: "user", Column: "film", Value: "stars"})
 	if err != nil || !reflect.DeepEqual(p, &Pairs{Rows: []string{"9", "77"}, Columns: []string{"Alien", "Zodiac"}, Lines: []int{2, 3}}) {
 		t.Errorf("pairs: %+v, %v", p, err)
@@ -165,7 +165,7 @@ func TestDamagedTriplesAreRefused(t *testing.T) {
 		expect.As[*Error](t, err, c.want, name)
 		expect.Error(t, err, path, name)
 	}
-	path := write(t, dir, "named.csv", []byte("u,v,x\na,b,1\n"))
+	path := write(t, dir, "named.csv", "u,v,x\na,b,1\n")
 	expect.Error(t, expect.Err(Load(background, &Files{Kind: "triples", File: path, Row: "user"}, nil, Both)), `has no column "user"`, "an unknown column")
 	expect.AnyError(t, (&Files{Kind: "triples", File: path, Row: "u", Column: "u"}).Check(), "one column for two roles was accepted")
 	ended, cancel := context.WithCancel(background)

@@ -52,14 +52,14 @@ func TestDatesAreYears(t *testing.T) {
 const messy = "Nr;Datum;Gewicht;Preis;Zustand\r\nA 1;31.12.2023;1.347 kg;5.068,56 €;gut\r\nA 2;1.1.2024;unbekannt;€ 12,50;mäßig\r\nA 3;2.7.2024;900;-;gut\r\nA 4;;95,5 kg;7;gut\r\n"
 
 func TestUnitsAndMissingTextsAreLeftOutOfCells(t *testing.T) {
-	f := &Files{Kind: "csv", File: writeText(t, "x.csv", messy), Names: "Nr", Decimal: ",", Columns: ColumnNames{ImagesColumn: {"Datum", "Gewicht"}, "target": {"Preis"}}}
+	f := &Files{Kind: "csv", File: write(t, t.TempDir(), "x.csv", messy), Names: "Nr", Decimal: ",", Columns: ColumnNames{ImagesColumn: {"Datum", "Gewicht"}, "target": {"Preis"}}}
 	fatal.If(t, cmp.Or(f.Units.FromTOML(map[string]any{"Gewicht": "kg", "Preis": "€"}), f.Missing.FromTOML([]any{"unbekannt"})))
 	set, err := f.Load(t.Context(), nil, Both.WithColumns([]string{"target"}))
 	fatal.If(t, err)
 	expect.Equal(t, fmt.Sprint(set.Train.Raw()), "[2023.9973 1347 2024 NaN 2024.5 900 NaN 95.5]")
 	expect.Equal(t, fmt.Sprint(gathered(t, set.Train, "target")), "[5068.56 12.5 0 7]")
 
-	signs := &Files{Kind: "csv", File: writeText(t, "signs.csv", "a,b\n-$12.00,1\n$-3,2\n+$4.5,3\n$ 5,4\n")}
+	signs := &Files{Kind: "csv", File: write(t, t.TempDir(), "signs.csv", "a,b\n-$12.00,1\n$-3,2\n+$4.5,3\n$ 5,4\n")}
 	fatal.If(t, signs.Units.FromTOML(map[string]any{"a": "$"}))
 	set, err = signs.Load(t.Context(), nil, Both)
 	fatal.If(t, err)
@@ -74,7 +74,7 @@ func TestUnitsAndMissingTextsAreLeftOutOfCells(t *testing.T) {
 }
 
 func TestASketchFindsUnitsMissingTextsAndTheDecimalSign(t *testing.T) {
-	s, err := SketchTable(t.Context(), writeText(t, "x.csv", messy))
+	s, err := SketchTable(t.Context(), write(t, t.TempDir(), "x.csv", messy))
 	fatal.If(t, err)
 	expect.Equal(t, s.Decimal, ",")
 	got := lists.Map(s.Columns, func(c ColumnSketch) string {
@@ -82,7 +82,7 @@ func TestASketchFindsUnitsMissingTextsAndTheDecimalSign(t *testing.T) {
 	})
 	expect.Equal(t, fmt.Sprintf("%q", got), fmt.Sprintf("%q", []string{`Nr false "" [] false`, `Datum true "" [] true`, `Gewicht true "kg" ["unbekannt"] true`,
 		`Preis true "€" [] true`, `Zustand false "" [] false`}))
-	s, err = SketchTable(t.Context(), writeText(t, "signs.csv", "a,b\n-$12.00,1\n$3,2\n"))
+	s, err = SketchTable(t.Context(), write(t, t.TempDir(), "signs.csv", "a,b\n-$12.00,1\n$3,2\n"))
 	fatal.If(t, err)
 	expect.Equal(t, s.Columns[0].Unit, "$")
 	for text, want := range map[string]string{ // by the other columns, or by what separates the columns
@@ -90,7 +90,7 @@ func TestASketchFindsUnitsMissingTextsAndTheDecimalSign(t *testing.T) {
 		"a,b\n\"12,345\",1\n\"7\",2\n": ".",
 		"a,b\n1.5,2\n":                 "",
 	} {
-		s, err := SketchTable(t.Context(), writeText(t, "y.csv", text))
+		s, err := SketchTable(t.Context(), write(t, t.TempDir(), "y.csv", text))
 		fatal.If(t, err)
 		expect.Equal(t, s.Decimal, want)
 	}

@@ -13,7 +13,7 @@ import (
 
 // The rows are those of pandas' query, after pandas.to_numeric of the ages.
 func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
-	path := textFile(t, "cells.csv", "tissue,age,days in bed,x,y\nlung,30,3,1,2\nheart,,2,3,4\n lung ,18,,5,6\nliver,7,0,7,8\nlung,18.0,4,9,10\n-,90,1,11,12\n")
+	path := write(t, t.TempDir(), "cells.csv", "tissue,age,days in bed,x,y\nlung,30,3,1,2\nheart,,2,3,4\n lung ,18,,5,6\nliver,7,0,7,8\nlung,18.0,4,9,10\n-,90,1,11,12\n")
 	for where, want := range map[string]string{
 		"tissue = lung":                     "[1 5 9]",
 		"tissue != lung":                    "[3 7 11]",
@@ -62,7 +62,7 @@ func TestWhereKeepsTheRowsForWhichItsConditionsHold(t *testing.T) {
 
 // A text with a comma, and one with a sign, may be those of a cell.
 func TestWhereTakesTextsWithCommas(t *testing.T) {
-	f := &Files{Kind: "csv", File: textFile(t, "x.csv", "name,a,b\n\"x, y\",1,2\nx,3,4\n"), Where: Where{"name != x, y"}, Columns: ColumnNames{ImagesColumn: {"a", "b"}}}
+	f := &Files{Kind: "csv", File: write(t, t.TempDir(), "x.csv", "name,a,b\n\"x, y\",1,2\nx,3,4\n"), Where: Where{"name != x, y"}, Columns: ColumnNames{ImagesColumn: {"a", "b"}}}
 	if set, err := f.Load(t.Context(), nil, Both); err != nil || fmt.Sprint(set.Train.Float32()) != "[3 4]" {
 		t.Errorf("got %v, %v", set, err)
 	}
