@@ -425,7 +425,7 @@ func (m *Images) FirstOutside(column string, wanted func(float32) bool) (place s
 
 // placeIn returns a description of the location of value k of sample i of a column, for a message.
 func (m *Images) placeIn(c Column, i, k int) string {
-	place := fmt.Sprintf("sample %d", m.row(i))
+	place := m.placeOf(i)
 	switch {
 	case c.Name == ImagesColumn:
 		return m.Place(i, k)
@@ -433,8 +433,6 @@ func (m *Images) placeIn(c Column, i, k int) string {
 		return "the label of " + place
 	case c.Drawn:
 		return fmt.Sprintf("the drawn column %q", c.Name)
-	case m.lines != nil:
-		place = fmt.Sprintf("line %d", m.lines.of(m.row(i)))
 	}
 	if place += fmt.Sprintf(", column %q", c.Name); c.Size() > 1 {
 		place += fmt.Sprintf(", value %d", k)

@@ -88,6 +88,11 @@ func (s *Shaped) Reads() []string {
 	return []string{s.Like}
 }
 
+// Column implements [Draw] for values that are any numbers.
+func (s *Shaped) Column(other func(name string) (Column, bool)) (Column, error) {
+	return s.Of(Float32, other)
+}
+
 // Of returns a description of a column with the declared shape and the type t; other is the argument of [Draw.Column].
 func (s *Shaped) Of(t Type, other func(name string) (Column, bool)) (Column, error) {
 	c := Column{Shape: s.Shape, Type: t}

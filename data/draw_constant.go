@@ -13,10 +13,6 @@ func init() {
 	Draws.Register("constant", "the same number for all samples: the target of a judge", func() Draw { return &DrawConstant{} })
 }
 
-func (c *DrawConstant) Column(other func(string) (Column, bool)) (Column, error) {
-	return c.Of(Float32, other)
-}
-
 func (c *DrawConstant) Draw(dst []float32, _ Drawing, _ *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(c.Value)

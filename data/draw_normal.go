@@ -13,10 +13,6 @@ func init() {
 	Draws.Register("normal", "values from N(mean, stddev²): noise, the input of a generator", func() Draw { return &DrawNormal{Stddev: 1} })
 }
 
-func (n *DrawNormal) Column(other func(string) (Column, bool)) (Column, error) {
-	return n.Of(Float32, other)
-}
-
 func (n *DrawNormal) Draw(dst []float32, _ Drawing, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(n.Mean + n.Stddev*r.NormFloat64())

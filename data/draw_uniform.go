@@ -24,10 +24,6 @@ func (u *DrawUniform) Check() error {
 	return u.Shaped.Check()
 }
 
-func (u *DrawUniform) Column(other func(string) (Column, bool)) (Column, error) {
-	return u.Of(Float32, other)
-}
-
 func (u *DrawUniform) Draw(dst []float32, _ Drawing, r *rand.Rand) {
 	for i := range dst {
 		dst[i] = float32(u.Low + (u.High-u.Low)*r.Float64())

@@ -45,11 +45,7 @@ func npyBytes(descr, fortran, shape string, order binary.ByteOrder, values any) 
 
 func gzipped(t *testing.T, b []byte) []byte {
 	t.Helper()
-	var out bytes.Buffer
-	z := gzip.NewWriter(&out)
-	z.Write(b)
-	fatal.If(t, z.Close())
-	return out.Bytes()
+	return wrapped(t, b, gzip.DefaultCompression)
 }
 
 func write[T string | []byte](t testing.TB, dir, name string, content T) string {

@@ -37,18 +37,20 @@ type imageFormat struct {
 	is         func(start []byte) bool
 	header     func(io.Reader) (image.Config, error)
 	decode     func(io.Reader) (image.Image, error)
+
+	orientation func(start []byte) int // returns the EXIF orientation, 1 to 8; nil if all are upright, 1
 }
 
 const pngMagic = "\x89PNG\r\n\x1a\n"
 
 // imageFormats lists the image formats that can be read. The format is detected from the content of a file.
 var imageFormats = []imageFormat{
-	{"PNG", []string{".png"}, begins(pngMagic), png.DecodeConfig, png.Decode},
-	{"JPEG", []string{".jpg", ".jpeg"}, begins("\xff\xd8\xff"), jpeg.DecodeConfig, jpeg.Decode},
-	{"GIF", []string{".gif"}, begins("GIF8"), gif.DecodeConfig, firstFrame},
-	{"BMP", []string{".bmp"}, isBMP, bmp.DecodeConfig, bmp.Decode},
-	{"TIFF", []string{".tif", ".tiff"}, isTIFF, tiff.DecodeConfig, tiff.Decode},
-	{"WebP", []string{".webp"}, isWebP, webpHeader, webp.Decode},
+	{"PNG", []string{".png"}, begins(pngMagic), png.DecodeConfig, png.Decode, nil},
+	{"JPEG", []string{".jpg", ".jpeg"}, begins("\xff\xd8\xff"), jpeg.DecodeConfig, jpeg.Decode, orientation},
+	{"GIF", []string{".gif"}, begins("GIF8"), gif.DecodeConfig, firstFrame, nil},
+	{"BMP", []string{".bmp"}, isBMP, bmp.DecodeConfig, bmp.Decode, nil},
+	{"TIFF", []string{".tif", ".tiff"}, isTIFF, tiff.DecodeConfig, tiff.Decode, tiffOrientation},
+	{"WebP", []string{".webp"}, isWebP, webpHeader, webp.Decode, nil},
 }
 
 func begins(magic string) func([]byte) bool {
@@ -120,7 +122,10 @@ func readImageHeader(r io.ReaderAt, path string, length int64) (*imageFile, erro
 	if err != nil {
 		return nil, f.failed(err)
 	}
-	f.orientation, f.size = f.format.orientation(start), Size{config.Height, config.Width}
+	f.orientation, f.size = 1, Size{config.Height, config.Width}
+	if f.format.orientation != nil {
+		f.orientation = f.format.orientation(start)
+	}
 	if f.orientation >= 5 {
 		f.size = Size{config.Width, config.Height}
 	}
@@ -262,11 +267,7 @@ func flat(m image.Image, black bool) image.Image {
 	if o, ok := m.(interface{ Opaque() bool }); !ok || o.Opaque() {
 		return m
 	}
-	var out draw.Image = image.NewRGBA(m.Bounds())
-	if isDeep(m.ColorModel()) {
-		out = image.NewRGBA64(m.Bounds())
-	}
-	under := image.White
+	out, under := canvas(m, m.Bounds()), image.White
 	if black {
 		under = image.Black
 	}
@@ -324,18 +325,7 @@ func copyPixels(dst []byte, m image.Image, colour bool) {
 // Source: Exif 2.32 (CIPA DC-008), 4.6.4: tag 0x0112 of the first directory, values 1 to 8.
 const orientationTag = 0x0112
 
-// orientation returns the orientation of a JPEG or TIFF file from its first bytes; 1 (upright) if there is none.
-func (f *imageFormat) orientation(b []byte) int {
-	switch f.name {
-	case "JPEG":
-		return orientation(b)
-	case "TIFF":
-		return tiffOrientation(b)
-	}
-	return 1
-}
-
-// orientation returns the EXIF orientation of a JPEG file from its first bytes.
+// orientation returns the EXIF orientation of a JPEG file from its first bytes; 1 (upright) if there is none.
 func orientation(b []byte) int {
 	for at := 2; at+4 <= len(b) && b[at] == 0xff; {
 		marker, size := b[at+1], int(binary.BigEndian.Uint16(b[at+2:]))
@@ -462,7 +452,15 @@ func frames(r *bufio.Reader) (n int) {
 	return n
 }
 
-// upright returns an image rotated by its orientation.
+// canvas returns an empty image for pixels of another one, with 16 bits per channel if that one has them.
+func canvas(of image.Image, r image.Rectangle) draw.RGBA64Image {
+	if isDeep(of.ColorModel()) {
+		return image.NewRGBA64(r)
+	}
+	return image.NewRGBA(r)
+}
+
+// upright returns an image without transparency, rotated by its orientation.
 func upright(m image.Image, orientation int) image.Image {
 	if orientation == 1 {
 		return m
@@ -470,10 +468,7 @@ func upright(m image.Image, orientation int) image.Image {
 	source := m.Bounds()
 	size := turned(source.Size(), orientation)
 	right, down := mirrored(orientation)
-	var out draw.Image = image.NewNRGBA(image.Rect(0, 0, size.X, size.Y))
-	if isDeep(m.ColorModel()) {
-		out = image.NewNRGBA64(out.Bounds())
-	}
+	out := canvas(m, image.Rectangle{Max: size})
 	w, h := source.Dx()-1, source.Dy()-1
 	for y := range size.Y {
 		for x := range size.X {

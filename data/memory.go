@@ -93,9 +93,7 @@ func (m *Memory) withTest(test *Images, err error) (*Memory, error) {
 }
 
 func columnImages(what string, columns []*Values) (*Images, error) {
-	wrong := func(format string, args ...any) error {
-		return &Error{Dataset: MemoryName, Problem: what + ": " + fmt.Sprintf(format, args...)}
-	}
+	wrong := wrongMemory(what)
 	var own, labels *Values
 	var further []*Values
 	for _, v := range columns {
@@ -152,10 +150,15 @@ func (m *Memory) DescribeColumns(Dirs) (list []Column) {
 	return list
 }
 
-func memoryImages(what string, values []float32, shape []int, labels []int) (*Images, error) {
-	wrong := func(format string, args ...any) error {
+// wrongMemory returns a function that makes errors about samples.
+func wrongMemory(what string) func(format string, args ...any) error {
+	return func(format string, args ...any) error {
 		return &Error{Dataset: MemoryName, Problem: what + ": " + fmt.Sprintf(format, args...)}
 	}
+}
+
+func memoryImages(what string, values []float32, shape []int, labels []int) (*Images, error) {
+	wrong := wrongMemory(what)
 	if len(shape) < 1 || len(shape) > 3 {
 		return nil, wrong("shape: got %v, want (values), (height, width) or (height, width, channels)", shape)
 	}

@@ -34,10 +34,7 @@ func resized(m image.Image, orientation int, size image.Point, how string, colou
 	if small = upright(small, orientation); to.Size() == size {
 		return small
 	}
-	var out draw.Image = image.NewRGBA(image.Rectangle{Max: size})
-	if isDeep(small.ColorModel()) {
-		out = image.NewRGBA64(out.Bounds())
-	}
+	out := canvas(small, image.Rectangle{Max: size})
 	draw.Draw(out, to, small, small.Bounds().Min, draw.Src)
 	return out
 }
@@ -86,10 +83,9 @@ func scaled(m image.Image, from image.Rectangle, size image.Point, colour bool) 
 		planes[i].filter(from, size)
 		values += planes[i].step
 	}
-	var out draw.RGBA64Image = image.NewRGBA(image.Rectangle{Max: size})
-	most := int64(255)
+	out, most := canvas(m, image.Rectangle{Max: size}), int64(255)
 	if isDeep(m.ColorModel()) {
-		out, most = image.NewRGBA64(out.Bounds()), 65535
+		most = 65535
 	}
 	level := func(v int64) uint16 { return uint16(min(max((v+1<<31)>>32, 0), most) * (65535 / most)) }
 	row := make([]int64, values*size.X)

@@ -186,7 +186,12 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 		t.ignored = ignored
 		return &Rows{Images: images, Names: images.RowNames(), Notes: append(t.warnings, t.otherColumns(r.File, nil)...)}, err
 	}
-	images, err := r.samples(t.values)
+	var images *Images
+	if len(r.shape) < 2 { // which may be that of codes, whose values are no images
+		images, err = r.plain(t.values)
+	} else {
+		images, _, err = r.interpret(t.values)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -233,16 +238,6 @@ func (r *Rows) lacks(keys reading) error {
 		}
 	}
 	return nil
-}
-
-// samples returns the samples of an array according to the keys. If shape is the shape of codes, the values are not interpreted
-// as images.
-func (r reading) samples(a array) (*Images, error) {
-	if len(r.shape) < 2 {
-		return r.plain(a)
-	}
-	images, _, err := r.interpret(a)
-	return images, err
 }
 
 // labelTexts returns the labels as text: the name of the class if known, empty if the class is unknown.

@@ -379,7 +379,6 @@ func (r reading) exceeded(samples *tablePart) int64 {
 	case kind == "u1":
 		size = 1
 	case kind == "f8" || typeOf(kind) == Whole:
-		size = 4
 		if r.Scale.subtracts() {
 			size += 8
 		}

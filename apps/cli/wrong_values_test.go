@@ -107,6 +107,6 @@ train = { epochs = 1 }
 			text = strings.Replace(text, "head.n.layers = [{ kind = \"dense\", units = 1 }]\n", "", 1)
 		}
 		b.write("models.toml", text)
-		b.contains(name, b.must(exitData, "train", "m", "--out", "runs/labels").stderr, "the label of sample", c.want)
+		b.contains(name, b.must(exitData, "train", "m", "--out", "runs/labels").stderr, "the label of line", c.want)
 	}
 }
