@@ -56,6 +56,11 @@ func write[T string | []byte](t testing.TB, dir, name string, content T) string 
 	return path
 }
 
+func textFile(t *testing.T, name, text string) string {
+	t.Helper()
+	return write(t, t.TempDir(), name, text)
+}
+
 // The description is https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html. The tests of package export use
 // NumPy itself.
 func TestNPYFilesAreThoseOfTheDescription(t *testing.T) {
