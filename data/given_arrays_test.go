@@ -3,6 +3,7 @@ package data
 import (
 	"encoding/binary"
 	"io"
+	"strings"
 	"testing"
 
 	"tessera/internal/expect"
@@ -34,6 +35,10 @@ func TestNewSamplesOfArraysAreReadAsTheTraining(t *testing.T) {
 	rows, err = read(keys, array("labels", "<i8", "(2,)", []int64{1, 0}))
 	fatal.If(t, err)
 	expect.Slice(t, rows.Labels(), []int{1, 0}, "labels under their usual name")
+	rows, err = read(Reading(keys, Column{Name: LabelsColumn, Type: Whole, Names: []string{"cat", "dog"}}), array("labels", "<i8", "(2,)", []int64{1, 0}))
+	fatal.If(t, err)
+	expect.Slice(t, rows.Labels(), []int{1, 0})
+	expect.Contains(t, strings.Join(rows.Notes, ""), `the labels are numbers, and count as the places, from 0, of the classes "cat", "dog"`)
 	expect.Error(t, expect.Err(read(Reading(keys, Column{Name: LabelsColumn, Type: Whole}))), `has no column "labels", from which the value is computed`)
 
 	for want, other := range map[string][]namedArray{

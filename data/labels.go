@@ -273,7 +273,7 @@ func (t *table) signs() bool {
 // numbers are indices into the names in the file; if these differ from classes, each number becomes the index of the same name
 // in classes.
 func (t *table) resolve(classes []string, first bool) ([]string, error) {
-	renamed := t.classes != nil && classes != nil && !slices.Equal(t.classes, classes)
+	renamed := t.classes != nil && len(classes) > 0 && !counts(classes) && !slices.Equal(t.classes, classes)
 	numbered := t.classes == nil && (first && areScattered(t.labels) || !first && AreNumbers(classes))
 	if t.texts == nil && t.labels != nil && (renamed || numbered) {
 		if err := t.nameLabels(); err != nil {
@@ -297,6 +297,8 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 		switch {
 		case !ok && isUnknown(name):
 			at = UnknownLabel
+		case !ok && len(classes) == 0:
+			return nil, fmt.Errorf("%s has the class %.40q, and the classes of the training samples are whole numbers from 0: write these", t.lines.place(i), name)
 		case !ok:
 			return nil, fmt.Errorf("%s has the class %.40q, which no training sample has (%.200s)", t.lines.place(i), name, strings.Join(classes, ", "))
 		}

@@ -196,9 +196,13 @@ func (r reading) rows(ctx context.Context) (*Rows, error) {
 		return nil, err
 	}
 	names, known := r.classNames()
+	indices := known && t.labels != nil && t.texts == nil && t.classes == nil && len(names) > 0 && !AreNumbers(names)
 	classes, err := t.resolve(names, !known)
 	if err != nil {
 		return nil, err
+	}
+	if indices {
+		t.warnings = append(t.warnings, fmt.Sprintf("%s: the labels are numbers, and count as the places, from 0, of the classes %s", inLine(r.File), nameList(names)))
 	}
 	if len(t.lost) > 0 {
 		t.warnings = append(t.warnings, fmt.Sprintf("%s: lacks columns of the training, whose values count as missing: %s", inLine(r.File), nameList(t.lost)))

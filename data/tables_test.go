@@ -84,7 +84,7 @@ func TestLabelsOfColumnsAreNumbersOrNamesAsInTheTraining(t *testing.T) {
 		"one sign is tested":   {"+1 -1", "-1", []string{"+1", "-1"}, []int{0, 1}, []int{1}, ""},
 		"not quite signs":      {"0 1 -1", "1 -1", nil, []int{0, 1, -1}, []int{1, -1}, ""},
 		"a name like a number": {"0 1 x", "0.0", nil, nil, nil, `the class "0.0", which no training sample has (0, 1, x)`},
-		"a name for a number":  {"0 1", "x", nil, nil, nil, `the class "x", which no training sample has ()`},
+		"a name for a number":  {"0 1", "x", nil, nil, nil, `the class "x", and the classes of the training samples are whole numbers from 0`},
 	} {
 		dir := t.TempDir()
 		source := &Files{Kind: "csv", Images: labelFile(t, dir, "train.csv", c.train), TestImages: labelFile(t, dir, "test.csv", c.test)}

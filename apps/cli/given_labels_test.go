@@ -124,3 +124,32 @@ train = { epochs = 1 }
 	}
 	b.contains("no group", b.must(4, "encode", "runs/loan", "--in", "less.csv", "--value", "y", "-o", "y.csv").stderr, "less.csv")
 }
+
+// A class that was a number in the training is no text in other samples, whose order would be alphabetical; numbers for classes that had names are said.
+func TestEvalReadsLabelsAsTheTrainingDid(t *testing.T) {
+	b := newBench(t)
+	kinds := map[string][]string{"numbers.csv": {"0", "1", "2"}, "texts.csv": {"c", "a", "b"}, "floats.csv": {"0.0", "1.0", "2.0"}}
+	for file, names := range kinds {
+		rows := "a,b,kind\n"
+		for i := range 30 {
+			rows += fmt.Sprintf("%d,%d,%s\n", i%3, i%5, names[i%3])
+		}
+		b.write(file, rows)
+		b.write(file+".toml", fmt.Sprintf(`
+[model.m]
+dataset = { file = %q, labels = "kind", validation = 0 }
+encoder = [{ kind = "dense", units = 8, activation = "relu" }]
+decoder = []
+head.class.layers = [{ kind = "dense" }]
+loss  = [{ kind = "cross_entropy" }]
+train = { epochs = 1 }
+`, file))
+		b.must(0, "train", "m", "-f", file+".toml", "-o", "runs/"+strings.TrimSuffix(file, ".csv"))
+	}
+	accuracy := b.must(0, "eval", "runs/numbers", "--in", "numbers.csv", "--metrics", "accuracy", "--json").stdout
+	b.contains("numbers", accuracy, `"accuracy"`)
+	for file, name := range map[string]string{"texts.csv": `"c"`, "floats.csv": `"0.0"`} {
+		b.contains(file, b.must(4, "eval", "runs/numbers", "--in", file).stderr, file, name, "which no training sample has (0, 1, 2)")
+	}
+	b.contains("names", b.must(4, "eval", "runs/texts", "--in", "numbers.csv").stderr, `"0"`, "which no training sample has (a, b, c)")
+}

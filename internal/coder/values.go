@@ -44,7 +44,24 @@ func (c *Coder) Measured() []data.Column {
 	if c.trained.Model != nil {
 		columns = append(columns, c.trained.Layout.Columns...)
 	}
-	return c.InFile(columns)
+	columns = c.InFile(columns)
+	if columns[0].Names == nil {
+		columns[0].Names = c.numbers()
+	}
+	return columns
+}
+
+// numbers returns the numbers of the classes, as texts, if the run predicts labels that were numbers; else nil.
+func (c *Coder) numbers() []string {
+	if c.trained.Model == nil || len(c.trained.Classes) > 0 {
+		return nil
+	}
+	for _, head := range c.trained.Spec.ClassHeads() {
+		if size, err := c.length(head.Value); err == nil && head.Column == losses.Labels {
+			return lists.Map(lists.Range(0, size), strconv.Itoa)
+		}
+	}
+	return nil
 }
 
 // withClasses adds the names of the classes to the column of labels, if columns contains it.
