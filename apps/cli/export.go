@@ -46,7 +46,7 @@ func (f *exportCommand) Help() Help {
 }
 
 func (f *exportCommand) Do(cmd *Call) error {
-	path, err := f.export(f.Out)
+	path, err := f.export(cmd, f.Out)
 	if err == nil {
 		fmt.Fprintln(cmd.OutOrStdout(), path)
 	}
@@ -57,7 +57,7 @@ func (f *exportCommand) Do(cmd *Call) error {
 var otherNames = map[string]string{"pytorch": "safetensors", "torch": "safetensors", "numpy": "npz"}
 
 // export writes the file of the run and returns its path.
-func (f *exportCommand) export(out string) (string, error) {
+func (f *exportCommand) export(cmd *Call, out string) (string, error) {
 	to := string(f.To)
 	if name, ok := otherNames[to]; ok {
 		to = name
@@ -110,6 +110,9 @@ func (f *exportCommand) export(out string) (string, error) {
 		if err := atomicfile.Write(path, func(w io.Writer) error { _, err := w.Write(b); return err }); err != nil {
 			return "", writing(path, err)
 		}
+	}
+	if to == "onnx" && r.Baseline != nil && r.Spec.Holed() {
+		warn(cmd, "the codes of a sample with a missing value (NaN) are NaN there; tessera encode solves them from the other values")
 	}
 	return out, nil
 }
