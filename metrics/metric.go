@@ -87,7 +87,9 @@ func (m Measure) Compared(v float64) float64 {
 
 // Summary returns the first sentence of Doc without Markdown.
 func (m Measure) Summary() string {
-	first, _, _ := strings.Cut(m.Doc, ". ")
+	const others = "et al. " // ends no sentence
+	first, _, _ := strings.Cut(strings.ReplaceAll(m.Doc, others, "et al\x00"), ". ")
+	first = strings.ReplaceAll(first, "et al\x00", others)
 	return strings.NewReplacer(`\|`, "|", "`", "").Replace(first)
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"tessera"
 	"tessera/apps/show/doc"
+	"tessera/classical"
 	"tessera/config"
 	"tessera/config/part/table"
 	"tessera/constraints"
@@ -390,6 +391,9 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	}
 	if a.Indirect != "" {
 		t.Notes = append(t.Notes, a.Indirect)
+	}
+	if s, ok := run.Model.Baseline.(*classical.MatrixFactorisation); ok && s.Biases {
+		t.Notes = append(t.Notes, fmt.Sprintf("unit %d is the bias of the row, and no component", s.Components))
 	}
 	return t
 }

@@ -178,7 +178,7 @@ func titleFurther(name string) string {
 	} else if held, ok := strings.CutPrefix(name, "val_"); ok {
 		rest, of = held, " on the validation set"
 	}
-	if _, ok := metrics.MeasureOf(rest); ok { // a name, such as r2
+	if _, ok := metrics.MeasureOf(rest); ok && !strings.HasPrefix(name, train.PlayerKey) { // a name, such as r2
 		return rest + of
 	}
 	return strings.ToUpper(rest[:1]) + strings.ReplaceAll(rest[1:], "_", " ") + of
