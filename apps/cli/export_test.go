@@ -35,7 +35,7 @@ func TestExportWritesEveryFormatAndRefusesWhatHasNoForm(t *testing.T) {
 	}
 	b.must(0, "export", "runs/few", "--to", "onnx", "--part", "decoder")
 	b.write("holes.csv", "a,b,c\n1,2,3\n2,,6\n3,6,8\n4,8,12\n5,1,7\n")
-	b.write("models.toml", "[model.holes]\nkind = \"pca\"\ndataset = { file = \"holes.csv\", validation = 0 }\ncomponents = 1\n")
+	b.write("models.toml", "[model.holes]\nkind = \"pca\"\ndataset = { file = \"holes.csv\", missing = \"nan\", validation = 0 }\ncomponents = 1\n")
 	b.must(0, "train", "holes")
 	b.contains("a solver of missing values", b.must(0, "export", "runs/holes", "--to", "onnx").stderr, "the codes of a sample with a missing value (NaN) are NaN there")
 }
