@@ -49,7 +49,7 @@ type progress struct {
 	run      string
 	now      func() time.Time
 	at       time.Time // of the last line
-	without  [7]bool   // pieces that no longer fit into a line
+	unpaced  bool      // the pace did not fit into a line
 	since    time.Time
 }
 
@@ -201,12 +201,8 @@ func pace(r train.Progress) string {
 // fits, but never the remaining time.
 func (p *progress) within(width int, r train.Progress) string {
 	pieces := p.pieces(r)
-	if p.terminal == nil {
-		for i, left := range p.without { // lines that are kept have the same pieces
-			if left {
-				pieces[i] = ""
-			}
-		}
+	if p.unpaced && p.terminal == nil { // it is in no line or in all lines that are kept
+		pieces[5] = ""
 	}
 	line := spelled(strings.Join(pieces, ""))
 	order := []int{1, 5, 4, 3, 2} // terms, images/s, negative weights, sparsity, error
@@ -217,7 +213,7 @@ func (p *progress) within(width int, r train.Progress) string {
 		if utf8.RuneCountInString(line) < width {
 			return line
 		}
-		pieces[least], p.without[least] = "", true
+		pieces[least], p.unpaced = "", p.unpaced || least == 5
 		line = spelled(strings.Join(pieces, ""))
 	}
 	return cut(line, width)
