@@ -54,3 +54,19 @@ func TestNewSamplesOfArraysAreReadAsTheTraining(t *testing.T) {
 	_, there := rows.Column("v")
 	expect.Equal(t, there, false, "a measure does without a column of another size")
 }
+
+// As in tables, labels that are exactly -1 and 1 are names of two classes: of the samples of the training, of the test and of later files.
+func TestTheSignsOfArraysAreTwoClasses(t *testing.T) {
+	two := npzFile(t, "two.npz", samplesArray("x", 1, 2, 3), intsArray("labels", -1, 1, -1))
+	test := npzFile(t, "test.npz", samplesArray("x", 4, 5), intsArray("labels", -1, -1))
+	keys := &Files{Kind: "npz", File: two, Test: test, Tensor: "x"}
+	set, err := Load(t.Context(), keys, Dirs{}, Both)
+	fatal.If(t, err)
+	expect.Slice(t, set.Classes, []string{"-1", "1"})
+	expect.Slice(t, set.Train.Labels(), []int{0, 1, 0})
+	expect.Slice(t, set.Test.Labels(), []int{0, 0})
+	rows, err := ReadRows(t.Context(), npzFile(t, "new.npz", samplesArray("x", 4, 5), intsArray("labels", 1, -1)), set.Shape,
+		Reading(keys, Column{Name: LabelsColumn, Type: Whole, Names: set.Classes}))
+	fatal.If(t, err)
+	expect.Slice(t, rows.Labels(), []int{1, 0})
+}

@@ -250,6 +250,12 @@ func (t *table) countLabels() {
 	}
 }
 
+// areSigns reports whether the labels are exactly -1 and 1.
+func areSigns(labels []int) bool {
+	others := slices.ContainsFunc(labels, func(label int) bool { return label != -1 && label != 1 })
+	return !others && slices.Contains(labels, -1) && slices.Contains(labels, 1)
+}
+
 // signs reports whether the texts of the labels are exactly -1 and 1. They are then names of two classes.
 func (t *table) signs() bool {
 	minus, plus := false, false
@@ -274,9 +280,10 @@ func (t *table) signs() bool {
 // in classes.
 func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	renamed := t.classes != nil && len(classes) > 0 && !counts(classes) && !slices.Equal(t.classes, classes)
-	numbered := t.classes == nil && (first && areScattered(t.labels) || !first && AreNumbers(classes))
+	signed := first && areSigns(t.labels) || !first && slices.Equal(classes, []string{"-1", "1"})
+	numbered := t.classes == nil && (signed || first && areScattered(t.labels) || !first && AreNumbers(classes))
 	if t.texts == nil && t.labels != nil && (renamed || numbered) {
-		if err := t.nameLabels(); err != nil {
+		if err := t.nameLabels(signed); err != nil {
 			return nil, err
 		}
 	}
@@ -307,11 +314,12 @@ func (t *table) resolve(classes []string, first bool) ([]string, error) {
 	return classes, nil
 }
 
-func (t *table) nameLabels() error {
+// nameLabels makes texts of labels that are numbers; signed says that -1 is a class.
+func (t *table) nameLabels(signed bool) error {
 	t.texts = make([]string, len(t.labels))
 	for i, label := range t.labels {
 		switch {
-		case label < 0: // unknown
+		case label < 0 && !(signed && label == UnknownLabel): // unknown
 		case t.classes == nil:
 			t.texts[i] = strconv.Itoa(label)
 		case label < len(t.classes):
