@@ -35,12 +35,15 @@ dataset    = { name = "csv", file = "table.csv", columns = { names = "name", lab
 			Unit    int     `json:"unit"`
 			Active  float64 `json:"active"`
 			Columns string  `json:"columns"`
+			Samples string  `json:"samples"`
 		} `json:"atoms"`
 	}
 	fatal.If(t, json.Unmarshal([]byte(b.must(0, "atoms", "runs/parts", "--json").stdout), &list))
-	if len(list.Atoms) != 2 || list.Atoms[0].Columns != "sun, moon" || list.Atoms[0].Active != 0.5 {
+	if len(list.Atoms) != 2 || list.Atoms[0].Columns != "sun, moon" || list.Atoms[0].Active != 0.5 || list.Atoms[0].Samples != "s10; s8; s6" {
 		t.Fatalf("got %+v, want the sky, which half of the samples use, first: its values are larger", list.Atoms)
 	}
+	b.must(0, "report", "runs/parts", "-o", "parts.html")
+	b.contains("the page", b.read("parts.html"), "Units and the samples that use them most", "s10; s8; s6", "s11; s9; s7")
 	var sky struct {
 		Top     []struct{ Name, Class string }
 		Classes []struct {

@@ -323,8 +323,8 @@ func (v *view) units(d *runData) ([]doc.Block, error) {
 	v.topPictures(d)
 	blocks := g.blocks(bias)
 	if d.Vectors && v.names != nil {
-		group := blocks[0].(*doc.Group)
-		group.Blocks = append(group.Blocks, v.list(names, mostListed))
+		list := &doc.Group{Title: "Units and the " + d.Noun + "s that use them most", Blocks: []doc.Block{v.list(names, mostListed)}}
+		blocks = slices.Insert(blocks, 0, doc.Block(list))
 	}
 	return blocks, nil
 }
