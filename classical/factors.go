@@ -657,7 +657,7 @@ func atMostImages(components, images int) error {
 // fewerThanImagesAndPixels returns an error if there are more components than images (0 if their number is unknown) or pixels;
 // when describes for which settings this holds.
 func fewerThanImagesAndPixels(components, images, pixels int, when string) error {
-	most, what := pixels, "the number of pixels"
+	most, what := pixels, "the number of values"
 	if images > 0 {
 		most, what = min(images, pixels), "the lesser of samples and values"
 	}

@@ -81,7 +81,7 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 		want string // part of the error without images; "" for none
 		then string // part of the error for 100 images
 	}{
-		{&NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "number of pixels", ""},
+		{&NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "number of values", ""},
 		{&NMF{Components: 30, Solver: "hals", Loss: "euclidean", Init: "nndsvd", Iterations: 1}, "", ""},
 		{&NMF{Components: 31, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, "", ""},
 		{&NMF{Components: 25000, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1}, "products of codes take 2.5 GB", ""},
@@ -90,7 +90,7 @@ func TestTooManyComponentsAreRefused(t *testing.T) {
 		{&NMF{Components: math.MaxInt, Solver: "hals", Loss: "euclidean", Init: "random", Iterations: 1, Batch: 10, ForgetFactor: 0.7}, "atoms take", ""},
 		{&SparseNMF{Components: huge, Solver: "hals", Per: "atom", CodeSparsity: 0.5, Init: "random", Iterations: 1}, "products of codes", ""},
 		{&NNSAE{Components: 100_000_000}, "atoms take 12 GB", ""},
-		{&PCA{Components: 31}, "want at most 30, the number of pixels", ""},
+		{&PCA{Components: 31}, "want at most 30, the number of values", ""},
 		{&KMeans{Components: 100_000_000, Iterations: 1}, "atoms take 12 GB", ""},
 		{&KMeans{Components: 101, Iterations: 1}, "", "want at most 100, the number of samples"},
 	} {
