@@ -234,11 +234,7 @@ func (m *Images) Following() func(samples []float32, do func(i int, logits []flo
 		return nil
 	}
 	return func(samples []float32, do func(i int, logits []float32) error) error {
-		rows := make([]int, m.n)
-		for i := range rows {
-			rows[i] = m.row(i)
-		}
-		return m.Downstream(rows, samples, do)
+		return m.Downstream(lists.Of(m.n, m.row), samples, do)
 	}
 }
 

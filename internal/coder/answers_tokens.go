@@ -34,9 +34,10 @@ func (s *Answers) ofTokens(run *Coder) error {
 		values = append(values, of[0])
 	}
 	for _, value := range values {
-		if !has(value) {
-			return wrong("%s has the shape %v, want (%d tokens, features), as %s have", value, run.ShapeOf(value), n,
-				table.Quoted(lists.Only(append(run.Values(), run.Named()...), has)))
+		if others := lists.Only(append(run.Values(), run.Named()...), has); !has(value) && len(others) == 0 {
+			return wrong("%s has the shape %v, want (%d tokens, features), which no value of the run has", value, run.ShapeOf(value), n)
+		} else if !has(value) {
+			return wrong("%s has the shape %v, want (%d tokens, features), as %s", value, run.ShapeOf(value), n, table.Quoted(others))
 		}
 	}
 	return nil
@@ -64,7 +65,7 @@ func followers(run *Coder) []string {
 // place is a token of a text.
 type place struct{ text, token int }
 
-// atTokens is [Answers.answered] with the tokens of texts as samples.
+// atTokens is [Answers.answered] with the tokens of texts as samples. N-grams, whose numbers lie behind those of tokens, are none.
 func (s *Answers) atTokens(ctx context.Context, run *Coder, texts *data.Images, columns []string) (*data.Images, error) {
 	if texts == nil {
 		return nil, nil
@@ -80,11 +81,11 @@ func (s *Answers) atTokens(ctx context.Context, run *Coder, texts *data.Images, 
 			list[i] = int32(v)
 		}
 		for i, token := range list {
-			if token == t.Pad() || token == t.End() {
+			if token == t.Pad() || token == t.End() || int(token) >= t.Size() {
 				continue
 			}
 			label := data.UnknownLabel
-			if i+1 < n && list[i+1] != t.Pad() {
+			if i+1 < n && list[i+1] != t.Pad() && int(list[i+1]) < t.Size() {
 				label = int(list[i+1])
 			}
 			places, labels, names = append(places, place{text, i}), append(labels, label), append(names, inText(t, list, i))

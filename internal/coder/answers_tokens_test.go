@@ -159,12 +159,38 @@ train.epochs = 2`, "dictionary")
 	expect.Near(t, result.Values[0].Number, (zeros-nll(outputs))/(zeros-nll(values)), 1e-4, "recovered loss")
 }
 
+// N-grams behind the tokens of a text are no samples, and no class follows the last token.
+func TestNGramsAreNoTokens(t *testing.T) {
+	t.Chdir(t.TempDir())
+	run := declared(t, `dataset = { grammar = 60, length = 24, tokens = "words", ngrams = 2, buckets = 50, validation = 0 }
+encoder = [{ kind = "embedding", vocabulary = 200, units = 4 }, { kind = "flatten" }]
+decoder = []
+head.class = { layers = [{ kind = "dense" }] }
+loss = [{ kind = "cross_entropy" }]
+train.epochs = 1`, "grams")
+	set, err := data.Load(t.Context(), sourceOf(t, `{ run = "grams", value = "encoder.0", tokens = true }`), nil, data.Both)
+	fatal.If(t, err)
+	texts, err := data.Load(t.Context(), run.Model.Dataset.Source, nil, data.Both)
+	fatal.If(t, err)
+	n, size := 0, run.Tokens().Size()
+	for _, token := range texts.Test.Float32() {
+		if int(token) < size && int32(token) != run.Tokens().Pad() && int32(token) != run.Tokens().End() {
+			n++
+		}
+	}
+	expect.Equal(t, set.Test.Len(), n, "tokens")
+	expect.Equal(t, slices.Max(set.Test.Labels()) < size, true, "classes")
+}
+
 func TestTokensOfOtherValuesAreRefused(t *testing.T) {
 	t.Chdir(t.TempDir())
 	declared(t, languageText, "language")
 	declared(t, teacherText, "teacher")
+	declared(t, "kind = \"nmf\"\ncomponents = 2\niterations = 2\ndataset = { grammar = 60, window = 2, scale = \"ppmi\" }", "counts")
 	for dataset, want := range map[string]string{
 		`{ run = "teacher", value = "code", tokens = true }`:                                        "tokens: the run reads no texts",
+		`{ run = "counts", value = "code", tokens = true }`:                                         "which no value of the run has",
+		`{ run = "language", value = "code", tokens = true }`:                                       `code has the shape [144], want (24 tokens, features), as "encoder.0", "encoder.1", "encoder.2", "head.next.0"`,
 		`{ run = "language", value = "encoder.1", columns = { all = "encoder.1" }, tokens = true }`: "",
 	} {
 		_, err := data.Load(t.Context(), sourceOf(t, dataset), nil, data.Both)
