@@ -64,8 +64,18 @@ func (*independence) Needs() (groups, classes bool)            { return true, fa
 
 type accuracy struct{}
 
-func (*accuracy) Rule(group *ROC, _ []*ROC, x float64) Mix { return group.AtSelection(x) }
-func (*accuracy) Needs() (groups, classes bool)            { return false, false }
+// Rule returns the best single threshold, not a mixture of two that are equally good.
+func (*accuracy) Rule(group *ROC, _ []*ROC, _ float64) Mix {
+	best := group.AtSelection(0)
+	for _, x := range group.selects {
+		if m := group.AtSelection(x); group.right(m) > group.right(best)+1e-6 {
+			best = m
+		}
+	}
+	return best
+}
+
+func (*accuracy) Needs() (groups, classes bool) { return false, false }
 
 // Criteria lists the criteria, with the default first.
 func Criteria() []string { return first(Fairness, Separation) }

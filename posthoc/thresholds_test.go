@@ -74,6 +74,19 @@ func TestThresholdsFulfilTheirCriterionOnOtherSamples(t *testing.T) {
 	}
 }
 
+// The thresholds of the second and of the fourth sample, and all mixtures of them, have five right decisions of six: the rule is one threshold.
+func TestTheMostAccurateRuleIsOneThreshold(t *testing.T) {
+	s := Grouped{Labels: []int{1, 1, 0, 1, 0, 0}, Groups: make([]int, 6)}
+	for _, z := range []float32{5, 4, 3, 2, 1, 0} {
+		s.Logits = append(s.Logits, 0, z)
+	}
+	rules, err := Rules(&accuracy{}, s, 1)
+	fatal.If(t, err)
+	if steps := rules["0"].Steps; len(steps) != 1 || steps[0].Probability != 1 {
+		t.Errorf("got %+v", steps)
+	}
+}
+
 // No rule on a fine grid that satisfies the criterion is more accurate than the fitted one.
 func TestNoRuleOfAGridIsBetter(t *testing.T) {
 	s := applicants(5, 200)

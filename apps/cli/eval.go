@@ -9,6 +9,7 @@ import (
 	"tessera/apps/show"
 	"tessera/data"
 	"tessera/data/morph"
+	"tessera/internal/lists"
 	"tessera/internal/train"
 	"tessera/internal/train/evaluation"
 	"tessera/losses"
@@ -102,7 +103,7 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 		}
 		return evaluation.ReportOf(r.Model, measured), nil
 	}
-	source := data.Measuring(like(cmd.Context(), r), r.Measured()...)
+	source := data.Measuring(like(cmd.Context(), r), f.columns(r, chosen)...)
 	var all []*data.Images
 	var classes [][]string
 	for _, path := range f.In {
@@ -132,6 +133,23 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 		return nil, err
 	}
 	return evaluation.ReportOf(r.Model, measured), nil
+}
+
+// columns describes what is read from a file of samples: what the model, its thresholds and the metrics read.
+func (f *evalCommand) columns(r *tessera.Run, chosen metrics.Selection) []data.Column {
+	columns, source := r.Measured(), r.Origin.Placed(r.Model.Dataset.Source)
+	more := data.ColumnsOf(source, data.SearchDirs(f.Data))
+	read := metrics.ColumnsOf(chosen, source)
+	more = lists.Only(more, func(c data.Column) bool { return slices.Contains(read, c.Name) })
+	for _, head := range r.ClassHeads() { // first, with the names of their groups
+		more = append(r.DecisionColumns(head), more...)
+	}
+	for _, c := range r.InFile(more) {
+		if !slices.ContainsFunc(columns, func(o data.Column) bool { return o.Name == c.Name }) {
+			columns = append(columns, c)
+		}
+	}
+	return columns
 }
 
 // chosen returns the metrics of the flags, with their settings.

@@ -67,6 +67,8 @@ func (c *Coder) decide(p *Prediction, logits []float32, columns map[string][]flo
 		row := logits[i*classes : (i+1)*classes]
 		decided, known := t.Decide(row, int(groups[i]))
 		switch {
+		case groups[i] < 0:
+			return &data.Error{Problem: fmt.Sprintf("sample %d: its group, of the column %q, is unknown, and thresholds decide by it", i, t.Column), Hint: "give the group, or leave the sample out"}
 		case !known:
 			return &data.Error{Problem: fmt.Sprintf("sample %d: the group %g of the column %q has no threshold: no sample of it was held out when the thresholds were fitted", i, groups[i], t.Column)}
 		case decided:

@@ -343,6 +343,7 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 	}
 	for want, columns := range map[string]map[string][]float32{
 		`decide by the column "group" (got 0 values of it, want 2000)`: {"images": rows},
+		`sample 0: its group, of the column "group", is unknown`:       {"images": rows, "group": slices.Repeat([]float32{-1}, 2000)},
 		`sample 0: the group 5 of the column "group" has no threshold`: {"images": rows, "group": slices.Repeat([]float32{5}, 2000)},
 	} {
 		expect.Error(t, expect.Err(r.PredictFrom("", columns)), want)
