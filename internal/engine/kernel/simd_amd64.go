@@ -14,17 +14,16 @@ func hasAVX512() bool {
 
 // Up to avx512BLASFrom and avx2BLASFrom multiplications, the assembly is as fast as OpenBLAS 0.3.21 or up to 1.3 times
 // faster. Above, it is up to a tenth slower (measured on one core each of two generations of Xeon, with the other core
-// busy). If one side of a product is at most tiledThin, such as a batch, the assembly is never slower, for any size of
+// busy). If one side of a product is at most [tiledThin], such as a batch, the assembly is never slower, for any size of
 // the weight.
 const (
 	avx512BLASFrom = 1600 * 1600 * 1600
 	avx2BLASFrom   = 1100 * 1100 * 1100
-	tiledThin      = 128
 )
 
 var (
-	avx512Backend = backend{"avx512", set32AVX512, set64AVX512, &stepsAVX512, choose_avx512, avx512BLASFrom, tiledThin, peakAVX512}
-	avx2Backend   = backend{"avx2", set32AVX2, set64AVX2, &stepsAVX2, nil, avx2BLASFrom, tiledThin, peakAVX2}
+	avx512Backend = assembled("avx512", &tiles32AVX512, &tiles64AVX512, assignAVX512, &stepsAVX512, choose_avx512, avx512BLASFrom, peakAVX512)
+	avx2Backend   = assembled("avx2", &tiles32AVX2, &tiles64AVX2, assignAVX2, &stepsAVX2, nil, avx2BLASFrom, peakAVX2)
 )
 
 // hasAssembly reports whether this package has assembly for the machine, even if TESSERA_SIMD switches it off.
@@ -53,35 +52,5 @@ func simdBackends(limit string) (s selection) {
 		s.note = "the CPU has no AVX-512 F, BW, DQ and VL"
 	}
 	s.backends = append(s.backends, avx2Backend)
-	return s
-}
-
-func set32AVX512() *Set[float32] {
-	s := portable[float32]()
-	s.Name, s.Gemm = "avx512", tiles32AVX512.gemm
-	assignAVX512(s)
-	s.SparseGemm = tiles32AVX512.sparse(s, s.AddScaled)
-	return s
-}
-
-func set64AVX512() *Set[float64] {
-	s := portable[float64]()
-	s.Name, s.Gemm = "avx512", tiles64AVX512.gemm
-	s.SparseGemm = tiles64AVX512.sparse(s, addScaledFMA)
-	return s
-}
-
-func set32AVX2() *Set[float32] {
-	s := portable[float32]()
-	s.Name, s.Gemm = "avx2", tiles32AVX2.gemm
-	assignAVX2(s)
-	s.SparseGemm = tiles32AVX2.sparse(s, s.AddScaled)
-	return s
-}
-
-func set64AVX2() *Set[float64] {
-	s := portable[float64]()
-	s.Name, s.Gemm = "avx2", tiles64AVX2.gemm
-	s.SparseGemm = tiles64AVX2.sparse(s, addScaledFMA)
 	return s
 }
