@@ -53,14 +53,40 @@ var benchmarked = []struct{ model, optimizer string }{
 	{"gru-mini", asDeclared},
 	{"gru-mini", lstm},
 	{"gpt-mini", long},
+	{"dense-wide", asDeclared},
+	{"convolutional", asDeclared},
 }
+
+// shapes are models to time that are not shipped.
+const shapes = `
+[model.dense-wide]
+encoder    = [{ kind = "dense", units = 4096, activation = "relu" }]
+decoder    = [{ kind = "dense" }]
+loss       = [{ kind = "mse" }, { kind = "l1", weight = 1e-4 }]
+constraint = [{ kind = "unit_norm", on = "decoder.*.weight" }]
+optimizer  = { kind = "adam" }
+train      = { epochs = 1000, batch = 128 }
+
+[model.convolutional]
+encoder   = [
+  { kind = "conv2d", filters = 32, kernel = 3, stride = 2, padding = 1, activation = "relu" },
+  { kind = "conv2d", filters = 64, kernel = 3, stride = 2, padding = 1, activation = "relu" },
+  { kind = "conv2d", filters = 128, kernel = 3, stride = 2, padding = 1, activation = "relu" },
+  { kind = "flatten" },
+  { kind = "dense", units = 64 },
+]
+decoder   = [{ kind = "dense" }]
+loss      = [{ kind = "mse" }]
+optimizer = { kind = "adam" }
+train     = { epochs = 1000, batch = 128 }
+`
 
 // benchmarkedModel returns a benchmarked model with the given optimizer, or with its declared optimizer.
 func benchmarkedModel(b *testing.B, model, optimizer string) *config.Model {
 	b.Helper()
 	text, err := os.ReadFile("../../models.toml")
 	fatal.If(b, err)
-	file, err := config.Load("models.toml", text)
+	file, err := config.Load("models.toml", slices.Concat(text, []byte(shapes)))
 	fatal.If(b, err)
 	var sets []config.Set
 	if optimizer != asDeclared {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -55,6 +56,7 @@ func (s settings) stepContests() []contest {
 		{"simclr", "simclr declared"}, {"byol", "byol declared"}, {"vicreg", "vicreg declared"}, {"vae", "vae declared"},
 		{"vit-classifier", "vit-classifier declared"}, {"masked-autoencoder", "masked-autoencoder declared"},
 		{"gru-mini", "gru-mini declared"}, {"lstm-mini", "gru-mini lstm"}, {"gpt-mini", "gpt-mini long"},
+		{"dense-wide", "dense-wide declared"}, {"convolutional", "convolutional declared"},
 	} {
 		steps := max(10, s.steps/10) // one takes as long as ten to a hundred of a shallow model
 		model, variant, _ := strings.Cut(w.benchmark, " ")
@@ -76,23 +78,30 @@ func (s settings) stepContests() []contest {
 			},
 		})
 	}
-	for _, decoder := range []string{"dense", "embedding_bag"} {
+	for _, w := range []struct {
+		name, decoder, benchmark string
+		shape                    []string
+	}{
+		{"top-k dense", "dense", "top_k", nil}, {"top-k embedding_bag", "embedding_bag", "top_k", nil},
+		{"wide-top-k dense", "dense", "wide", []string{"--inputs", "768", "--units", "24576", "--batch", "512"}},
+		{"wide-top-k embedding_bag", "embedding_bag", "wide", []string{"--inputs", "768", "--units", "24576", "--batch", "512"}},
+	} {
 		steps := max(3, s.steps/30) // one takes as long as a hundred of a shallow model
 		contests = append(contests, contest{
-			name: "top-k " + decoder,
+			name: w.name,
 			peer: func() (result, error) {
 				if _, err := ready(); err != nil {
 					return result{}, err
 				}
-				return perStep(python(s.torchAtItsBest(), "bench/torch_sae.py", "--decoder", decoder, "--steps", strconv.Itoa(steps),
-					"--threads", strconv.Itoa(s.threads)))
+				return perStep(python(s.torchAtItsBest(), slices.Concat([]string{"bench/torch_sae.py", "--decoder", w.decoder, "--steps", strconv.Itoa(steps),
+					"--threads", strconv.Itoa(s.threads)}, w.shape)...))
 			},
 			ours: func() (result, error) {
 				binary, err := ready()
 				if err != nil {
 					return result{}, err
 				}
-				return s.benchmark(steps, fmt.Sprintf("^BenchmarkSparseCode$/^top_k$/^threads=%d$", s.threads), binary)
+				return s.benchmark(steps, fmt.Sprintf("^BenchmarkSparseCode$/^%s$/^threads=%d$", w.benchmark, s.threads), binary)
 			},
 		})
 	}

@@ -1,9 +1,9 @@
 #!/usr/bin/python3
 """The training step of a sparse auto-encoder with top-k codes in PyTorch: what `make bench-peers` measures top_k against.
 
-    torch_sae.py --decoder dense|embedding_bag --steps N --threads N
+    torch_sae.py --decoder dense|embedding_bag --steps N --threads N [--inputs 512] [--units 8192] [--batch 1024]
 
-512 inputs, 8,192 units of which 32 are active, a batch of 1,024 random vectors, Adam, atoms of norm 1. The decoder is a
+Of the units 32 are active; random vectors, Adam, atoms of norm 1. The decoder is a
 dense product with the code, or embedding_bag, which reads only the active atoms. It prints the median of the milliseconds
 per step; the first two are left out. See torch_steps.py for its best on a CPU.
 """
@@ -13,7 +13,7 @@ import time
 
 import torch
 
-INPUTS, UNITS, ACTIVE, BATCH = 512, 8192, 32, 1024
+ACTIVE = 32
 
 
 def main():
@@ -21,18 +21,21 @@ def main():
     parser.add_argument("--decoder", choices=["dense", "embedding_bag"], default="dense")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--inputs", type=int, default=512)
+    parser.add_argument("--units", type=int, default=8192)
+    parser.add_argument("--batch", type=int, default=1024)
     a = parser.parse_args()
     torch.set_num_threads(a.threads)
     torch.manual_seed(0)
-    data = torch.randn(BATCH * 8, INPUTS)
-    encoder = (torch.randn(INPUTS, UNITS) / INPUTS**0.5).requires_grad_()
-    decoder = torch.randn(UNITS, INPUTS)
+    data = torch.randn(a.batch * 8, a.inputs)
+    encoder = (torch.randn(a.inputs, a.units) / a.inputs**0.5).requires_grad_()
+    decoder = torch.randn(a.units, a.inputs)
     decoder = (decoder / decoder.norm(dim=1, keepdim=True)).requires_grad_()
-    bias, centre = torch.zeros(UNITS, requires_grad=True), torch.zeros(INPUTS, requires_grad=True)
+    bias, centre = torch.zeros(a.units, requires_grad=True), torch.zeros(a.inputs, requires_grad=True)
     adam = torch.optim.Adam([encoder, decoder, bias, centre], lr=1e-4)
 
     def step():
-        x = data[torch.randint(0, len(data), (BATCH,))]
+        x = data[torch.randint(0, len(data), (a.batch,))]
         adam.zero_grad(set_to_none=True)
         before = torch.relu(x @ encoder + bias)
         values, indices = before.topk(ACTIVE, dim=1)

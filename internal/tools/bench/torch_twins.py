@@ -4,7 +4,7 @@
     torch_twins.py MODEL --data FOLDER --steps N --threads N
 
 MODEL is simclr, byol, vicreg, vae, vit-classifier or masked-autoencoder, or gru-mini, lstm-mini (the same with an LSTM) or gpt-mini (256 tokens),
-which read random tokens; FOLDER holds the Fashion-MNIST files, *-ubyte.gz. The shapes and the optimizer are those of models.toml, and so is the work of a step: the next batch, drawn views,
+which read random tokens, or one of the shapes of BenchmarkStep that are not shipped, dense-wide and convolutional; FOLDER holds the Fashion-MNIST files, *-ubyte.gz. The shapes and the optimizer are those of models.toml, and so is the work of a step: the next batch, drawn views,
 noise or masks, forward, backward, optimizer, the averages of a teacher. It prints the median of the milliseconds per step and
 of the milliseconds of CPU time per step (the first tenth left out), and the last loss.
 
@@ -136,6 +136,35 @@ class GPT(nn.Module):
         return self.next((x.flatten(1)[:, :256] * 511).long())
 
 
+class Wide(nn.Module):
+    """A dictionary of 4,096 atoms of norm 1 and an l1 penalty."""
+
+    def __init__(self):
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(PIXELS, 4096), nn.Linear(4096, PIXELS)
+
+    def loss(self, x, _):
+        x = x.view(-1, PIXELS)
+        h = F.relu(self.encoder(x))
+        return F.mse_loss(self.decoder(h), x) + 1e-4 * h.abs().mean()
+
+    def after(self):
+        with torch.no_grad():
+            self.decoder.weight.div_(self.decoder.weight.norm(dim=0, keepdim=True))
+
+
+class Convolutional(nn.Module):
+    def __init__(self):
+        super().__init__()
+        layers = []
+        for inputs, filters in zip([1, 32, 64], [32, 64, 128]):
+            layers += [nn.Conv2d(inputs, filters, 3, 2, 1), nn.ReLU()]
+        self.encoder, self.decoder = nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 16, 64)), nn.Linear(64, PIXELS)
+
+    def loss(self, x, _):
+        return F.mse_loss(self.decoder(self.encoder(x.view(-1, 1, SIDE, SIDE))), x.view(-1, PIXELS))
+
+
 def mapped(inputs, hidden, outputs):
     return nn.Sequential(nn.Linear(inputs, hidden), nn.ReLU(), nn.Linear(hidden, outputs))
 
@@ -195,6 +224,8 @@ MODELS = {
     "gru-mini": (Recurrent, 32, torch.optim.Adam),
     "lstm-mini": (lambda: Recurrent(nn.LSTM), 32, torch.optim.Adam),
     "gpt-mini": (GPT, 16, torch.optim.AdamW),
+    "dense-wide": (Wide, 128, torch.optim.Adam),
+    "convolutional": (Convolutional, 128, torch.optim.Adam),
 }
 
 
@@ -227,7 +258,7 @@ def main():
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
-        if isinstance(model, BYOL):
+        if hasattr(model, "after"):
             model.after()
         clock.append(time.perf_counter() - began)
         processor.append(time.process_time() - used)
