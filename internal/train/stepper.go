@@ -19,8 +19,8 @@ import (
 // stepper updates and projects the trainable parameters: clip, optimizer, constraints.
 //
 // Parameters are divided into chunks. While a chunk is in its cache, a thread applies all elementwise operations: the update,
-// the check for non-finite values and the elementwise constraints. Constraints on complete parameters follow. The chunks and
-// the order of all sums are fixed: the result is bitwise equal for any number of threads.
+// the check for non-finite values and the elementwise constraints; and constraints on rows, if its chunks consist of rows.
+// Constraints on complete parameters follow. The chunks and the order of all sums are fixed: the result is bitwise equal for any number of threads.
 type stepper struct {
 	players   []*player // players, with the rules for their parameters
 	team      *team.Team
@@ -76,6 +76,7 @@ type trainable struct {
 	// Constraints keep their declared order: pointwise constraints before the first other one are fused with the update.
 	fused   []constraints.Constraint
 	unfused []constraints.Constraint
+	inRows  bool    // chunks are whole rows, to which the unfused constraints are applied
 	shares  []share // parts that the threads project, by thread; nil: one thread projects all
 }
 
@@ -181,8 +182,16 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 			byRow = false
 		}
 	}
-	for from := 0; from < len(p.Data); from += optim.NormBlock {
-		c := chunk{of: len(s.trainable), from: from, to: min(from+optim.NormBlock, len(p.Data))}
+	length := optim.NormBlock
+	m.inRows = byRow && len(m.unfused) > 0 && p.Shape[1] <= length && m.whole == nil && m.by.clipNorm == 0 && s.processes == nil
+	if m.inRows {
+		length -= length % p.Shape[1]
+	}
+	for from := 0; from < len(p.Data); from += length {
+		c := chunk{of: len(s.trainable), from: from, to: min(from+length, len(p.Data))}
+		if m.inRows {
+			c.shape = []int{(c.to - c.from) / p.Shape[1], p.Shape[1]}
+		}
 		if m.whole == nil && c.from >= m.from && c.to <= m.to {
 			c.mine = true
 			for _, values := range p.State {
@@ -191,11 +200,11 @@ func (s *stepper) add(p *hooks.Parameter, declared []config.Constraint, layout *
 		}
 		s.chunks = append(s.chunks, c)
 	}
-	for thread := 0; byRow && thread < s.team.Threads(); thread++ {
+	for thread := 0; byRow && !m.inRows && thread < s.team.Threads(); thread++ {
 		from, to := s.share(thread, p.Shape[0])
 		m.shares = append(m.shares, share{from * p.Shape[1], to * p.Shape[1], []int{to - from, p.Shape[1]}})
 	}
-	if len(m.unfused) > 0 {
+	if len(m.unfused) > 0 && !m.inRows {
 		s.projected = append(s.projected, m)
 	}
 	s.trainable = append(s.trainable, m)
@@ -335,10 +344,11 @@ func (s *stepper) clip() {
 	}
 }
 
-// chunk is a range of one parameter. Its length is that of optim.Norm's blocks, so that the norm has the same bits.
+// chunk is a range of one parameter. If gradients are clipped, its length is that of optim.Norm's blocks, so that the norm has the same bits.
 type chunk struct {
 	of       int // index in trainable
 	from, to int
+	shape    []int // if it consists of rows
 	state    [][]float32
 	mine     bool // updated by this process
 	behind   int  // place in its queue behind the last chunk of the parameter
@@ -525,23 +535,25 @@ func (s *stepper) ask(c *chunk) {
 // move updates one chunk and projects it.
 func (s *stepper) move(thread int, c *chunk) {
 	m, g := s.trainable[c.of], s.gradients[c.of]
-	if g == nil {
-		return
-	}
-	g = g[c.from:c.to]
-	if m.by.factor != 1 {
-		g = scaled(s.scratch[thread], g, m.by.factor)
-	}
 	w := m.Data[c.from:c.to]
-	m.by.apply(w, g, c.state)
-	if !finite(w) {
-		s.bad[thread] = true
+	if g != nil {
+		g = g[c.from:c.to]
+		if m.by.factor != 1 {
+			g = scaled(s.scratch[thread], g, m.by.factor)
+		}
+		m.by.apply(w, g, c.state)
+		if !finite(w) {
+			s.bad[thread] = true
+		}
+		for _, p := range m.fused {
+			p.Project(w, m.Shape)
+		}
+		s.pass(m, w, c.from)
 	}
-	for _, p := range m.fused {
-		p.Project(w, m.Shape)
-	}
-	s.pass(m, w, c.from)
-	if len(m.unfused) == 0 {
+	switch {
+	case m.inRows:
+		s.finish(thread, m, share{c.from, c.to, c.shape})
+	case g != nil && len(m.unfused) == 0:
 		s.afterUpdate(thread, m, w, c.from)
 	}
 }
@@ -570,13 +582,18 @@ func (s *stepper) projectWhole(thread int) {
 		case i%s.team.Threads() != thread:
 			continue
 		}
-		w := m.Data[part.from:part.to]
-		for _, c := range m.unfused {
-			c.Project(w, part.shape)
-		}
-		s.pass(m, w, part.from)
-		s.afterUpdate(thread, m, w, part.from)
+		s.finish(thread, m, part)
 	}
+}
+
+// finish applies the constraints that are not fused with the update, and the hooks behind them.
+func (s *stepper) finish(thread int, m *trainable, part share) {
+	w := m.Data[part.from:part.to]
+	for _, c := range m.unfused {
+		c.Project(w, part.shape)
+	}
+	s.pass(m, w, part.from)
+	s.afterUpdate(thread, m, w, part.from)
 }
 
 // share is a part of a parameter: whole rows.
