@@ -43,7 +43,11 @@ func results(cmd *Call, r *tessera.Run) error {
 
 // measure measures a trained run. It returns nil if the images are missing, which is not an error: the run is complete.
 func measure(ctx context.Context, to streams, r *tessera.Run) (*evaluation.Report, error) {
-	chosen, err := metrics.Select(r.Model.Measures()...)
+	names := r.Model.Measures()
+	if r.Model.Training().Method == "" {
+		names = append(names, "error_component") // of a poor optimum
+	}
+	chosen, err := metrics.Select(names...)
 	if err != nil {
 		return nil, err
 	}

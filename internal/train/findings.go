@@ -37,6 +37,8 @@ const (
 	unexplained = 0.1  // share of the variance below which a model hardly explains more than the mean sample
 	farAbove    = 20   // factor of the optimizer's default above which a learning rate is probably too large
 	unscaled    = 100  // mean squared error above which vectors are probably not scaled
+	structured  = 0.15 // share of the error along one direction above which one more unit is worth it, if
+	gained      = 5e-3 // it gains that share of the variance
 	uninformed  = 0.1  // nats per sample: codes with a smaller divergence from the prior say next to nothing about their samples
 
 	spreadOfSeeds = 0.1 // relative spread of the loss over seeds above which trainings end in different optima
@@ -78,6 +80,10 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 			remedy = "raise " + key + ", or " + remedy
 		}
 		list = append(list, Finding{problem, remedy})
+	}
+	if share, ok := r.Number("error_component"); ok && known && len(list) == 0 && m.Training().Method == "" && share >= structured && (1-kept)*share >= gained {
+		list = append(list, Finding{fmt.Sprintf("%s of the error lies along one direction: one more unit could take it away", numeral.Percent(share)),
+			"raise train.epochs or the units of the encoder, or keep the best of several trainings (train --restarts 4): this one may be in a poor optimum"})
 	}
 	if divergence, ok := r.Number("elbo_divergence"); ok && divergence < uninformed {
 		list = append(list, collapsedPosterior(m, divergence, values))

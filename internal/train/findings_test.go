@@ -55,6 +55,9 @@ func TestFindingsOfMeasuredValues(t *testing.T) {
 		want   []string // parts of the findings; none if empty
 	}{
 		"healthy":             {auto, map[string]float64{"useful_units": 6, "dead_units": 0, "explained_variance": 0.9}, false, nil},
+		"structured error":    {auto, map[string]float64{"useful_units": 6, "explained_variance": 0.9, "error_component": 0.3}, false, []string{"30 % of the error lies along one direction", "--restarts 4"}},
+		"little error":        {auto, map[string]float64{"useful_units": 6, "explained_variance": 0.99, "error_component": 0.3}, false, nil},
+		"error of noise":      {auto, map[string]float64{"useful_units": 6, "explained_variance": 0.5, "error_component": 0.1}, false, nil},
 		"dead":                {auto, map[string]float64{"useful_units": 0, "dead_units": 6, "explained_variance": -0.8}, false, []string{"all 6 units are dead", "leaky_relu"}},
 		"a single sign":       {auto, map[string]float64{"useful_units": 6, "dead_units": 6, "explained_variance": 0.9}, false, nil},
 		"noise":               {nmf, map[string]float64{"useful_units": 6, "explained_variance": 0.07}, false, []string{"keep 7 % of the variance", "raise iterations"}},
