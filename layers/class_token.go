@@ -54,12 +54,12 @@ func (*ClassToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 }
 
 // TakeToken extracts one token of its input (tokens, features), or the mean of all tokens, as a vector (features). The token
-// that [ClassToken] adds has index 0. With mask = "VALUE" the mean is over the tokens whose mask is 1. The mask contains one
-// number for each token (see [FirstTokens]). Without such tokens the mean is 0.
+// that [ClassToken] adds has index 0. With mask = "VALUE" the tokens of the mean have these weights: 1 for
+// each token that counts and 0 for others (see [FirstTokens]), or any numbers >= 0. Without a weight above 0 the mean is 0.
 type TakeToken struct {
 	Token int    `toml:"token" want:">= 0" doc:"index of the token"`
 	Mean  bool   `toml:"mean" doc:"take the mean of all tokens instead"`
-	Mask  string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens of the mean and 0 for others; empty: all"`
+	Mask  string `toml:"mask" optional:"true" doc:"name of the value with the weight of each token in the mean, 0 for none; empty: all"`
 
 	mask []int // shape of the value that mask names
 }
@@ -120,7 +120,7 @@ func (t *TakeToken) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Columns(c.Flatten(x), t.Token*features, features), c.Err()
 }
 
-// mean returns the mean of the tokens whose mask is 1.
+// mean returns the mean of the tokens, weighted by the mask.
 func (t *TakeToken) mean(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	tokens, features, err := sequenceOf(x.Shape()[1:])
 	if err != nil {

@@ -22,14 +22,14 @@ var (
 // With unknown = true E has one more row, the last, for -1: an unknown class, such as a text of a table that is missing or that no training sample has.
 // It is learned from the missing ones.
 //
-// With mask = "VALUE" the output is the mean of the rows of the tokens whose mask is 1, of shape (units), and 0 without such tokens: a bag of words,
-// as of take_token behind it with mean = true, but computed at once, so that other tokens cost nothing.
+// With mask = "VALUE" the output is the mean of the rows of the tokens with these weights (1, 0 or others), of shape (units), and 0 without any: a bag of
+// words, as of take_token behind it with mean = true, but computed at once, so that other tokens cost nothing.
 type Embedding struct {
 	Vocabulary int    `toml:"vocabulary" want:"> 0" required:"true" doc:"number of rows of the table: the largest number and one"`
 	Units      int    `toml:"units" want:"> 0" doc:"length of a row"`
 	Unknown    bool   `toml:"unknown" doc:"true: -1, an unknown class, has a row, the last one; false: -1 is an error"`
 	Init       Init   `toml:"init" doc:"initial values of the table"`
-	Mask       string `toml:"mask" optional:"true" doc:"name of the value that is 1 for the tokens of a mean of rows, and 0 for others; empty: all rows, and no mean"`
+	Mask       string `toml:"mask" optional:"true" doc:"name of the value with the weight of each token in a mean of rows, 0 for none; empty: all rows, and no mean"`
 
 	mask []int // shape of the value that mask names
 }
@@ -91,8 +91,14 @@ func (e *Embedding) Apply(s Scope, x *gorgonia.Node) (*gorgonia.Node, error) {
 	return c.Do("gather sum", func() (*gorgonia.Node, error) { return ops.GatherSum(s.Parameter("weight"), c.Flatten(x), weights) }), c.Err()
 }
 
-// meanWeights returns 1/n for n tokens whose mask is 1, and 0 for others, as a softmax of equal numbers.
+// meanWeights returns the mask of each token divided by their sum, 0 without one above 0, as a softmax of logarithms.
 func meanWeights(c *ops.Chain, mask *gorgonia.Node, batch, tokens int) *gorgonia.Node {
 	mask = c.Reshape(mask, batch, tokens)
-	return c.Do("softmax", func() (*gorgonia.Node, error) { return ops.MaskedSoftmax(c.Scale(mask, 0), mask) })
+	counted := c.From(1, c.Lt(mask, leastWeight))
+	return c.Do("softmax", func() (*gorgonia.Node, error) {
+		return ops.MaskedSoftmax(c.Log(c.Clip(mask, leastWeight, 1e30)), counted)
+	})
 }
+
+// leastWeight is the smallest weight of a mean: a smaller one is 0.
+const leastWeight = 1e-30
