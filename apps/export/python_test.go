@@ -16,6 +16,7 @@ import (
 	"tessera/config"
 	"tessera/data"
 	"tessera/internal/fatal"
+	"tessera/internal/lists"
 	"tessera/internal/volume"
 	"tessera/layers"
 )
@@ -95,6 +96,18 @@ dataset = { name = "npy", images = "VECTORS", scale = "standardise" }
 [model.whitened]
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "whiten" }
+
+[model.clipped]
+extends = "dense"
+dataset = { name = "npy", images = "COUNTS", scale = ["log1p", "minmax"] }
+
+[model.weighted]
+extends = "dense"
+dataset = { name = "npy", images = "COUNTS", scale = [{ kind = "tfidf", sublinear = true, norm = "l1" }, { kind = "rows", norm = "l2", to = 0.0 }] }
+
+[model.pointwise]
+extends = "dense"
+dataset = { name = "npy", images = "COUNTS", scale = [{ kind = "rows", norm = "max", to = 1e3 }, { kind = "ppmi", smoothing = 0.75, shift = 0.5 }] }
 
 [model.nmf]
 dataset    = "swimmer"
@@ -176,7 +189,9 @@ func pythonRuns(t *testing.T, names ...string) string {
 		signed[i] = 9*signed[i] - 3
 	}
 	fatal.If(t, data.WriteImages(vectors, []int{12}, signed))
-	f, err := config.Load("models of the test", []byte(strings.ReplaceAll(pythonModels, "VECTORS", filepath.ToSlash(vectors))))
+	counts := filepath.Join(parent, "counts.npy")
+	fatal.If(t, data.WriteImages(counts, []int{12}, lists.Map(uniform(8, 50*12), func(v float32) float32 { return float32(int(3 * v * v)) })))
+	f, err := config.Load("models of the test", []byte(strings.NewReplacer("VECTORS", filepath.ToSlash(vectors), "COUNTS", filepath.ToSlash(counts)).Replace(pythonModels)))
 	fatal.If(t, err)
 	for _, name := range names {
 		m, err := f.Model(name)
@@ -225,7 +240,7 @@ func agree(t *testing.T, command []string, code, end string, runs string, names 
 // The module tessera.py computes the codes of a dense, a convolutional, an attention, an unrolled and an NMF run.
 func TestThePythonPageComputesCodes(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "splitting", "nmf", "pca", "scaled", "standardised", "stopped", "whitened"}
+	names := []string{"dense", "convolutional", "grouped", "attention", "unrolled", "splitting", "nmf", "pca", "scaled", "standardised", "stopped", "whitened", "clipped", "weighted", "pointwise"}
 	given := "import sys, numpy as np\nrun, images = sys.argv[1], np.load(sys.argv[2])\n"
 	agree(t, []string{python, "-"}, given+blocks(t, "python"), "\nnp.save(sys.argv[3], encode(run, images).astype(np.float32))\n", pythonRuns(t, names...), names...)
 	if first, _, _ := strings.Cut(blocks(t, "python"), "\n\n"); len(strings.Split(first, "\n")) > 15 {
@@ -257,7 +272,7 @@ func TestThePythonPageRefusesOtherModels(t *testing.T) {
 // The exported module encodes as the run does, and decodes the run's codes.
 func TestTheExportedModuleReadsRuns(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "nmf", "standardised", "stopped", "whitened"}
+	names := []string{"dense", "nmf", "standardised", "stopped", "whitened", "clipped"}
 	runs := pythonRuns(t, names...)
 	r, err := export.Open(filepath.Join(runs, "dense"))
 	fatal.If(t, err)
@@ -268,7 +283,7 @@ assert tessera.decode(run, codes).shape == (len(images), images[0].size)
 np.save(sys.argv[3], codes.astype(np.float32))
 `
 	agree(t, []string{python, "-"}, fmt.Sprintf(program, runs), "", runs, names...)
-	for _, name := range []string{"standardised", "whitened"} {
+	for _, name := range []string{"standardised", "whitened", "clipped"} {
 		coder, err := tessera.Open(filepath.Join(runs, name), tessera.Options{Threads: 1})
 		fatal.If(t, err)
 		defer coder.Close()

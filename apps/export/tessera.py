@@ -3,8 +3,8 @@ import numpy as np
 def load(path):  # the declaration of the model, and its tensors by path
     b = open(path, "rb").read()
     head, values = json.loads(b[8:8 + int.from_bytes(b[:8], "little")]), np.frombuffer(b, "<f4", offset=8 + int.from_bytes(b[:8], "little"))
-    (model,) = tomllib.loads(head.pop("__metadata__")["declaration"])["model"].values()
-    return model, {name: values[t["data_offsets"][0] // 4:t["data_offsets"][1] // 4].reshape(t["shape"]) for name, t in head.items()}
+    (model,) = tomllib.loads((about := head.pop("__metadata__"))["declaration"])["model"].values()
+    return model | {"metadata": about}, {name: values[t["data_offsets"][0] // 4:t["data_offsets"][1] // 4].reshape(t["shape"]) for name, t in head.items()}
 def stack(layers, w, at, x):  # the layers one after the other; the paths of their tensors begin with at: "encoder.", "decoder."
     for i, layer in enumerate(layers):
         x = LAYERS[layer["kind"]](layer, {k.removeprefix(f"{at}{i}."): v for k, v in w.items() if k.startswith(f"{at}{i}.")}, x)
@@ -104,10 +104,11 @@ def encode(run, images):  # run = "runs/shallow", images = np.load("images.npy")
     model, w = parameters(run)
     if np.isnan(images).any():
         raise NotImplementedError(f"{run}: missing values; `tessera encode` takes them")
+    images = scaled(steps(model), images.reshape(len(images), -1)).reshape(images.shape)
     if "data/shift" in w:
         shift = w["data/shift"].astype(np.float64) + w.get("data/shift_rest", 0)
         images = (images - shift.reshape(images.shape[1:])).astype(np.float32) * w["data/factor"].reshape(images.shape[1:])
-        images = images.clip(0, 1) if model["dataset"]["scale"] == "minmax" else images
+        images = images.clip(0, 1) if model["metadata"].get("clip") == "true" else images
     if "data/mix" in w:
         images = (images.reshape(len(images), -1) @ w["data/mix"]).reshape(images.shape)
     plain = {"solver": "hals", "loss": "euclidean", "batch": 0, "l1_codes": 0, "l2_codes": 0}
@@ -118,6 +119,28 @@ def encode(run, images):  # run = "runs/shallow", images = np.load("images.npy")
     if "encoder" not in model:
         raise NotImplementedError(f"{run}: codes of kind = {model['kind']!r}, or of nmf with other settings than {plain}")
     return stack(alone(model["encoder"]), w, "encoder.", images).reshape(len(images), -1)
+
+def steps(model):  # of the scale, before a shift and a factor
+    return json.loads(model["metadata"].get("scaling", "[]"))
+
+def scaled(steps, x):
+    for kind, of in ((step["kind"], step["part"]) for step in steps):
+        if kind not in ("log1p", "rows", "tfidf", "ppmi"):
+            raise NotImplementedError(f"scale = {kind!r}")
+        x, there = x.astype(np.float64), x > 0
+        logs = np.log(np.where(there, x, 1))
+        if kind == "log1p":
+            x = np.log1p(x)
+        elif kind == "tfidf":
+            x = np.where(there, 1 + logs if of["Sublinear"] else x, 0) * np.array(of["IDF"])
+        elif kind == "ppmi":
+            rows = np.where(there, x, 0).sum(1, keepdims=True)
+            x = np.where(there, np.maximum(0, logs - np.log(np.where(rows > 0, rows, 1)) - np.array(of["Columns"])), 0)
+        if of.get("Norm", "none") != "none":
+            norms = np.linalg.norm(x, {"l1": 1, "l2": 2, "max": np.inf}[of["Norm"]], 1, keepdims=True)
+            x = x / np.where(norms > 0, norms, 1) * np.where(norms > 0, of.get("Target", 1), 1)
+        x = x.astype(np.float32)
+    return x
 
 def alone(layers):  # layers that read nothing but the layer before them
     for layer in layers:
@@ -131,4 +154,9 @@ def decode(run, codes):  # (n, values of an image)
     model, w = parameters(run)
     images = codes @ w["atoms"] + w.get("bias", 0) if "atoms" in w else stack(alone(model["decoder"]), w, "decoder.", codes).reshape(len(codes), -1)
     images = images @ w["data/unmix"] if "data/mix" in w else images
-    return images / w["data/factor"] + w.get("data/shift_rest", 0) + w["data/shift"] if "data/shift" in w else images
+    images = images / w["data/factor"] + w.get("data/shift_rest", 0) + w["data/shift"] if "data/shift" in w else images
+    for step in reversed(steps(model)):
+        if step["kind"] != "log1p":  # the others cannot be undone
+            break
+        images = np.expm1(images)
+    return images
