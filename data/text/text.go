@@ -690,6 +690,9 @@ func (t *Texts) memory(ctx context.Context, m maker, texts []string) (*data.Imag
 	}
 	c := &content{read: func(_ context.Context, c *content, d *divider) error {
 		for _, text := range texts {
+			if strings.TrimSpace(text) == "" { // as a cell of a table
+				text = ""
+			}
 			d.do(one{}, text, true)
 		}
 		return nil

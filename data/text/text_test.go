@@ -337,3 +337,18 @@ func TestLinksToTextsAreFollowed(t *testing.T) {
 	link("nowhere", "c")
 	expect.Error(t, expect.Err(data.Load(background, bag(corpus, nil), nil, data.Both)), filepath.Join(corpus, "c"), "a broken link")
 }
+
+// A text of white space has the tokens that it has as a cell of a table: none.
+func TestATextOfWhiteSpaceIsThatOfAnEmptyCell(t *testing.T) {
+	table := filepath.Join(t.TempDir(), "t.csv")
+	fatal.If(t, os.WriteFile(table, []byte("id,text\na,some words\nb,\" \n \"\nc,\n"), 0o600))
+	for _, kind := range tokens.Kinds {
+		s := sequences(table, kind, 16, "")
+		fitted := s.Fitted(load(t, s).Tokens).(*text.Sequences)
+		rows, err := fitted.ReadFile(background, table, nil)
+		fatal.If(t, err)
+		texts, err := fitted.ReadTexts(background, []string{"some words", " \n ", ""})
+		fatal.If(t, err)
+		expect.Slice(t, texts.Float32(), rows.Images.Float32(), kind)
+	}
+}
