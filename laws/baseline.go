@@ -20,16 +20,16 @@ import (
 // the values is missing. Fresh
 // methods should have few components (three) and iterations.
 var Baseline = inTrials(eachBaselineTrial, []law[baselineTrial]{
-	{"fits samples, in at most the iterations that it names", baselineTrial.fits},
-	{"has codes and atoms of the sizes that it declares, and finite values", baselineTrial.sized},
-	{"gives the same bytes again, on any number of processors", baselineTrial.repeatable},
-	{"ends in the same bytes if it is saved and restored after any iteration", baselineTrial.resumes},
-	{"ends in the same bytes if its context ended before", baselineTrial.cancelled},
-	{"codes the same after it is restored, and nearly the same alone as in a batch", baselineTrial.restored},
-	{"decodes other atoms with the same codes", baselineTrial.otherAtoms},
+	{"fits samples, in at most the iterations that it names", with(baselineTrial.fits)},
+	{"has codes and atoms of the sizes that it declares, and finite values", with(baselineTrial.sized)},
+	{"gives the same bytes again, on any number of processors", with(baselineTrial.repeatable)},
+	{"ends in the same bytes if it is saved and restored after any iteration", with(baselineTrial.resumes)},
+	{"ends in the same bytes if its context ended before", with(baselineTrial.cancelled)},
+	{"codes the same after it is restored, and nearly the same alone as in a batch", with(baselineTrial.restored)},
+	{"decodes other atoms with the same codes", with(baselineTrial.otherAtoms)},
 	{"refuses samples that are not finite, negative without need, of another size, or none", baselineTrial.refuses},
 	{"refuses to code before it is fitted, and parts of samples", baselineTrial.refusesCodes},
-	{"refuses a damaged state", baselineTrial.damaged},
+	{"refuses a damaged state", with(baselineTrial.damaged)},
 	{"has the same parts for samples in another unit, unless its settings are in that of the samples", baselineTrial.scaled},
 	{"never changes its settings, nor the samples", baselineTrial.keepsSettings},
 })
@@ -55,6 +55,8 @@ const (
 	baselinePixels  = 6
 	baselineSamples = 300 // enough for two lanes of a fit that divides its samples
 )
+
+func (t baselineTrial) result() (*fitted, error) { return t.want() }
 
 func (t baselineTrial) String() string {
 	if t.holed {
@@ -144,11 +146,7 @@ func (f *fitted) like(want *fitted) error {
 	return nil
 }
 
-func (t baselineTrial) fits() error {
-	f, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) fits(f *fitted) error {
 	most := t.most()
 	for i, p := range f.progress {
 		switch {
@@ -169,11 +167,7 @@ func (t baselineTrial) fits() error {
 	return nil
 }
 
-func (t baselineTrial) sized() error {
-	f, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) sized(f *fitted) error {
 	codes, err := f.Encode(t.values)
 	if err != nil {
 		return err
@@ -214,11 +208,7 @@ func (t baselineTrial) sized() error {
 	return nil
 }
 
-func (t baselineTrial) repeatable() error {
-	want, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) repeatable(want *fitted) error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for _, processors := range []int{1, 3} {
 		runtime.GOMAXPROCS(processors)
@@ -234,11 +224,7 @@ func (t baselineTrial) repeatable() error {
 }
 
 // resumes saves the state after every iteration, and continues each with a new model.
-func (t baselineTrial) resumes() error {
-	want, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) resumes(want *fitted) error {
 	for after := range len(want.progress) + 1 {
 		m, err := t.model()
 		if err != nil {
@@ -288,11 +274,7 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-func (t baselineTrial) cancelled() error {
-	want, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) cancelled(want *fitted) error {
 	for _, looks := range []int{0, 1, 2, 3, 10} {
 		m, err := t.model()
 		if err != nil {
@@ -308,11 +290,7 @@ func (t baselineTrial) cancelled() error {
 	return nil
 }
 
-func (t baselineTrial) restored() error {
-	f, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) restored(f *fitted) error {
 	other, err := t.model()
 	if err == nil {
 		err = other.Restore(f.state)
@@ -355,11 +333,7 @@ func (t baselineTrial) restored() error {
 	return nil
 }
 
-func (t baselineTrial) otherAtoms() error {
-	f, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) otherAtoms(f *fitted) error {
 	atoms := f.Atoms()
 	if atoms == nil {
 		return nil
@@ -446,11 +420,7 @@ func (t baselineTrial) refusesCodes() error {
 	return nil
 }
 
-func (t baselineTrial) damaged() error {
-	f, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t baselineTrial) damaged(f *fitted) error {
 	try := func(what string, change func(s *classical.State)) error {
 		s := through(f.state)
 		change(&s)

@@ -33,10 +33,10 @@ import (
 // auto-encoder, of a classifier, and of encoders that begin with a decomposition and with `decorrelate`. Models for which the
 // hook is not suitable are omitted.
 var Hook = inTrials(eachHookTrial, []law[hookTrial]{
-	{"trains a model, whose parameters stay finite", hookTrial.trains},
-	{"never changes its settings, and trains the same bytes again", hookTrial.again},
-	{"gives the same bytes on any number of threads", hookTrial.threads},
-	{"resumes to the same bytes after every step", hookTrial.resumes},
+	{"trains a model, whose parameters stay finite", with(hookTrial.trains)},
+	{"never changes its settings, and trains the same bytes again", with(hookTrial.again)},
+	{"gives the same bytes on any number of threads", with(hookTrial.threads)},
+	{"resumes to the same bytes after every step", with(hookTrial.resumes)},
 	{"gives on two processes what it gives on one, if it is Replicated", hookTrial.replicated},
 	{"suits a full-batch optimizer, or says that it needs steps", hookTrial.fullBatch},
 })
@@ -52,7 +52,8 @@ type hookTrial struct {
 	want  func() (*hookRun, error) // trains once on one thread and returns the result
 }
 
-func (t hookTrial) String() string { return t.name }
+func (t hookTrial) String() string            { return t.name }
+func (t hookTrial) result() (*hookRun, error) { return t.want() }
 
 // hookRun contains the results of a training that a hook may change.
 type hookRun struct {
@@ -205,19 +206,11 @@ func (r *hookRun) like(want *hookRun) error {
 	return nil
 }
 
-func (t hookTrial) trains() error {
-	r, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t hookTrial) trains(r *hookRun) error {
 	return r.parameters.finite()
 }
 
-func (t hookTrial) again() error {
-	want, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t hookTrial) again(want *hookRun) error {
 	m, err := t.declared(t.fresh(), nil)
 	if err != nil {
 		return err
@@ -238,11 +231,7 @@ func (t hookTrial) again() error {
 	return err
 }
 
-func (t hookTrial) threads() error {
-	want, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t hookTrial) threads(want *hookRun) error {
 	three := team.New(3)
 	defer three.Close()
 	r, err := t.trained(train.Options{Team: three})
@@ -257,11 +246,7 @@ func (t hookTrial) threads() error {
 
 // resumes interrupts a training in every step, except the last one, and resumes it. With -short it takes a step at the beginning and one at
 // the end of an epoch.
-func (t hookTrial) resumes() error {
-	want, err := t.want()
-	if err != nil {
-		return err
-	}
+func (t hookTrial) resumes(want *hookRun) error {
 	stride := 1
 	if testing.Testing() && testing.Short() {
 		stride = 5

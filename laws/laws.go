@@ -102,6 +102,17 @@ func newKit[T, C any](each func(fresh func() T, try func(c C)) error, prefix fun
 	return k
 }
 
+// with returns what is broken of a law that reads the result of a trial.
+func with[C interface{ result() (R, error) }, R any](broken func(c C, r R) error) func(c C) error {
+	return func(c C) error {
+		r, err := c.result()
+		if err != nil {
+			return err
+		}
+		return broken(c, r)
+	}
+}
+
 // and returns the laws of both kits.
 func (k Kit[T]) and(other Kit[T]) Kit[T] {
 	return Kit[T]{slices.Concat(k.names, other.names), func(fresh func() T, broken map[string]error) {

@@ -6,8 +6,7 @@ import (
 	"tessera/internal/vectors"
 )
 
-// The metric accuracy is the share of the images whose class has the largest logit of a head. If several logits are equally
-// large, the first one is the prediction. Images of an unknown class are ignored.
+// If several logits are equally large, the first one is the prediction. Samples of an unknown class are ignored.
 func init() {
 	register("accuracy", "fraction of samples whose class has the largest logit", Description{
 		Measures: []Measure{{Name: "accuracy", Better: Higher,

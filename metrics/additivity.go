@@ -10,16 +10,9 @@ import (
 	"tessera/internal/volume"
 )
 
-// The metric additivity measures which fraction of the sum of the atoms is missing from the reconstructions y = s(h W + b):
-//
-//	a_in = sum_j max(0, h_ij w_jn)                        contribution of the atoms to pixel n of image i
-//	k_in = max(0, y_in - max(0, y0_n)), y0 = s(b)         reconstruction minus the decoder's image of the zero code
-//	additivity_lost = sum_in max(0, a_in - k_in) / sum_in a_in
-//
-// 0 means that reconstructions are sums of parts. A negative bias, negative atoms, a relu and a saturating activation reduce
-// the sum. A gain in one pixel does not compensate for a loss in another. A positive bias is subtracted first and therefore
-// hides no loss. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output has the value 0. The
-// value lies between 0 and 1; it is 0 if the sum of the atoms is 0.
+// A negative bias, negative atoms, a relu and a saturating activation reduce the sum of the atoms. A gain in one pixel does not compensate for a
+// loss in another. A decoder with non-negative codes and atoms, a bias >= 0 and a linear or relu output has the value 0, and so has one whose
+// atoms add nothing.
 func init() {
 	register("additivity", "share of what the atoms add that is taken away again", Description{
 		Measures: []Measure{{Name: "additivity_lost", Better: Lower, Rounding: 1e-6,

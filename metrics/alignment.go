@@ -25,15 +25,8 @@ type Viewer interface {
 	View(v int, images []float32, r *rand.Rand) ([]float32, error)
 }
 
-// The metric alignment is the mean squared distance of the codes of two views of an image, and uniformity the logarithm of the
-// mean Gaussian potential of two different images, both of codes z of length 1:
-//
-//	alignment = mean |z(a) - z(b)|²,    uniformity = ln mean_{i<j} exp(-2 |z_i - z_j|²)
-//
-// A joint embedding is good if both are low: views of an image have equal codes, and codes of images spread over the sphere. If
-// all codes are equal, both are 0. The smallest possible uniformity is almost -4. code_spread is the variance of the codes of
-// length 1, mean |z - mean z|² = mean |z|² - |mean z|²: 0 if all codes are equal, at most 1. A code of zeros stays zero.
-// alignment and uniformity measure at most 2,000 images, evenly spaced; one pair of views is drawn for each.
+// A joint embedding is good if alignment and uniformity are low: views of a sample have equal codes, and codes of samples spread over the sphere.
+// A code of zeros stays zero. One pair of views is drawn for each sample.
 //
 // Source: T. Wang, P. Isola, Understanding contrastive representation learning through alignment and uniformity on the
 // hypersphere, ICML 2020 (alpha = 2, t = 2).

@@ -2,9 +2,6 @@ package metrics
 
 import "math"
 
-// The metric brier is the mean over images of sum_j (p_j - y_j)², where p = softmax(logits) of a head and y is the one-hot
-// class: 0 for a correct prediction with probability 1, at most 2. Images of an unknown class are ignored.
-//
 // Source: Brier, Verification of Forecasts Expressed in Terms of Probability, 1950.
 func init() {
 	register("brier", "Brier score of the classes", Description{

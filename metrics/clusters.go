@@ -7,9 +7,7 @@ import (
 	"tessera/internal/fit"
 )
 
-// The metrics cluster_accuracy, cluster_nmi and cluster_ari compare the clusters of the codes with the classes. The cluster of
-// an image is the index of the largest value of its code, the first of equal ones. This is the nearest centre of a kmeans
-// model, and the most probable component of a gmm or bmm model.
+// The cluster of a sample is the nearest centre of a kmeans model, and the most probable component of a gmm or bmm model.
 func init() {
 	register("clusters", "clusters, the largest values of the codes, compared with the classes", Description{
 		Measures: []Measure{

@@ -20,10 +20,7 @@ type Quantised interface {
 	CodeBooks() []CodeBook
 }
 
-// The metric code_perplexity is the perplexity of the entries of a code book: exp(-sum over the entries j of p_j ln p_j), where
-// p_j is the share of the tokens of all images that entry j replaces. It lies between 1, if all tokens have the same entry, and
-// the number of entries, if all are equally frequent. For several code books it is the geometric mean. Source: van den Oord,
-// Vinyals and Kavukcuoglu, Neural discrete representation learning, 2017.
+// Source: van den Oord, Vinyals and Kavukcuoglu, Neural discrete representation learning, 2017.
 func init() {
 	register("code_perplexity", "perplexity of the entries of a code book", Description{
 		Measures: []Measure{{Name: "code_perplexity", Better: Neither,

@@ -7,10 +7,6 @@ import (
 	"tessera/internal/vectors"
 )
 
-// The metric coherence has two numbers: the mutual coherence of the dictionary, which is the largest |cosine| between two
-// atoms, and the mean |cosine| over all pairs of atoms. Both are 0 for orthogonal atoms and 1 for proportional ones. All-zero
-// atoms are ignored. The metric is not applicable with fewer than two other atoms.
-//
 // Source: D. L. Donoho, X. Huo, Uncertainty principles and ideal atomic decomposition, IEEE Trans. Information Theory 47(7),
 // 2001.
 func init() {

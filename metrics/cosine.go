@@ -2,7 +2,6 @@ package metrics
 
 import "tessera/internal/vectors"
 
-// The metric cosine is the mean over samples of x.y / (|x| |y|). A sample where x or y is all zero counts as 0.
 func init() {
 	register("cosine", "mean cosine similarity of samples and reconstructions", Description{
 		Measures: []Measure{{Name: "cosine", Better: Higher,

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// The metric dead_units counts the units whose maximum activation over all codes is below 1 % of the maximum of any unit. If
-// no activation is positive, all units are dead.
+// If no activation is positive, all units are dead.
 func init() {
 	register("dead_units", "units that are hardly ever active", Description{
 		Measures: []Measure{{Name: "dead_units", Unit: "units", Better: Lower, Count: true,

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// The metric dead_units_contribution counts the units whose largest contribution |h_j| |w_j|_2 over all images is below 1 %
-// of the largest contribution of any unit. If all contributions are 0, all units are dead.
+// If all contributions are 0, all units are dead.
 func init() {
 	register("dead_units_contribution", "units that hardly ever contribute", Description{
 		Measures: []Measure{{Name: "dead_units_contribution", Unit: "units", Better: Lower, Count: true,

@@ -13,7 +13,7 @@ const drawnNeighbours = 3
 // mostDrawn is the maximum number of images that the metric drawn compares with as many drawn ones.
 const mostDrawn = 1000
 
-// The metric drawn compares images that the model draws with the measured images, by [PrecisionRecall] of their values.
+// The shares are those of [PrecisionRecall].
 func init() {
 	const where = ", in the space of their values, of at most 1000 samples each (Kynkäänniemi et al. 2019). For models from which samples can be drawn"
 	register("drawn", "precision and recall of drawn samples", Description{

@@ -9,12 +9,8 @@ func init() {
 	Registry.Register("ece", "expected calibration error", func() Metric { return &ECE{Bins: 15} })
 }
 
-// ECE is the expected calibration error of a head. The confidence of an image is the largest probability of softmax(logits).
-// The images are divided into M bins by confidence; bin m is ((m-1)/M, m/M]. Then
-//
-//	ECE = sum_m |B_m|/n |accuracy(B_m) - mean confidence(B_m)|.
-//
-// Images of an unknown class are ignored.
+// ECE is the expected calibration error of a head. Of M bins of the confidence, bin m is ((m-1)/M, m/M]. Samples of an unknown class are
+// ignored.
 //
 // Source: Guo et al., On Calibration of Modern Neural Networks, ICML 2017.
 type ECE struct {

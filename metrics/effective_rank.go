@@ -14,13 +14,7 @@ import (
 // mostRanked is the maximum number of images of [effectiveRank].
 const mostRanked = 2000
 
-// The metric effective_rank is the exponential of the entropy of the normalised singular values s_k of the codes,
-//
-//	exp(-sum_k p_k ln p_k),   p_k = s_k / sum_l s_l
-//
-// minus their mean over the images: the number of dimensions that the codes use. It is between 1 and the number of units, and 0
-// if all codes are equal. Codes of one dimension have 1, codes whose units are independent and vary equally have the number of
-// units. It measures at most 2,000 images, evenly spaced.
+// Codes of one dimension have 1, codes whose units are independent and vary equally have the number of units.
 //
 // Source: O. Roy, M. Vetterli, The effective rank: a measure of effective dimensionality, EUSIPCO 2007.
 func init() {

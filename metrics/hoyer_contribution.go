@@ -7,13 +7,7 @@ import (
 	"tessera/internal/parallel/team"
 )
 
-// The metric hoyer_contribution is the mean over images of the Hoyer sparsity of the contributions c_j = |h_j| |w_j|_2 of the
-// k units:
-//
-//	(sqrt k - |c|_1 / |c|_2) / (sqrt k - 1)
-//
-// It equals `hoyer` of the codes after the atoms are rescaled to length 1, but for black images: the sparsity of an image whose
-// largest contribution is below [black] times that of all images is 0. That of a code of one unit is 0 too.
+// The sparsity of a code of one unit is 0.
 //
 // Source: P. O. Hoyer, Non-negative matrix factorization with sparseness constraints, JMLR 5, 2004.
 func init() {

@@ -18,13 +18,8 @@ func init() {
 	Registry.Register("jaccard", "overlap of the weighted atoms", func() Metric { return &Jaccard{Dilation()} })
 }
 
-// Jaccard measures how much the weighted atoms of an image overlap, before and after a morphological operator on the atoms.
-// For each image with code h, the weighted atoms are |h_j w_j|; the grey-scale Jaccard index of two of them is
-//
-//	J(A, B) = sum_n min(A_n, B_n) / sum_n max(A_n, B_n), 0 if both are all zero.
-//
-// The result is the mean over all pairs of atoms, then over the first [JaccardImages] images, as in the study: 0 for
-// disjoint atoms, 1 for equal ones. Fewer than two atoms give 0.
+// Jaccard measures how much the weighted atoms of a sample overlap, before and after a morphological operator on the atoms, as in the study: the mean
+// over all pairs of atoms, then over the first [JaccardImages] samples. Two atoms of zeros have the index 0, and fewer than two atoms as well.
 type Jaccard struct{ Morphology }
 
 func (*Jaccard) Describe() Description {

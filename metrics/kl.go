@@ -18,9 +18,7 @@ const KLTarget = 0.01
 // klClip keeps means away from 0 and 1, where the divergence is infinite.
 const klClip = 1e-7
 
-// KL is the sum over units of the Kullback-Leibler divergence KL(p || t_j) = p ln(p/t_j) + (1-p) ln((1-p)/(1-t_j)), where t_j
-// is the mean of unit j over all codes, clipped to [1e-7, 1-1e-7]. It is not applicable if a code has a value that is NaN or
-// outside [0,1].
+// KL is the divergence of the mean activations from a target. The means are clipped to [1e-7, 1-1e-7].
 type KL struct {
 	Target float64 `toml:"target" want:"in (0,1)" doc:"p, the expected mean activation of every unit; 0 means the target of the model's first kl term, or else 0.01"`
 }

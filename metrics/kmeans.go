@@ -15,16 +15,10 @@ func init() {
 	Registry.Register("kmeans", "clusters of the codes compared with the classes", func() Metric { return &KMeans{Seed: 1, Starts: 10} })
 }
 
-// KMeans clusters the contributions h_j |w_j|_2 of the labelled images by k-means, with one cluster per class, and compares
-// the clusters with the classes:
+// KMeans clusters the contributions of the labelled samples by k-means, with one cluster per class, and compares the clusters with the classes.
 //
-//	kmeans_accuracy  share of the images whose cluster is matched with their class, for the one-to-one matching of clusters
-//	                 and classes with the largest share
-//	kmeans_nmi       I(clusters; classes) / max(H(clusters), H(classes)), the normalised mutual information
-//
-// Lloyd's algorithm (at most 300 iterations) runs from Starts initialisations by k-means++; the result is the clustering with
-// the smallest sum of squared distances. The seed is a setting of the metric, not of the run, so that all models have the same
-// initialisations.
+// Lloyd's algorithm (at most 300 iterations) begins with k-means++. The seed is a setting of the metric, not of the run, so that all models have the
+// same initialisations.
 //
 // Source: D. Cai, X. He, J. Han, T. S. Huang, Graph regularized nonnegative matrix factorization for data representation, IEEE
 // Trans. Pattern Analysis and Machine Intelligence 33(8), 2011 (section 5.2).

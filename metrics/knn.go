@@ -13,12 +13,9 @@ func init() {
 	Registry.Register("knn", "classification of the codes by their nearest neighbours", func() Metric { return &KNN{Neighbours: 5} })
 }
 
-// KNN classifies every labelled image by its nearest neighbours among all other labelled images (leave-one-out). There is no
-// random split. Distances are Euclidean between the contributions h_j |w_j|_2; of equally distant images the one with the
-// lower index is nearer. The predicted class is the most frequent one among the Neighbours nearest images; of equally frequent
-// classes, the one with the lowest index. With fewer images than neighbours, all other images are neighbours.
-//
-// The complexity is O(images² units).
+// KNN classifies every labelled sample by its nearest neighbours among all others. Of equally distant samples the one with the lower index is
+// nearer, of equally frequent classes the one with the lowest index is predicted. With fewer samples than neighbours, all others are neighbours.
+// The complexity is O(samples² units).
 //
 // Source: T. Cover, P. Hart, Nearest neighbor pattern classification, IEEE Trans. Information Theory 13(1), 1967.
 type KNN struct {

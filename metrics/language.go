@@ -36,13 +36,7 @@ func languageOf(c Coder) *Language {
 	return l.Language()
 }
 
-// The metric language judges what a model predicts of the next tokens. With the logits z_t of each token, over all tokens x_(t + shift) of all
-// samples that are not padding,
-//
-//	perplexity    = exp(mean of -log softmax(z_t) at x_(t + shift))
-//	bits_per_byte = sum of -log2 softmax(z_t) at x_(t + shift) / bytes of these tokens
-//
-// Bits per byte of different vocabularies can be compared (Gao et al. 2020, The Pile), perplexities cannot.
+// The perplexities of different vocabularies cannot be compared. Source of bits per byte: Gao et al., The Pile, 2020.
 func init() {
 	register("language", "how well the next tokens of a text are predicted", Description{
 		Measures: []Measure{

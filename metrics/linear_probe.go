@@ -15,14 +15,11 @@ func init() {
 		func() Metric { return &LinearProbe{C: 1, Seed: 1} })
 }
 
-// LinearProbe classifies codes by multinomial logistic regression. With logits z_i = W x_i + b, it minimises
+// LinearProbe classifies codes by multinomial logistic regression with the objective of scikit-learn's LogisticRegression,
 //
-//	|W|² / 2 + C sum_i cross_entropy(z_i, y_i)
+//	|W|² / 2 + C sum_i cross_entropy(W x_i + b, y_i)
 //
-// by L-BFGS; the bias b is not regularised. This is the objective of scikit-learn's LogisticRegression. The codes are split as
-// by [SVMHoldout]: 4 random splits, stratified by class, of which a fifth is held out. Every unit is divided by its root mean
-// square over the fitted codes, so that the result does not depend on the scale of units; a unit that is always 0 is not
-// divided. C is fixed, so that no setting is selected. Accuracy and cross entropy are means over the splits.
+// A unit that is always 0 is not divided by its root mean square. C is fixed, so that no setting is selected.
 //
 // Sources: D. C. Liu, J. Nocedal, On the limited memory BFGS method for large scale optimization, 1989; the probe: G. Alain,
 // Y. Bengio, Understanding intermediate layers using linear classifier probes, 2016.

@@ -5,15 +5,8 @@ import (
 	"slices"
 )
 
-// The metric localisation measures the spatial extent of atoms. The mass of a pixel is a_n = max over channels of |w_n|. The
-// results are means over all atoms except all-zero ones:
-//
-//	atom_area        pixels with a_n > max(a)/2
-//	atom_components  4-connected components of these pixels
-//	atom_radius      radius of gyration in pixels, sqrt(sum_n a_n |p_n - c|^2 / sum_n a_n), c = sum_n a_n p_n / sum_n a_n
-//	atom_entropy     spatial entropy -sum_n q_n ln q_n / ln N, q_n = a_n / sum a; 0 for one pixel, 1 for a flat image
-//
-// The results are not applicable if all atoms are all-zero.
+// The mass of a pixel is a_n = max over channels of |w_n|. The radius of gyration is sqrt(sum_n a_n |p_n - c|^2 / sum_n a_n) with the centre
+// c = sum_n a_n p_n / sum_n a_n.
 func init() {
 	register("localisation", "how local the atoms are", Description{
 		Measures: []Measure{

@@ -14,9 +14,6 @@ type Density interface {
 	Freedom() int
 }
 
-// The metric log_likelihood is the mean log density of the images under a model that is a [Density]. The information criteria BIC and AIC compare
-// models of different sizes by the samples to which they were fitted.
-//
 // Sources: G. Schwarz, Estimating the dimension of a model, Annals of Statistics 6(2), 1978; H. Akaike, A new look at the
 // statistical model identification, IEEE Trans. Automatic Control 19(6), 1974.
 func init() {

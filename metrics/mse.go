@@ -10,7 +10,7 @@ func init() {
 	Registry.Register("mse", "mean squared error of reconstructions", func() Metric { return &MSE{} })
 }
 
-// MSE is the mean squared error over images and pixels, mean (x - y)^2, as in the study's tables: nothing is clipped.
+// MSE is the mean squared error over samples and values.
 type MSE struct {
 	Single bool `toml:"single" doc:"sum the squares of a sample in float32: faster, accurate to seven digits"`
 }

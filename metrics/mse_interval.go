@@ -15,9 +15,8 @@ func init() {
 		func() Metric { return &MSEInterval{Resamples: 1000, Seed: 1} })
 }
 
-// MSEInterval is the percentile interval of the bootstrap: Resamples times as many images are drawn with replacement, and the
-// 2.5 % and 97.5 % quantiles of their mean squared errors are the interval. It describes the choice of the measured images for
-// one trained model. It does not describe the choice of the seed, which intervals over seeds do.
+// MSEInterval is the percentile interval of the bootstrap over the measured samples, for one trained model. It does not describe the choice of the
+// seed, which intervals over seeds do.
 //
 // Source: Efron, Bootstrap methods, Annals of Statistics 7, 1979.
 type MSEInterval struct {

@@ -9,14 +9,8 @@ import (
 	"tessera/internal/vectors"
 )
 
-// The metric per_class has a table with a row for each class of a head: the number of images of the class, precision and
-// recall,
-//
-//	precision = images of the class that are predicted correctly / images that are predicted as the class
-//	recall    = images of the class that are predicted correctly / images of the class
-//
-// and the means over the classes. A number whose denominator is 0 is not applicable, and the mean ignores it. The prediction
-// is the class of the largest logit, the first of equal ones. Images of an unknown class are ignored.
+// A table has a row for each class of a head. A number whose denominator is 0 is not applicable, and the means ignore it. Of equal logits the first
+// is the prediction. Samples of an unknown class are ignored.
 func init() {
 	register("per_class", "precision and recall of every class", Description{
 		Measures: []Measure{

@@ -33,8 +33,7 @@ func init() {
 const binaryImages = ". For models whose encoder is a layer `rbm` alone. Values between 0 and 1 are probabilities: every sample is drawn as a binary one, " +
 	"by `--with seed=N`, if the visible units are binary"
 
-// RBMExact is the mean log-likelihood of the images under a restricted Boltzmann machine, log p(v) = -F(v) - log Z, with the
-// partition function Z by enumeration of the states of the hidden or of the visible units: at most 22 on one side.
+// RBMExact is the mean log-likelihood under a restricted Boltzmann machine, log p(v) = -F(v) - log Z, with Z by enumeration.
 type RBMExact struct {
 	Seed uint64 `toml:"seed" doc:"seed of the binary samples"`
 }
@@ -59,9 +58,8 @@ func (m *RBMExact) Start(s *Subject) (Meter, error) {
 	}), nil
 }
 
-// RBMAIS is an estimate of the mean log-likelihood of the images under a restricted Boltzmann machine, log p(v) = -F(v) - log Z,
-// with the partition function Z by annealed importance sampling. The chains begin at a machine without weights, with the mean of
-// the measured images. An estimate of Z from few chains or temperatures is usually too small, and the log-likelihood too large.
+// RBMAIS is that of [RBMExact] with Z by annealed importance sampling. The chains begin at a machine without weights, with the mean of
+// the measured samples. An estimate of Z from few chains or temperatures is usually too small, and the log-likelihood too large.
 // Source: Salakhutdinov and Murray, On the quantitative analysis of deep belief networks, 2008.
 type RBMAIS struct {
 	Chains       int    `toml:"chains" want:"in [2,100000]" doc:"number of independent chains"`

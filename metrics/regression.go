@@ -53,13 +53,6 @@ func targetHeads(c Coder, s *Sample) (heads []Head) {
 	return heads
 }
 
-// The metric regression compares a value of the model with the numbers y of a column. For each number of the column, over its entries
-// that count,
-//
-//	mae  = mean of |v - y|
-//	rmse = sqrt(mean of (v - y)²)
-//	r2   = 1 - sum (v - y)² / sum (y - mean y)²
-//
 // The measures are means over the numbers of the column, and a table has those of each. Entries that are missing, or where a mask of the
 // loss is 0, do not count; weights of samples have no influence. r2 is not applicable to a number with a single value.
 func init() {

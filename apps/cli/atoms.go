@@ -12,7 +12,6 @@ func init() {
 	})
 }
 
-// atomsCommand is the command atoms.
 type atomsCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
@@ -22,7 +21,6 @@ type atomsCommand struct {
 	Count int `flag:"count,n" want:"> 0" doc:"number of units, or of samples, units and values for one unit"`
 }
 
-// Help implements [Command].
 func (f *atomsCommand) Help() Help {
 	return Help{
 		Long: "List the units of a model with codes by their mean use, each with the share of samples that use it and, for samples with named columns, the largest values of its atom. " +
@@ -32,7 +30,6 @@ func (f *atomsCommand) Help() Help {
 	}
 }
 
-// Do implements [Command].
 func (f *atomsCommand) Do(cmd *Call) error {
 	r, err := f.open(f.Folder)
 	if err != nil {

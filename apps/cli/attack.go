@@ -26,7 +26,6 @@ func init() {
 	})
 }
 
-// attackObjective is the name of what an attack on a head maximises.
 type attackObjective string
 
 func (attackObjective) Choices() []string {
@@ -195,7 +194,6 @@ func (f *attackCommand) settings(cmd *Call) (list []keySetting, err error) {
 	return list, nil
 }
 
-// decodes reports whether a run reconstructs images.
 func decodes(r *tessera.Run) bool { return slices.Contains(r.Values(), losses.Output) }
 
 // attackHead measures attacks on a head of a run.

@@ -198,7 +198,6 @@ type readSet struct {
 	others  int // columns that are not described
 }
 
-// add adds what was read for a model.
 func (d *dataFiles) add(ctx context.Context, m *config.Model) {
 	texts := []string{d.counted(ctx, m), usedColumns(ctx, m)}
 	texts = slices.DeleteFunc(texts, func(text string) bool { return text == "" })
@@ -300,7 +299,6 @@ func (d *dataFiles) counted(ctx context.Context, m *config.Model) string {
 	return text
 }
 
-// classesText counts classes and names the first ones.
 func classesText(names []string) string {
 	const shown = 5
 	text := fmt.Sprintf("%d classes: %s", len(names), strings.Join(names[:min(shown, len(names))], ", "))

@@ -74,7 +74,6 @@ func addCommands(root *cobra.Command) {
 	}
 }
 
-// newCommand returns the command of the library for a command.
 func newCommand(name, about string, c Command) *cobra.Command {
 	help := c.Help()
 	flags, args := fieldsOf(c)
@@ -176,7 +175,6 @@ func missing(cmd *cobra.Command, name string, f table.Field) error {
 	return fmt.Errorf("%s: missing %s, want %s", pathOf(cmd), name, want)
 }
 
-// setArguments sets the arguments of a command from the texts of its line.
 func setArguments(cmd *cobra.Command, args []table.Field, texts []string) error {
 	all := texts
 	for _, f := range args {

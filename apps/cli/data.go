@@ -21,7 +21,6 @@ func init() {
 // published is the name of a data set that can be downloaded.
 type published string
 
-// Choices lists the data sets.
 func (published) Choices() []string { return data.Published() }
 
 type dataListCommand struct {

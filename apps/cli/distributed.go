@@ -21,7 +21,6 @@ import (
 	"tessera/internal/train"
 )
 
-// distributedFlags are the flags of a training by several processes.
 type distributedFlags struct {
 	Distributed bool          `flag:"distributed" doc:"train with all processes that mpirun or srun started, each on a part of every mini-batch; --threads is then that of each process, by default those of the machine divided among its processes"`
 	Shard       bool          `flag:"shard-optimizer" needs:"distributed" doc:"with --distributed: divide the optimizer's state among the processes"`
@@ -141,7 +140,6 @@ func distributes(args []string) bool {
 	})
 }
 
-// memberOf returns the member of a command's context.
 func memberOf(cmd *Call) *member {
 	if m, ok := cmd.Context().Value(memberKey{}).(*member); ok {
 		return m

@@ -145,7 +145,6 @@ func outcomeOf(err error) outcome {
 	return outcome{code: exitInternal}
 }
 
-// exitCode maps errors to exit codes.
 func exitCode(err error) int {
 	if err == nil {
 		return 0
@@ -369,7 +368,6 @@ func missingFile(path string) bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// here returns the current directory.
 func here() string {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -386,7 +384,6 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // workError is an error of a command's function; all other errors come from cobra, before the function is called.
 type workError struct{ error }
 
-// Unwrap returns the cause.
 func (e workError) Unwrap() error { return e.error }
 
 // work wraps the function of a command.

@@ -48,7 +48,6 @@ func (f *evalCommand) Help() Help {
 	}
 }
 
-// Do implements [Command]: it opens and measures a run.
 func (f *evalCommand) Do(cmd *Call) error {
 	run := f.Folder
 	options, err := f.options()
@@ -210,7 +209,6 @@ func anyApplies(r *evaluation.Report) bool {
 	return len(r.Values) == 0 || len(r.Tables) > 0 || slices.ContainsFunc(r.Values, func(v metrics.Value) bool { return v.Missing == "" || applies(v.Name, r) })
 }
 
-// applies reports whether a metric has a value.
 func applies(name string, r *evaluation.Report) bool {
 	_, ok := r.Number(name)
 	if r.Fitted != nil && !ok {

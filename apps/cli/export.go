@@ -35,7 +35,6 @@ type exportCommand struct {
 // format is the name of a format of other programs.
 type format string
 
-// Choices lists the formats, and the programs that read them.
 func (format) Choices() []string {
 	return slices.Concat(export.Registry.Names(), slices.Sorted(maps.Keys(otherNames)))
 }

@@ -24,7 +24,6 @@ import (
 	"tessera/metrics"
 )
 
-// figureKind describes one kind of figure.
 type figureKind struct {
 	name, about string
 	least       int // minimum number of runs
@@ -92,7 +91,6 @@ func init() {
 	})
 }
 
-// figureName is the name of a kind of figure.
 type figureName string
 
 func (figureName) Choices() []string {
@@ -235,6 +233,35 @@ func (w *figureCommand) each(do func(label string, r *tessera.Run) error) error 
 		}
 	}
 	return nil
+}
+
+// shownHead is a head that predicts classes, of a run with its name in a figure.
+type shownHead struct {
+	label string
+	run   *tessera.Run
+	split data.Split // on which it is measured
+	name  string
+	own   string // ", NAME", "" for the only head
+}
+
+// heads opens the runs one by one and calls do for their heads that predict classes, at least one of each run.
+func (w *figureCommand) heads(do func(h shownHead) error) error {
+	return w.each(func(label string, r *tessera.Run) error {
+		heads := r.ClassHeads()
+		if len(heads) == 0 {
+			return usagef("figure %s: %s predicts no classes", w.Kind, label)
+		}
+		h := shownHead{label: label, run: r, split: w.measures(label, r)}
+		for _, h.name = range heads {
+			if len(heads) > 1 {
+				h.own = ", " + h.name
+			}
+			if err := do(h); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (w *figureCommand) open(run shownRun, do func(label string, r *tessera.Run) error) error {

@@ -90,33 +90,23 @@ func drawRobustness(w *figureCommand) (*figures.Figure, error) {
 			trials = append(trials, t)
 		}
 	}
-	err := w.each(func(label string, r *tessera.Run) error {
-		heads := r.ClassHeads()
-		if len(heads) == 0 {
-			return usagef("figure robustness: %s predicts no classes", label)
+	err := w.heads(func(h shownHead) error {
+		of := h.label + h.own
+		if name := accuracyName(h.run); name != "accuracy" {
+			of += " (" + name + ")"
 		}
-		w.measures(label, r)
-		for _, head := range heads {
-			of := label
-			if len(heads) > 1 {
-				of += ", " + head
-			}
-			if name := accuracyName(r); name != "accuracy" {
-				of += " (" + name + ")"
-			}
-			j, err := runs.Judge(w.ctx, r, runs.HeadAttack{Head: head, Trials: trials, Limit: w.Limit})
-			if err != nil {
-				return fmt.Errorf("figure robustness: %s: %w", label, err)
-			}
-			for _, norm := range w.Norms {
-				one := figures.Robust{Label: of, Norm: norm, Method: fmt.Sprintf("pgd, %d steps, %d images", w.Steps, j.Images), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
-				for _, t := range j.Trials {
-					if t.Norm == one.Norm {
-						one.Radii, one.Accuracy = append(one.Radii, t.Epsilon), append(one.Accuracy, t.Accuracy)
-					}
+		j, err := runs.Judge(w.ctx, h.run, runs.HeadAttack{Head: h.name, Trials: trials, Limit: w.Limit})
+		if err != nil {
+			return fmt.Errorf("figure robustness: %s: %w", h.label, err)
+		}
+		for _, norm := range w.Norms {
+			one := figures.Robust{Label: of, Norm: norm, Method: fmt.Sprintf("pgd, %d steps, %d images", w.Steps, j.Images), Radii: []float64{0}, Accuracy: []attack.Accuracy{j.Accuracy}}
+			for _, t := range j.Trials {
+				if t.Norm == one.Norm {
+					one.Radii, one.Accuracy = append(one.Radii, t.Epsilon), append(one.Accuracy, t.Accuracy)
 				}
-				list = append(list, one)
 			}
+			list = append(list, one)
 		}
 		return nil
 	})

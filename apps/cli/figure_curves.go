@@ -335,7 +335,6 @@ func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
 	return p, nil
 }
 
-// shownRun is a run with its name in a figure.
 type shownRun struct{ path, label string }
 
 // shown lists the runs of a figure. A sweep is replaced by the first finished trial of each of its settings.

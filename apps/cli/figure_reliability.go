@@ -3,7 +3,6 @@ package cli
 import (
 	"tessera"
 	"tessera/apps/show/figures"
-	"tessera/data"
 	"tessera/posthoc"
 	"tessera/posthoc/refit"
 )
@@ -15,38 +14,27 @@ const reliabilityBins = 15
 // draws the reliability before the calibration.
 func drawReliability(w *figureCommand) (*figures.Figure, error) {
 	var list []figures.Reliable
-	err := w.each(func(label string, r *tessera.Run) error {
-		heads := r.ClassHeads()
-		if len(heads) == 0 {
-			return usagef("figure reliability: %s predicts no classes", label)
+	err := w.heads(func(h shownHead) error {
+		logits, labels, err := refit.Logits(w.ctx, h.run, h.split, h.name)
+		if err != nil {
+			return err
 		}
-		split := w.measures(label, r)
-		for _, head := range heads {
-			of := label
-			if len(heads) > 1 {
-				of += ", " + head
+		one := figures.Reliable{Label: h.label + h.own}
+		if c := h.run.Calibration(h.name); c != nil {
+			if c.Split == string(h.split) {
+				w.note("%s: measured on the samples to which its calibration was fitted", one.Label)
 			}
-			logits, labels, err := refit.Logits(w.ctx, r, split, head)
+			raw := figures.Reliable{Label: one.Label + " before", Raw: true}
+			before, err := w.rawLogits(h)
 			if err != nil {
 				return err
 			}
-			one := figures.Reliable{Label: of}
-			if c := r.Calibration(head); c != nil {
-				if c.Split == string(split) {
-					w.note("%s: measured on the samples to which its calibration was fitted", of)
-				}
-				raw := figures.Reliable{Label: of + " before", Raw: true}
-				before, err := w.rawLogits(r.Path, split, head)
-				if err != nil {
-					return err
-				}
-				raw.Bins, raw.ECE = posthoc.Reliability(before, labels, reliabilityBins)
-				list = append(list, raw)
-				one.Label += ", " + c.String()
-			}
-			one.Bins, one.ECE = posthoc.Reliability(logits, labels, reliabilityBins)
-			list = append(list, one)
+			raw.Bins, raw.ECE = posthoc.Reliability(before, labels, reliabilityBins)
+			list = append(list, raw)
+			one.Label += ", " + c.String()
 		}
+		one.Bins, one.ECE = posthoc.Reliability(logits, labels, reliabilityBins)
+		list = append(list, one)
 		return nil
 	})
 	if err != nil {
@@ -56,14 +44,14 @@ func drawReliability(w *figureCommand) (*figures.Figure, error) {
 }
 
 // rawLogits returns the logits of a head before its calibration.
-func (w *figureCommand) rawLogits(run string, split data.Split, head string) ([]float32, error) {
+func (w *figureCommand) rawLogits(h shownHead) ([]float32, error) {
 	options := w.options
 	options.Raw = true
-	r, err := tessera.Open(run, options)
+	r, err := tessera.Open(h.run.Path, options)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	logits, _, err := refit.Logits(w.ctx, r, split, head)
+	logits, _, err := refit.Logits(w.ctx, r, h.split, h.name)
 	return logits, err
 }

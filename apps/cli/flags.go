@@ -23,14 +23,12 @@ import (
 	"tessera/internal/train/folder"
 )
 
-// fileFlag is the flag of commands that read a file of models.
 type fileFlag struct {
 	File string `flag:"file,f" is:"file" doc:"file whose models add to the shipped ones, or shipped for these alone" default:"./models.toml, or shipped if there is none"`
 }
 
 func (f *fileFlag) load() (*config.File, error) { return f.read("") }
 
-// modelFlags are the flags that select and change a model.
 type modelFlags struct {
 	fileFlag
 	dataFlag
@@ -104,7 +102,6 @@ func parseSets(arguments []string) ([]config.Set, error) {
 	return sets, nil
 }
 
-// dataFlag is the flag of commands that read data sets.
 type dataFlag struct {
 	Data    string `flag:"data" is:"place" doc:"folder with the data sets, searched before $TESSERA_DATA and the cache"`
 	NoCache bool   `flag:"no-cache" doc:"decode all images of folders: neither read nor write the files that keep their pixels"`
@@ -119,16 +116,13 @@ func (f *dataFlag) Check() error {
 	return nil
 }
 
-// threadFlags are the flags of commands that compute.
 type threadFlags struct {
 	Threads int         `flag:"threads" want:"in [1,1024]" doc:"number of CPUs to use" default:"all"`
 	Backend backendName `flag:"backend" doc:"back end that runs the model"`
 }
 
-// backendName is the name of a back end.
 type backendName string
 
-// Choices lists the back ends.
 func (backendName) Choices() []string { return tessera.Backends() }
 
 func allThreads() threadFlags {
@@ -144,7 +138,6 @@ func (f *threadFlags) options(folder string) (tessera.Options, error) {
 	return tessera.Options{Data: folder, Threads: f.Threads, Backend: string(f.Backend)}, nil
 }
 
-// runFlags are the flags of commands that open runs.
 type runFlags struct {
 	dataFlag
 	threadFlags
@@ -152,7 +145,6 @@ type runFlags struct {
 
 func forRuns() runFlags { return runFlags{threadFlags: allThreads()} }
 
-// options returns the options for opening a run.
 func (f *runFlags) options() (tessera.Options, error) { return f.threadFlags.options(f.Data) }
 
 func (f *runFlags) open(run string) (*tessera.Run, error) {
@@ -187,7 +179,6 @@ func findFolder(paths ...string) error {
 	return nil
 }
 
-// isModel reports whether a model has the given name.
 func isModel(name string) bool {
 	models, err := (&fileFlag{}).load()
 	return err == nil && models.FileOf(name) != ""
@@ -321,13 +312,11 @@ type previewFlag struct {
 	Preview previewName `flag:"preview" doc:"how atoms are shown in the terminal, never where the output is not one"`
 }
 
-// previewName is the name of a way to show atoms.
 type previewName string
 
 // automatic selects the protocol that the terminal supports.
 const automatic = "auto"
 
-// Choices lists the ways.
 func (previewName) Choices() []string {
 	return slices.Concat([]string{automatic}, terminal.Protocols())
 }
@@ -362,7 +351,6 @@ func (f *previewFlag) show(cmd *Call, r *tessera.Run) error {
 	return err
 }
 
-// jsonFlag is the flag of commands that can print their result as JSON.
 type jsonFlag struct {
 	JSON bool `flag:"json" doc:"print one JSON document"`
 }
@@ -372,7 +360,6 @@ type rawFlag struct {
 	Raw bool `flag:"raw" doc:"leave out what was fitted to the run after its training: calibrations and thresholds"`
 }
 
-// splitFlag is the flag of commands that measure runs.
 type splitFlag struct {
 	Split splitName `flag:"split" doc:"images that are measured"`
 }

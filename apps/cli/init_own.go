@@ -289,7 +289,6 @@ func (o *foundData) Ladder() string {
 	return "[" + strings.Join(texts, ", ") + "]"
 }
 
-// modelName returns the name of a file or folder as the name of a model.
 func modelName(path string) string {
 	base := strings.TrimSuffix(filepath.Base(filepath.Clean(path)), ".gz")
 	name := strings.Trim(strings.Map(func(r rune) rune {

@@ -305,7 +305,6 @@ func byDefault(k table.KeyDescription) string {
 	return "= " + k.Default
 }
 
-// metricFlags are the flags that select metrics.
 type metricFlags struct {
 	Metrics []string `flag:"metrics" is:"metric" doc:"metrics to measure, names or globs as in mse,max_approx*; see tessera list metrics" default:"all quick ones"`
 	SVM     bool     `flag:"svm" doc:"also classify the codes by a linear SVM, by the study's protocol and on a held-out fifth (slow)"`
@@ -351,7 +350,6 @@ func selected(names ...string) (metrics.Selection, error) {
 	return chosen, err
 }
 
-// describedMetric is one metric as `tessera list metrics` shows it.
 type describedMetric struct {
 	Name     string          `json:"name"`
 	Measures []metricMeasure `json:"measures"`

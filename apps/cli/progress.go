@@ -24,7 +24,6 @@ import (
 // mostLines is the approximate number of progress lines that are printed if live lines are impossible and --log-every is not given.
 const mostLines = 60
 
-// progressFlags are the flags that select how much progress is shown.
 type progressFlags struct {
 	Quiet bool `flag:"quiet" without:"log-every" doc:"show no progress; results, warnings and errors remain"`
 	Every int  `flag:"log-every" want:"> 0" doc:"print a progress line every N epochs, or trials of a sweep, also on a terminal" default:"a live line there, elsewhere about 60 lines"`
@@ -86,7 +85,6 @@ func (p *progress) Show(r train.Progress) {
 	}
 }
 
-// End completes the live line.
 func (p *progress) End() {
 	if p.begun {
 		fmt.Fprintln(p.out)
@@ -310,7 +308,6 @@ func (p *sweepProgress) ended(e sweep.Event) string {
 	return line
 }
 
-// draw draws the table of running trials.
 func (p *sweepProgress) draw(e sweep.Event) {
 	if p.terminal == nil {
 		return

@@ -204,7 +204,6 @@ func (r *ranking) document() *doc.Document {
 	return d
 }
 
-// names returns the names of the measures.
 func (r *ranking) names() []string {
 	return lists.Map(r.Measures, func(m classical.RankMeasure) string { return m.Name })
 }

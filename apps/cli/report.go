@@ -20,7 +20,6 @@ func init() {
 	Commands.Register("report", "Write runs, or a sweep, as one HTML file", func() Command { return &reportCommand{pageFlags: forPages(), Out: "report.html"} })
 }
 
-// pageFlags are the flags of commands that measure runs for a page.
 type pageFlags struct {
 	Runs []string `arg:"RUN" usage:"RUN... | SWEEP" is:"folder" doc:"folders of runs, or of a sweep"`
 	runFlags

@@ -21,7 +21,6 @@ func init() {
 // reproduction is the name of a table.
 type reproduction string
 
-// Choices lists the tables.
 func (reproduction) Choices() []string { return study.Names() }
 
 // reproduceCommand is the command reproduce. Without --svm the codes are classified as in the study.

@@ -10,7 +10,6 @@ import (
 	"tessera/apps/show/doc"
 )
 
-// streams are the outputs of a command.
 type streams interface {
 	OutOrStdout() io.Writer
 	ErrOrStderr() io.Writer

@@ -28,7 +28,6 @@ func init() {
 	})
 }
 
-// sweepFlags are the flags of commands that train a sweep.
 type sweepFlags struct {
 	modelFlags
 	metricFlags
@@ -381,7 +380,6 @@ func planDocument(s *sweep.Sweep, p *sweep.Plan) *doc.Document {
 	return d
 }
 
-// accessFlags are the flags that secure the connection to a queue.
 type accessFlags struct {
 	Token       string `flag:"token-file" is:"file" doc:"file whose first line is the secret that coordinator and workers share"`
 	Certificate string `flag:"tls-cert" is:"file" together:"tls" doc:"certificate of this machine, PEM"`
@@ -403,7 +401,6 @@ func (f *accessFlags) access() (a fleet.Access, err error) {
 	return a, nil
 }
 
-// fleetFlags are the flags of a sweep on several machines.
 type fleetFlags struct {
 	accessFlags
 	Listen string        `flag:"listen" without:"nats" is:"address" doc:"address of a queue for workers on other machines, HOST:PORT; --jobs 0 trains on them alone"`
@@ -420,7 +417,6 @@ func (f *fleetFlags) Check() error {
 	return nil
 }
 
-// used reports whether the sweep has workers.
 func (f *fleetFlags) used() bool { return f.Listen != "" || f.URL != "" }
 
 // onMachines configures a sweep for several machines if the flags ask for workers.

@@ -21,7 +21,6 @@ import (
 	"tessera/internal/train/folder"
 )
 
-// emitSlurm is a value of --emit.
 const emitSlurm = "slurm"
 
 type arrayFlags struct {

@@ -19,7 +19,6 @@ func init() {
 	})
 }
 
-// criterion is the name of a criterion of fairness.
 type criterion string
 
 func (criterion) Choices() []string { return posthoc.Criteria() }

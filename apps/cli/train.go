@@ -102,7 +102,6 @@ type outError struct {
 
 func (e outError) Error() string { return "--out " + e.err.Error() }
 
-// Unwrap returns the cause.
 func (e outError) Unwrap() error { return e.err }
 
 // placing lists the errors for a path at which no run can be created.

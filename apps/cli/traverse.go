@@ -22,7 +22,6 @@ func init() {
 	})
 }
 
-// rowFlags are the flags of commands that decode rows of images.
 type rowFlags struct {
 	In    string `flag:"in" is:"file" doc:"file or folder of the images, in place of the data set of the run"`
 	Steps int    `flag:"steps" want:"in [2,1000]" doc:"number of images in a row"`

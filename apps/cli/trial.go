@@ -114,7 +114,6 @@ func indexOf(text string) (int, error) {
 	return index, nil
 }
 
-// manifest reads the manifest of a sweep's folder.
 func manifest(dir string) (*sweep.Manifest, error) {
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() || errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef("%s: no such folder; give the folder of a sweep, to which `tessera sweep NAME --emit slurm -o DIR` wrote an array job", dir)
@@ -148,7 +147,6 @@ func declaredAgain(cmd *Call, dir, dataDir string, m *sweep.Manifest, o sweep.Op
 // lockedTrial reports a trial that another process is running: an earlier task with the same index.
 type lockedTrial struct{ error }
 
-// Unwrap returns the cause.
 func (e lockedTrial) Unwrap() error { return e.error }
 
 // incomplete reports trials that failed or are not done yet.

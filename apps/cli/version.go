@@ -23,7 +23,6 @@ func (f *versionCommand) Do(cmd *Call) error {
 	return cmd.Show(&doc.Document{Title: versionLine(), Blocks: []doc.Block{facts}}, f.JSON)
 }
 
-// versionLine returns a description of the program and its version.
 func versionLine() string {
 	return fmt.Sprintf("tessera %s %s %s/%s", machine.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }

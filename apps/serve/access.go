@@ -39,7 +39,6 @@ type files struct {
 	retry   bool      // the last read failed because of the system, not because of the contents
 }
 
-// newFiles returns a group of files that are not read yet.
 func newFiles(paths ...string) files { return files{paths: paths, seen: signatureOf(paths...)} }
 
 // refresh calls read if the files have changed, and logs the result. After an error in the contents, the files are read again

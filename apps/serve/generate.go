@@ -22,7 +22,6 @@ const (
 // cannotMake is the error for a run whose model cannot generate images of a kind. Other errors depend on its data.
 type cannotMake struct{ error }
 
-// Unwrap returns the reason.
 func (e cannotMake) Unwrap() error { return e.error }
 
 // makes returns the reason why a run cannot make images of a kind, as a [cannotMake], or another error, nil if it can. The reason is

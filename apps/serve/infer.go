@@ -48,7 +48,6 @@ var buffers = sync.Pool{New: func() any { return &buffer{} }}
 // mostPooled is the maximum size in bytes of a slice that remains in a pooled buffer.
 const mostPooled = 1 << 20
 
-// borrow takes a buffer from the pool.
 func (s *Server) borrow() *buffer {
 	b := buffers.Get().(*buffer)
 	b.server, b.held = s, 0
@@ -74,7 +73,6 @@ func (b *buffer) count(bytes int64) int64 {
 	return b.server.memory.Add(bytes)
 }
 
-// size returns the number of bytes in the slices of the buffer.
 func (b *buffer) size() int64 {
 	n := cap(b.body) + cap(b.response) + 4*cap(b.images) + 8*cap(b.wide)
 	for _, j := range b.jobs {

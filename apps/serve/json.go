@@ -184,7 +184,6 @@ scan:
 	return text, nil
 }
 
-// skip reads a value and ignores it.
 func (c *cursor) skip() error {
 	_, err := c.raw()
 	return err
@@ -203,7 +202,6 @@ func (c *cursor) size() (int, error) {
 	return 0, c.bad("an integer from 0 to 2^53")
 }
 
-// boolean reads true or false.
 func (c *cursor) boolean() (bool, error) {
 	c.next()
 	begin := c.i

@@ -295,7 +295,6 @@ func (l *loaded) feature(c data.Column, reader *tessera.Encoder) (*feature, erro
 	return f, nil
 }
 
-// input returns the named input, nil if there is none.
 func (l *loaded) input(name string) *feature {
 	if i := slices.IndexFunc(l.inputs, func(f *feature) bool { return f.name == name }); i >= 0 {
 		return l.inputs[i]
@@ -465,7 +464,6 @@ func (l *loaded) close() error {
 
 func (l *loaded) all() []*output { return slices.Concat(l.outputs, l.derived) }
 
-// output returns the named output, nil if there is none.
 func (l *loaded) output(name string) *output {
 	all := l.all()
 	if i := slices.IndexFunc(all, func(o *output) bool { return o.name == name }); i >= 0 {

@@ -40,7 +40,6 @@ const (
 	deepest        = 8  // maximum depth of nested data
 )
 
-// request is an inference request.
 type request struct {
 	id     string
 	hasID  bool
@@ -79,7 +78,6 @@ type draft struct {
 	binary  bool // binary_data_output
 }
 
-// input is an input tensor.
 type input struct {
 	name, datatype string
 	shape          []int

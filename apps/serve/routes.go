@@ -22,7 +22,6 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-// routes returns the handler of all requests.
 func (s *Server) routes() http.Handler {
 	s.exportLoad()
 	mux := http.NewServeMux()
@@ -95,7 +94,6 @@ func (s *Server) polite(h http.Handler) http.Handler {
 	})
 }
 
-// logged logs every request.
 func (s *Server) logged(h http.Handler) http.Handler {
 	if s.options.Requests == nil {
 		return h
@@ -142,7 +140,6 @@ func only(method string, h http.HandlerFunc) http.Handler {
 	})
 }
 
-// metadata responds with a description of the server.
 func (s *Server) metadata(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, http.StatusOK, map[string]any{"name": "tessera", "version": tessera.Version, "extensions": []string{"binary_tensor_data", "generate"},
 		"models": s.options.Path + "/v2/models", "openapi": s.options.Path + "/openapi.json"})
@@ -157,7 +154,6 @@ func (s *Server) ready(w http.ResponseWriter, _ *http.Request) {
 	writeJSON(w, status, map[string]bool{"live": true, "ready": status == http.StatusOK})
 }
 
-// list lists the models with their versions.
 func (s *Server) list(w http.ResponseWriter, _ *http.Request) {
 	type entry struct {
 		Name    string `json:"name"`
@@ -237,7 +233,6 @@ func fail(w http.ResponseWriter, err error) int {
 	return status
 }
 
-// writeJSON responds with one JSON document.
 func writeJSON(w http.ResponseWriter, status int, v any) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -202,7 +202,6 @@ var (
 // dashed is the line style of published points.
 var dashed = []vg.Length{4, 2.5}
 
-// series returns the colour of the i-th series.
 func series(i int) color.Color { return palette[i%len(palette)] }
 
 // seriesDashes returns the line style of the i-th series: when the colours repeat, lines are dashed, then dotted.

@@ -262,7 +262,6 @@ func newRaster(shape []int, columns int, tone Tone, values []float32, width, cel
 	return r, n, nil
 }
 
-// finite reports whether all values are numbers.
 func finite(values []float32) bool {
 	return !slices.ContainsFunc(values, func(v float32) bool { return v-v != 0 })
 }

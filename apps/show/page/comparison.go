@@ -19,7 +19,6 @@ type Comparison struct {
 	Live bool // the page is served by `tessera ui`
 }
 
-// mostPairs is the maximum number of pairs of atoms that are shown.
 const mostPairs = 120
 
 // Write renders the page.

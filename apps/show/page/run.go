@@ -283,7 +283,6 @@ func newView(run *tessera.Run, sample *evaluation.Sample) (*view, error) {
 // noun returns the noun for a sample: "image" or "sample".
 func (v *view) noun() string { return show.NounOf(v.run.Shape()) }
 
-// mostClasses is the maximum number of classes that a page shows.
 const mostClasses = 40
 
 // classNames returns the names of the classes, or their numbers if they have no names; nil without labels.
