@@ -204,7 +204,6 @@ func (m *em) Improve(context.Context) (float64, error) {
 	return -bound / float64(m.n) / float64(m.pixels), m.settle()
 }
 
-// Infer implements [Algorithm]: the expected hidden variables.
 func (m *em) Infer(images []float32) ([]float32, error) {
 	n := len(images) / m.pixels
 	codes := make([]float32, n*m.units)
@@ -287,7 +286,6 @@ func Notes(m Model) []string {
 	return nil
 }
 
-// notes returns the warnings of the model.
 func (m *em) notes() []string { return m.hidden.notes() }
 
 func (m *em) Keep(k *Kept) {

@@ -56,7 +56,6 @@ type blockWork struct {
 	sweep *sweeper
 }
 
-// load stores the images of a fit.
 func (f *factors) load(images Images) (err error) {
 	f.n = images.Len()
 	if f.sparse = sparseOf(images); f.sparse != nil {
@@ -88,7 +87,6 @@ func (f *factors) load(images Images) (err error) {
 	return nil
 }
 
-// loadSparse stores a sparse matrix.
 func (f *factors) loadSparse() error {
 	s := f.sparse
 	f.stored = &stored{digests: make([]uint64, f.n)}
@@ -636,7 +634,6 @@ func checkInit(init string) error {
 	return nil
 }
 
-// unknown returns the error for a key with an unknown value.
 func unknown(key, got string, want ...string) error {
 	return part.KeyErrorf(key, "got %q, want one of %q", got, want)
 }

@@ -62,7 +62,6 @@ func (s *GMM) Describe() Fitting {
 		Sizes: s.sizes}
 }
 
-// sizes returns an error for settings that are invalid for the numbers of images and pixels.
 func (s *GMM) sizes(images, pixels int) error {
 	if err := atMostImages(s.Components, images); err != nil {
 		return err

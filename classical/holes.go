@@ -97,7 +97,6 @@ func (m *missing) filled(x []float32, pixels int) []float32 {
 	return all
 }
 
-// hasNaN reports whether one of the values is missing.
 func hasNaN(values []float32) bool {
 	for _, v := range values {
 		if v != v {

@@ -100,7 +100,6 @@ func (s *MatrixFactorisation) Check() error {
 	return nil
 }
 
-// sizes returns an error for settings that are invalid for the numbers of images and pixels.
 func (s *MatrixFactorisation) sizes(images, pixels int) error {
 	if s.Components > pixels {
 		return tooMany(s.Components, pixels, "the number of columns")

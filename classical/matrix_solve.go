@@ -74,7 +74,6 @@ func (m *matrixFactorisation) gramOfAll(factors []float64) []float64 {
 	return gram
 }
 
-// pool stores solvers for reuse.
 type pool struct{ free sync.Pool }
 
 func (p *pool) take(m *matrixFactorisation) *solver {

@@ -76,7 +76,6 @@ func (s *NMF) Describe() Fitting {
 		Sizes:    s.sizes}
 }
 
-// sizes returns an error for settings that are invalid for the numbers of images and pixels.
 func (s *NMF) sizes(images, pixels int) error {
 	if s.Batch > 0 && images > 0 {
 		images = sampleSize(images, s.Batch, s.Components)

@@ -196,7 +196,6 @@ func (m *Model) Separated(term string) bool {
 	})
 }
 
-// hooks checks every hook of the model.
 func (w *walk) hooks() {
 	for _, h := range w.model.AllHooks() {
 		if w.model.origin.Doubt(h.part()) == nil {
@@ -205,7 +204,6 @@ func (w *walk) hooks() {
 	}
 }
 
-// hook checks one hook and its glob.
 func (w *walk) hook(h Hook) {
 	if h.Name == "" || strings.ContainsAny(h.Name, `./*?[]\ `) {
 		w.report(h.part(), "", "", fmt.Sprintf("invalid name %q of a hook: paths of its values contain the name", h.Name), "")

@@ -224,7 +224,6 @@ func ofKind(n, kind *table.Node) *table.Node {
 	return changed
 }
 
-// without returns a copy of a table that lacks one key.
 func without(n *table.Node, key string) *table.Node {
 	return n.Only(func(k string) bool { return k != key })
 }

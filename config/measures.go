@@ -55,7 +55,6 @@ func (m network) first() (names []string, alone bool) {
 	return unique(names), false
 }
 
-// unique returns names without those that stand before.
 func unique(names []string) (list []string) {
 	list = lists.Add(list, names...)
 	return list

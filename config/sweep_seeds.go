@@ -11,7 +11,6 @@ import (
 	"tessera/config/part/table"
 )
 
-// readSeeds reads the key seeds of the sweep.
 func (p *sweepPlan) readSeeds(d *table.Decoder) {
 	if seeds := p.node.Child("seeds"); seeds != nil && !d.Origin.Doubt("").About("seeds") {
 		p.seeds = seedAxis(d, "", seeds)

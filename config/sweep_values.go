@@ -174,7 +174,6 @@ func (r *axesReader) zip(n *table.Node) {
 	}
 }
 
-// random reads the keys of `random`.
 func (r *axesReader) random(n *table.Node) {
 	if n == nil {
 		return

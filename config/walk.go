@@ -379,7 +379,6 @@ func headPart(name string) string { return "head." + name }
 // date, not a class.
 const maxClasses = 1 << 16
 
-// hasHead reports whether a head with the given name is declared.
 func (m *Model) hasHead(name string) bool {
 	_, ok := m.Heads[name]
 	return ok

@@ -50,5 +50,4 @@ func (m *ECE) Start(*Subject) (Meter, error) {
 	}), nil
 }
 
-// confidenceBin contains the sums over the images of one bin.
 type confidenceBin struct{ right, confidence float64 }

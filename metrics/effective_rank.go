@@ -36,7 +36,6 @@ func newSpaced(s *Subject, width, most int) spaced {
 	return spaced{width: width, every: every, rows: make([]float32, 0, (s.Images+every-1)/every*width)}
 }
 
-// add adds the rows of the next images.
 func (m *spaced) add(rows []float32) {
 	for from := 0; from < len(rows); from += m.width {
 		if m.seen++; (m.seen-1)%m.every == 0 {

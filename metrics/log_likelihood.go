@@ -38,7 +38,6 @@ func ofDensity(name, doc string, values func(sum, q, n float64) []Value, measure
 	})
 }
 
-// likelihoodMeter sums log densities.
 type likelihoodMeter struct {
 	density Density
 	values  func(sum, q, n float64) []Value

@@ -313,7 +313,6 @@ func (a *reAtomed) WithAtoms(atoms *metrics.Atoms) (metrics.Coder, error) {
 
 func (a *reAtomed) TakesHoles() bool { return a.of.TakesHoles() }
 
-// Unwrap returns the coder that this one wraps.
 func (a *reAtomed) Unwrap() metrics.Coder { return a.Coder }
 
 // Close implements [io.Closer]. It waits while the run computes.

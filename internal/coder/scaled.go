@@ -36,7 +36,6 @@ type scaled struct {
 	reading
 }
 
-// Unwrap returns the coder of scaled samples.
 func (s scaled) Unwrap() metrics.Coder { return s.Coder }
 
 func (s scaled) Encode(images []float32) ([]float32, error) { return s.Coder.Encode(s.in(images)) }
@@ -180,12 +179,10 @@ func observed(values []float32) []float32 {
 // plain is a method of package classical: it computes codes and outputs of images, and has no heads.
 type plain struct{ classical.Model }
 
-// Unwrap returns the method.
 func (p plain) Unwrap() metrics.Coder { return p.Model }
 
 func (plain) Values() []string { return []string{losses.Code, losses.Output} }
 
-// Named returns no names.
 func (plain) Named() []string { return nil }
 
 // ShapeOf returns the shape of the code and of the output.

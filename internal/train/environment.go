@@ -267,7 +267,6 @@ type Arithmetic struct {
 	Kernel  string `json:"kernel"`            // implementation of matrix products and functions: [kernel.Float32]
 }
 
-// arithmetic returns the arithmetic of this process.
 func (o Options) arithmetic() Arithmetic {
 	a := Arithmetic{Kernel: kernel.Float32().Name}
 	if n := o.processes().size(); n > 1 {

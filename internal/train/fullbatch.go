@@ -312,7 +312,6 @@ func scatter(parameters []*trainable, weights []float32) {
 	}
 }
 
-// Close frees the programs.
 func (w *fullBatch) Close() error {
 	err := errors.Join(w.portions.Close(), w.encoders.Close())
 	if w.rest != nil {

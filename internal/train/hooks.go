@@ -196,7 +196,6 @@ func (h hookList) save(state *checkpoint.File) error {
 	})
 }
 
-// restore loads the states of the hooks.
 func (h hookList) restore(from *stored) error {
 	err := h.each(func(a *attached) error {
 		if a.Restore == nil {

@@ -400,7 +400,6 @@ func (w *watcher) Measure() (values metrics.Values, err error) {
 	return values, nil
 }
 
-// Close frees the programs.
 func (w *watcher) Close() error {
 	err := w.programs.Close()
 	if w.objective != nil {

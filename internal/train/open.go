@@ -87,7 +87,6 @@ func Read(name string, b []byte) (*Trained, error) {
 	return open(spec, name, f)
 }
 
-// files provides access to the files in a run's folder.
 type files struct {
 	run  string
 	join func(...string) string
@@ -105,7 +104,6 @@ func ConfigOf(run string) (*config.Model, error) { return folderOf(run).config()
 // Declared returns the model that text declares, in the format of config.toml; name is the name of the text in errors.
 func Declared(name string, text []byte) (*config.Model, error) { return parseConfig(name, text) }
 
-// config reads the declaration.
 func (r files) config() (*config.Model, error) {
 	at := r.join(r.run, folder.Config)
 	text, err := r.read(at)
@@ -131,7 +129,6 @@ func parseConfig(path string, text []byte) (*config.Model, error) {
 	return f.Model(names[0])
 }
 
-// open reads the model.
 func (r files) open() (*Trained, error) {
 	spec, err := r.config()
 	if err != nil {
@@ -160,7 +157,6 @@ func (r files) open() (*Trained, error) {
 	return t, nil
 }
 
-// postHoc reads posthoc.json.
 func (r files) postHoc() (text []byte, path string, err error) {
 	path = r.join(r.run, folder.PostHoc)
 	text, err = r.read(path)

@@ -40,7 +40,6 @@ func (e *Unequal) Error() string {
 		e.Step, listed(e.Ranks))
 }
 
-// listed formats a list of ranks as text.
 func listed(ranks []int) string {
 	text := ""
 	for i, r := range ranks {

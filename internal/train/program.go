@@ -122,7 +122,6 @@ func (p *program) Touched(gradients [][]float32) [][][]int32 {
 	return p.touched
 }
 
-// Run runs the program with these inputs.
 func (p *program) Run(inputs [][]float32) error {
 	for i, v := range inputs {
 		if err := p.runner.Bind(i, v); err != nil {
@@ -173,7 +172,6 @@ func batchSizes(n, batch int) []int {
 	return slices.DeleteFunc([]int{full, n % full}, func(size int) bool { return size == 0 })
 }
 
-// Close frees the programs.
 func (c compiled) Close() error {
 	var err error
 	for _, p := range c {

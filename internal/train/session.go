@@ -168,7 +168,6 @@ func finishedSession(spec *config.Model, from *stored, o Options) (*session, err
 	return s, nil
 }
 
-// restore sets the session to the state.
 func (s *session) restore(from *stored) error {
 	if err := s.fits(from); err != nil {
 		return err
@@ -391,7 +390,6 @@ func (j *job) passes() int {
 // epochImages returns the number of images in an epoch, counted once per pass.
 func (j *job) epochImages() int { return j.passes() * j.identity.Images }
 
-// finished reports whether the run is complete.
 func (j *job) finished() bool { return over(j.spec, j.progress) }
 
 func over(spec *config.Model, p progress) bool { return p.Stopped || p.Epoch >= spec.Training().Most }
@@ -401,7 +399,6 @@ func (j *job) spent() float64 { return j.progress.Seconds + time.Since(j.epochFr
 // reportEvery is the minimum time between two reports within an epoch.
 const reportEvery = 100 * time.Millisecond
 
-// train trains to the end of the run.
 func (s *session) train(ctx context.Context) (*Result, error) {
 	if err := s.processes.wait(); err != nil { // data and programs are ready
 		return nil, err
@@ -424,7 +421,6 @@ func (s *session) train(ctx context.Context) (*Result, error) {
 	return s.result()
 }
 
-// epoch trains to the end of the current epoch.
 func (s *session) epoch(ctx context.Context) error {
 	s.epochFrom = time.Now()
 	m, err := s.learner.epoch(ctx, s.within)
@@ -531,7 +527,6 @@ func (s *session) within(measure func() Metrics) {
 	}
 }
 
-// report calls [Options.Report].
 func (s *session) report(m Metrics, done bool) {
 	if s.options.Report == nil {
 		return

@@ -83,7 +83,6 @@ func (p *progress) count(of *program, images int) {
 	}
 }
 
-// newIdentity returns the identity of a run.
 func newIdentity(spec *config.Model, images int, files []data.File) identity {
 	id := identity{Seed: spec.Train.Seed, Images: images}
 	if id.Method = spec.Training().Method; id.Method == "" {

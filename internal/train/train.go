@@ -172,7 +172,6 @@ func trainNew(ctx context.Context, spec *config.Model, o Options) (*Result, erro
 	return s.train(ctx)
 }
 
-// create creates the new run's folder.
 func create(spec *config.Model, o Options, files []folder.File) (*folder.Folder, error) {
 	if o.Out != "" || o.Force {
 		return folder.Create(cmp.Or(o.Out, Place(spec.Name)), o.Force, disk(o), files...)

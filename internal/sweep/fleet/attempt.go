@@ -418,7 +418,6 @@ func (a *attempt) finish(ctx context.Context, r *result) error {
 	return nil
 }
 
-// String returns the name of the trial for messages.
 func (a *attempt) String() string { return "trial " + a.task.Trial + ", " + a.task.Label }
 
 // prefix returns the prefix of the names of the objects that this worker stores for the trial.

@@ -96,7 +96,6 @@ type waiting struct {
 	progress func(train.Progress) // receives the progress of the trial; nil after Do has returned
 }
 
-// report forwards the progress of the trial.
 func (w *waiting) report(p train.Progress) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,7 +250,6 @@ func (c *Coordinator) answer(ctx context.Context) error {
 		subscribe(c.names.subject("need"), func(b []byte) []byte { return c.supply(ctx, b) }), c.conn.FlushTimeout(requestTime))
 }
 
-// workHere starts the worker in this process.
 func (c *Coordinator) workHere(ctx context.Context) {
 	if c.options.Jobs < 1 {
 		return
@@ -296,7 +294,6 @@ func (o *outage) end() {
 	}
 }
 
-// fail ends the sweep with an error.
 func (c *Coordinator) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -61,7 +61,6 @@ func (n names) task(trial, digest string) string {
 	return n.subject("work." + trial + "." + digest[:16])
 }
 
-// newID returns a random identifier of a sweep or a process.
 func newID() string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // rand.Read never fails

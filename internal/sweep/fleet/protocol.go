@@ -56,7 +56,6 @@ type hello struct {
 	Running  []running `json:"running,omitempty"`
 }
 
-// running describes a trial in progress.
 type running struct {
 	Trial           string   `json:"trial"`
 	Epoch           int      `json:"epoch"`
@@ -83,7 +82,6 @@ type welcome struct {
 	Lease    int    `json:"lease_ms,omitempty"` // time in milliseconds after which a trial that no worker reports is given to another worker
 }
 
-// task describes one trial to a worker.
 type task struct {
 	Protocol    int               `json:"protocol"`
 	Trial       string            `json:"trial"`
@@ -279,7 +277,6 @@ type manifest struct {
 	Parts []piece `json:"parts"`
 }
 
-// entry is one file.
 type entry struct {
 	Name   string `json:"name"`
 	Size   int64  `json:"size"`
@@ -343,7 +340,6 @@ func (m *manifest) check() error {
 	return nil
 }
 
-// size returns the total size of the files in bytes.
 func (m *manifest) size() (n int64) {
 	for _, f := range m.Files {
 		n += f.Size
@@ -403,10 +399,8 @@ func (m *manifest) split(b []byte) ([]folder.File, error) {
 	return files, nil
 }
 
-// errChecksum is the error for bytes that differ from those sent.
 var errChecksum = errors.New("the checksum is wrong")
 
-// find returns the contents of the file with the given name, nil if there is none.
 func find(files []folder.File, name string) []byte {
 	for _, f := range files {
 		if f.Name == name {

@@ -146,7 +146,6 @@ func (s *store) drop(ctx context.Context, m *manifest) {
 // requestTime is the maximum time of one request to the server. A request without an answer is repeated.
 const requestTime = 10 * time.Second
 
-// retry repeats requests to the server.
 type retry struct {
 	limit time.Duration // maximum time for one request
 	log   func(string)

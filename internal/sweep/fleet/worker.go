@@ -34,7 +34,6 @@ type WorkerOptions struct {
 	fake   func(context.Context, *store, *task) (*manifest, error) // replaces the training in tests
 }
 
-// helloEvery is the interval between two hello messages of a worker.
 const helloEvery = time.Second
 
 // worker is a process that takes trials from a queue.
@@ -66,7 +65,6 @@ func Work(ctx context.Context, o WorkerOptions) error {
 	return w.work(ctx)
 }
 
-// newWorker returns a worker with the defaults of missing options.
 func newWorker(o WorkerOptions) (*worker, error) {
 	if o.URL == "" && o.inside == nil || o.Cache == "" {
 		return nil, errors.New("fleet: a worker needs the URL of a coordinator and a folder for what it fetches: set URL and Cache")
@@ -294,7 +292,6 @@ type serving struct {
 	slots    sync.WaitGroup
 }
 
-// id returns the ID of the sweep, "" if there is none.
 func (s *serving) id() string {
 	if s == nil {
 		return ""
