@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"context"
 	"math"
 	"runtime"
 	"testing"
@@ -33,14 +32,7 @@ func (c deepCoder) DeepBelief() ([]*boltzmann.Machine, error) {
 // bounded returns the values of a metric of a deep belief net for images of 4 pixels, in two batches.
 func bounded(t *testing.T, m metrics.Metric, machines []*boltzmann.Machine, images []float32) []metrics.Value {
 	t.Helper()
-	meter, err := m.Start(&metrics.Subject{Coder: deepCoder{machines: machines}})
-	fatal.If(t, err)
-	for _, part := range [][]float32{images[:4], images[4:]} {
-		fatal.If(t, meter.Add(&metrics.Batch{Images: part}))
-	}
-	values, err := meter.Values(context.Background())
-	fatal.If(t, err)
-	return values
+	return valuesOf(t, m, deepCoder{machines: machines}, images)
 }
 
 // A second machine that is the first one upside down leaves the distribution as it is, and the bound is tight.

@@ -41,10 +41,15 @@ func smallMachine() *boltzmann.Machine {
 	}
 }
 
-// measuredBy returns the values of a metric for images in two batches.
+// measuredBy returns the values of a metric of a machine for images in two batches.
 func measuredBy(t *testing.T, m metrics.Metric, machine *boltzmann.Machine, images []float32) []metrics.Value {
 	t.Helper()
-	meter, err := m.Start(&metrics.Subject{Coder: energyCoder{machine: machine}})
+	return valuesOf(t, m, energyCoder{machine: machine}, images)
+}
+
+func valuesOf(t *testing.T, m metrics.Metric, coder metrics.Coder, images []float32) []metrics.Value {
+	t.Helper()
+	meter, err := m.Start(&metrics.Subject{Coder: coder})
 	fatal.If(t, err)
 	for _, part := range [][]float32{images[:4], images[4:]} {
 		fatal.If(t, meter.Add(&metrics.Batch{Images: part}))

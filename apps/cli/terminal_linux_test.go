@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,34 +15,33 @@ import (
 	"tessera/internal/fatal"
 )
 
-// pseudoTerminal returns both ends of a new pseudo-terminal with the given number of columns.
-func pseudoTerminal(t *testing.T, columns uint16) (master, slave *os.File) {
+// onTerminal runs a command and returns what it writes to one of its outputs, a new pseudo-terminal with the given number of columns.
+func onTerminal(t *testing.T, columns uint16, cmd *exec.Cmd, output *io.Writer) (screen string, failed error) {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
 	fatal.If(t, err)
+	defer master.Close()
 	fatal.If(t, unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0))
 	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
 	fatal.If(t, err)
-	slave, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
 	fatal.If(t, err)
 	fatal.If(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}))
-	return master, slave
-}
-
-func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
-	b := newBench(t)
-	master, slave := pseudoTerminal(t, 60)
-	defer master.Close()
 	shown := make(chan string)
 	go func() {
 		text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
 		shown <- string(text)
 	}()
-	cmd := b.command("train", "small", "--epochs", "12")
-	cmd.Stderr = slave
-	err := cmd.Run()
+	*output = slave
+	failed = cmd.Run()
 	slave.Close()
-	screen := <-shown
+	return <-shown, failed
+}
+
+func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
+	b := newBench(t)
+	cmd := b.command("train", "small", "--epochs", "12")
+	screen, err := onTerminal(t, 60, cmd, &cmd.Stderr)
 	fatal.If(t, err, screen)
 	lines := strings.Split(strings.TrimSuffix(screen, "\r\n"), "\r\n")
 	if len(lines) != 2 || lines[0] != "run runs/small" {
@@ -61,18 +61,8 @@ func TestOnATerminalProgressIsOneLiveLineNoWiderThanIt(t *testing.T) {
 func TestOnATerminalASweepIsALiveTableNoWiderThanIt(t *testing.T) {
 	t.Parallel()
 	b := newSweepBench(t)
-	master, slave := pseudoTerminal(t, 60)
-	defer master.Close()
-	shown := make(chan string)
-	go func() {
-		text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
-		shown <- string(text)
-	}()
 	cmd := b.command("sweep", "targets", "--epochs", "3", "--jobs", "2")
-	cmd.Stderr = slave
-	err := cmd.Run()
-	slave.Close()
-	screen := <-shown
+	screen, err := onTerminal(t, 60, cmd, &cmd.Stderr)
 	fatal.If(t, err, screen)
 	cleared := regexp.MustCompile(`\x1b\[(\d+)A\r\x1b\[J`)
 	tables := 0
@@ -99,19 +89,9 @@ func TestATerminalShowsAtoms(t *testing.T) {
 		t.Errorf("a preview is piped: %q", piped)
 	}
 	for how, want := range map[string]string{"auto": "\x1b[38;2;", "sixel": "\x1bPq", "none": ""} {
-		master, slave := pseudoTerminal(t, 80)
-		shown := make(chan string)
-		go func() {
-			text, _ := io.ReadAll(master) // ends with EIO when the other end is closed
-			shown <- string(text)
-		}()
 		cmd := b.command("eval", "runs/small", "--metrics", "mse", "--preview", how)
 		cmd.Env = append(cmd.Env, "TERM=xterm-256color", "COLORTERM=truecolor", "TERM_PROGRAM=", "KITTY_WINDOW_ID=", "TMUX=", "NO_COLOR=", "LC_TERMINAL=")
-		cmd.Stdout = slave
-		err := cmd.Run()
-		slave.Close()
-		screen := <-shown
-		master.Close()
+		screen, err := onTerminal(t, 80, cmd, &cmd.Stdout)
 		fatal.If(t, err, screen)
 		expect.Contains(t, screen, want, "--preview", how)
 		expect.Equal(t, strings.Contains(screen, "the 6 atoms"), want != "", "--preview", how)
@@ -127,19 +107,9 @@ func TestMessagesHaveColourOnATerminalOnly(t *testing.T) {
 		env  string
 		want bool
 	}{{"TERM=xterm", true}, {"NO_COLOR=1", false}, {"TERM=dumb", false}} {
-		master, slave := pseudoTerminal(t, 80)
-		shown := make(chan string)
-		go func() {
-			text, _ := io.ReadAll(master)
-			shown <- string(text)
-		}()
 		cmd := b.command("check")
 		cmd.Env = append(cmd.Environ(), "TERM=xterm", "NO_COLOR=", one.env)
-		cmd.Stderr = slave
-		_ = cmd.Run() // it fails: the file has an error
-		slave.Close()
-		screen := <-shown
-		master.Close()
+		screen, _ := onTerminal(t, 80, cmd, &cmd.Stderr) // it fails: the file has an error
 		if got := strings.Contains(screen, "\x1b[31mmodels.toml:2:") && regexp.MustCompile(`\x1b\[31m *\^+\x1b\[0m`).MatchString(screen); got != one.want || !strings.Contains(screen, "scael") {
 			t.Errorf("%s: coloured %v, want %v: %q", one.env, got, one.want, screen)
 		}

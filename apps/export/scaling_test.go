@@ -80,13 +80,32 @@ func TestScalingsAgreeInONNXRuntime(t *testing.T) {
 	}
 }
 
+// trained trains the model m of a text, and returns its run and the path of its ONNX file.
+func (o *onnxRuntime) trained(t *testing.T, name, models string) (run *tessera.Run, saved string) {
+	t.Helper()
+	f, err := config.Load("models of the test", []byte(models))
+	fatal.If(t, err)
+	m, err := f.Model("m")
+	fatal.If(t, err)
+	run, err = tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(t.TempDir(), "run"), Threads: 1})
+	fatal.If(t, err)
+	t.Cleanup(func() { run.Close() })
+	r, err := export.Open(run.Path)
+	fatal.If(t, err)
+	var file bytes.Buffer
+	fatal.If(t, export.Write(&file, r, "onnx", ""))
+	saved, err = o.save(name, file.Bytes())
+	fatal.If(t, err)
+	return run, saved
+}
+
 // A drawn column that holds images is scaled like the images.
 func TestScalingsOfColumnsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	dir := t.TempDir()
 	path := filepath.Join(dir, "samples.npy")
 	fatal.If(t, data.WriteImages(path, []int{6}, uniform(8, 40*6)))
-	f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
+	run, saved := o.trained(t, "columns", fmt.Sprintf(`[model.m]
 dataset = { name = "npy", images = %q, scale = "standardise" }
 encoder = [{ kind = "dense", units = 4, activation = "tanh" }]
 loss    = [{ kind = "mse" }, { kind = "mse", on = "far", against = "code" }]
@@ -96,18 +115,6 @@ head.far = { from = "other", layers = [{ kind = "dense", units = 4 }] }
 [model.m.column.other]
 kind = "other"
 `, filepath.ToSlash(path)))
-	fatal.If(t, err)
-	m, err := f.Model("m")
-	fatal.If(t, err)
-	run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1})
-	fatal.If(t, err)
-	defer run.Close()
-	r, err := export.Open(run.Path)
-	fatal.If(t, err)
-	var file bytes.Buffer
-	fatal.If(t, export.Write(&file, r, "onnx", ""))
-	saved, err := o.save("columns", file.Bytes())
-	fatal.If(t, err)
 	x, other := uniform(3, 5*6), uniform(4, 5*6)
 	got, err := o.run(saved, "input", []int{5, 6}, x, packed("column.other", []int{5, 6}, other))
 	fatal.If(t, err)
@@ -130,23 +137,11 @@ func TestMissingValuesAgreeInONNXRuntime(t *testing.T) {
 			samples[k] = float32(math.NaN())
 		}
 		fatal.If(t, data.WriteImages(path, []int{3}, samples))
-		f, err := config.Load("models of the test", fmt.Appendf(nil, `[model.m]
+		run, saved := o.trained(t, fmt.Sprint("missing-", i), fmt.Sprintf(`[model.m]
 dataset = { name = "npy", images = %q, missing = "nan"%s }
 encoder = [{ kind = "dense", units = 4, activation = "tanh", from = ["images", "observed"] }]
 train   = { epochs = 2, batch = 20 }
 `, filepath.ToSlash(path), settings))
-		fatal.If(t, err)
-		m, err := f.Model("m")
-		fatal.If(t, err)
-		run, err := tessera.Train(t.Context(), m, tessera.Options{Out: filepath.Join(dir, "run"), Threads: 1})
-		fatal.If(t, err)
-		defer run.Close()
-		r, err := export.Open(run.Path)
-		fatal.If(t, err)
-		var file bytes.Buffer
-		fatal.If(t, export.Write(&file, r, "onnx", ""))
-		saved, err := o.save(fmt.Sprint("missing-", i), file.Bytes())
-		fatal.If(t, err)
 		nan := float32(math.NaN())
 		x := []float32{0.1, 0.2, 0.3, nan, 0.2, 0.3, 0.1, nan, 0.3, 999, 0.2, 0.3, nan, nan, nan}
 		observed := []float32{1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 1, 1, 0, 0, 1}
