@@ -41,3 +41,23 @@ loss = [{ kind = "zz_density", on = "d", against = "y" }]
 	err := load(t, strings.Replace(text, "units = 4", "units = 5", 1)).Check()
 	expect.Error(t, err, "loss[0] (zz_density): against: want two units for each value")
 }
+
+// A term that is compared with itself would always be 0, and no model reads what is hidden from it.
+func TestATermIsComparedWithSomethingElse(t *testing.T) {
+	const text = `
+[model.m]
+dataset = { name = "bars", hide = 0.1 }
+encoder = [{ kind = "dense", units = 3 }]
+head.size.layers = [{ kind = "dense", units = 1 }]
+loss = [{ kind = "mse" }, { kind = "mse", on = "size", against = "size" }]
+`
+	expect.Error(t, load(t, text).Check(), `loss[1] (mse): against: the term compares "size" with itself`)
+	for old, hidden := range map[string]string{
+		`against = "size"`: `against = "complete"`,
+		`on = "size", `:    `mask = "held_out", `,
+		`size.layers`:      `size.from = "held_out"` + "\nhead.size.layers",
+	} {
+		err := load(t, strings.Replace(text, old, hidden, 1)).Check()
+		expect.Error(t, err, "a model must not see the values that are hidden from it", hidden)
+	}
+}

@@ -207,6 +207,10 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: %s reads no teacher", l.Kind), "leave it out, or take kind = \"consistency\"")
 	}
 	w.constant(part, l, reads)
+	if l.On != "" && reads.Against == l.On {
+		w.report(part, l.Kind, "against", fmt.Sprintf("against: the term compares %q with itself", l.On), "name what it is compared with; there are "+w.existing())
+		return
+	}
 	if w.layout.Holed && (reads.Against == losses.Images && !reads.Counts || reads.Atoms || reads.Jacobian) {
 		w.report(part, l.Kind, "", fmt.Sprintf("%s cannot leave out the entries of images that are missing or hidden", l.Kind),
 			"terms that can: "+table.Quoted(countingImages()))
@@ -404,7 +408,9 @@ func (w *walk) named(part, kind, key, name string) bool {
 		return false
 	}
 	hint := "there are " + w.existing()
-	if slices.ContainsFunc(w.own, func(path string) bool { return MatchPath(name, path) }) {
+	if name == data.HeldOutColumn || name == data.CompleteColumn {
+		hint = forMetrics
+	} else if slices.ContainsFunc(w.own, func(path string) bool { return MatchPath(name, path) }) {
 		hint = "it names parameters, which these losses read: " + table.Quoted(kindsThat("losses", func(l losses.Loss) bool { return strings.HasSuffix(l.On(), ".weight") }))
 	} else if near, ok := table.Nearest(name, w.reachable(name)); ok {
 		hint = table.Suggest(near, []string{near})
@@ -414,6 +420,9 @@ func (w *walk) named(part, kind, key, name string) bool {
 	w.report(part, kind, key, fmt.Sprintf("%s: there is no column or value %q", key, name), hint)
 	return false
 }
+
+// forMetrics says why no model reads two of the columns that metrics read.
+const forMetrics = "metrics alone read it: a model must not see the values that are hidden from it; it may read \"observed\""
 
 // undeclaredHead returns how to declare the head that a term reads by default and a model without heads lacks, "" for other names.
 func (m *Model) undeclaredHead(name string) string {

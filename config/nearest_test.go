@@ -43,3 +43,31 @@ func TestATableBesideElementsOfItsNameIsOneError(t *testing.T) {
 		}
 	}
 }
+
+// Keys of other programs are answered by the key of the same meaning.
+func TestTheKeysOfOtherProgramsAreKnown(t *testing.T) {
+	for text, want := range map[string]string{
+		`dataset = { name = "text", file = "x", min_count = 3 }`: "least",
+		`dataset = { name = "text", file = "x", max_df = 0.5 }`:  "most",
+		`encoder = [{ kind = "gaussian_noise", sigma = 0.1 }]`:   "stddev",
+		`encoder = [{ kind = "upsample", scale_factor = 2 }]`:    "factor",
+		`loss = [{ kind = "gaussian_kl", beta = 4.0 }]`:          "weight",
+		`train = { bs = 4 }`: "batch",
+		"encoder = [{ kind = \"dense\", units = 3 }]\n[sweep.s]\nmodel = \"m\"\nseed = [1, 2]": "seeds",
+	} {
+		file, err := Load("models.toml", []byte("[model.m]\n"+text))
+		if err == nil {
+			err = file.Check()
+		}
+		if want = `did you mean "` + want + `"?`; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %s", text, err, want)
+		}
+	}
+	file, err := Load("models.toml", []byte("[sweep.s]\nmodel = \"shallow\"\nseeds = 3\n"))
+	if err == nil {
+		err = file.Check()
+	}
+	if err == nil || !strings.Contains(err.Error(), "such as [1, 2, 3]") {
+		t.Errorf("a number of seeds: got %v", err)
+	}
+}

@@ -550,7 +550,12 @@ func (w *walk) waits(s *placing) (name string, of *placing) {
 }
 
 // suggestValue suggests the value with the most similar name.
-func (w *walk) suggestValue(name string) string { return table.Suggest(name, w.reachable(name)) }
+func (w *walk) suggestValue(name string) string {
+	if name == data.HeldOutColumn || name == data.CompleteColumn {
+		return forMetrics
+	}
+	return table.Suggest(name, w.reachable(name))
+}
 
 // tooManyClasses reports labels that would give a head too many units. The size of the stack is then unknown.
 func (w *walk) tooManyClasses(s *placing) {

@@ -49,6 +49,18 @@ func (*Swimmer) Unlabelled() bool { return true }
 
 func (*Bars) Unlabelled() bool { return true }
 
+func (*Hierarchy) Unlabelled() bool { return true }
+
+func (*LinearRules) Unlabelled() bool { return true }
+
+func (*Notes) Unlabelled() bool { return true }
+
+func (*Shapes) Unlabelled() bool { return true }
+
+func (*Superposition) Unlabelled() bool { return true }
+
+func (*Topics) Unlabelled() bool { return true }
+
 // Unlabelled implements [Unlabelled]: it reports true if the images are in this process and all labels of the training images
 // are unknown.
 func (m *Memory) Unlabelled() bool {

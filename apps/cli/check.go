@@ -163,9 +163,11 @@ type dataFiles struct {
 	unreadable
 }
 
-// examine reads the data files of a model. A missing or invalid file is an error, as in a training. The error is that of the context.
+// examine reads the data files of a model, or generates its samples. A missing or invalid file is an error, as in a training. The error
+// is that of the context.
 func (d *dataFiles) examine(m *config.Model) error {
-	if !data.IsOwn(m.Dataset.Source) {
+	own := data.IsOwn(m.Dataset.Source)
+	if !own && !data.IsGenerated(m.Dataset.Source) {
 		d.downloaded(m)
 		return nil
 	}
@@ -184,7 +186,7 @@ func (d *dataFiles) examine(m *config.Model) error {
 	case err != nil:
 		d.causes = append(d.causes, err)
 		d.texts = append(d.texts, m.InDataset(err.Error()).String())
-	default:
+	case own:
 		d.add(ctx, m)
 	}
 	return nil

@@ -65,6 +65,7 @@ set.encoder.0.units = [3, 5, 9]
 		if said := fmt.Sprintf("Holm's correction for %d comparisons", c.Tests); shown < 10 || c.Tests < 10 || !strings.Contains(text, said) || !strings.Contains(page, said) {
 			t.Errorf("%d differences; %q is not said by compare and on the page", shown, said)
 		}
+		b.contains("compare", text, "bars, all, 60 images (the fitted samples among them)  3 trials of sweeps/s\n", comparison.Spread)
 	}
 	for _, command := range []string{"compare", "report"} {
 		b.contains("standard error", b.must(exitUsage, command, "sweeps/s", "--reference", "Z").stderr, `--reference: no such model to compare with: got "Z", want one of A (small), B (small), C (small)`)

@@ -171,6 +171,9 @@ func (w *figureCommand) Do(cmd *Call) error {
 	} else if err != nil {
 		return err
 	}
+	for _, label := range f.Omitted {
+		w.note("%s: left out, because it lacks a metric of the axes, or its value is beyond them", label)
+	}
 	f.SetTitle(w.Title)
 	f.SetWidth(w.Width)
 	if err := f.Save(w.Out); err != nil {

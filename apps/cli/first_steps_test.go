@@ -9,6 +9,7 @@ import (
 	"tessera/config"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
+	"tessera/metrics"
 )
 
 func TestInitWritesModelsThatTrain(t *testing.T) {
@@ -73,4 +74,22 @@ func TestDocsWritesManPagesCompletionsAndPages(t *testing.T) { // not parallel: 
 	b.contains("models.md", b.read("out/docs/models.md"), "## extends")
 	b.write("file", "")
 	b.must(exitWrite, "docs", "file")
+}
+
+// The parts of one kind have one row, also where kinds take turns.
+func TestPartsOfAKindHaveOneRow(t *testing.T) {
+	part := func(kind string, cosine float64) tessera.FoundPart {
+		return tessera.FoundPart{Kind: kind, Part: metrics.Part{Found: cosine > 0.9, Cosine: cosine}}
+	}
+	rows := partsTable([]tessera.FoundPart{part("disc", 0.95), part("line", 0.5), part("disc", 0.2), part("line", 0.97)}).Rows
+	if len(rows) != 2 || fmt.Sprint(rows[0][:2]) != "[disc {1 1 of 2}]" || fmt.Sprint(rows[1][:2]) != "[line {1 1 of 2}]" {
+		t.Errorf("got %v", rows)
+	}
+}
+
+// Samples that are generated are checked as those of files.
+func TestCheckGeneratesSamples(t *testing.T) {
+	b := newBench(t)
+	b.write("models.toml", "[model.m]\nkind = \"nmf\"\ncomponents = 2\ndataset = { name = \"linear_rules\", count = 50 }\n")
+	b.contains("check", b.must(exitData, "check").stderr, "nmf takes numbers >= 0")
 }

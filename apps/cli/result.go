@@ -66,19 +66,20 @@ func measure(ctx context.Context, to streams, r *tessera.Run) (*evaluation.Repor
 func partsTable(found []tessera.FoundPart) *doc.Table {
 	t := &doc.Table{Key: "parts", Columns: []doc.Column{{Key: "kind", Title: "parts"}, {Key: "found", Title: "found"}, {Key: "least_cosine", Title: "least cosine"}, {Key: "as", Title: "as", Wrap: true}}}
 	for len(found) > 0 {
-		n := slices.IndexFunc(found, func(p tessera.FoundPart) bool { return p.Kind != found[0].Kind })
-		if n < 0 {
-			n = len(found)
-		}
-		kind, there := found[:n], 0
-		for _, p := range kind {
-			if p.Found {
+		var kind, others []tessera.FoundPart
+		there := 0
+		for _, p := range found {
+			if p.Kind != found[0].Kind {
+				others = append(others, p)
+				continue
+			}
+			if kind = append(kind, p); p.Found {
 				there++
 			}
 		}
 		least := slices.MinFunc(kind, func(a, b tessera.FoundPart) int { return cmp.Compare(a.Cosine, b.Cosine) })
-		t.Row(kind[0].Kind, doc.Shown{Value: there, Text: fmt.Sprintf("%d of %d", there, n)}, doc.Fixed3(least.Cosine), foundAs(kind))
-		found = found[n:]
+		t.Row(kind[0].Kind, doc.Shown{Value: there, Text: fmt.Sprintf("%d of %d", there, len(kind))}, doc.Fixed3(least.Cosine), foundAs(kind))
+		found = others
 	}
 	return t
 }

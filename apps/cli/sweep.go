@@ -295,6 +295,9 @@ func settingsTable(keys []string, settings []sweep.Setting, shown []string) *doc
 		}
 		t.Row(row...)
 	}
+	if slices.ContainsFunc(settings, func(s sweep.Setting) bool { return len(s.Seeds) > 1 }) {
+		t.Notes = []string{comparison.Spread}
+	}
 	return t
 }
 

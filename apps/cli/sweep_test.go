@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"tessera/apps/show/comparison"
 	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/internal/samefiles"
@@ -105,8 +106,8 @@ func TestASweepSaysWhatItDoesAndWhatCameOfIt(t *testing.T) {
 	if strings.Contains(r.stderr, "\x1b") || strings.Contains(r.stderr, "\r") {
 		t.Errorf("control characters on what is no terminal: %q", r.stderr)
 	}
-	b.contains("standard output", r.stdout, "measured on the whole data set, the fitted samples among them\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", "sweep  sweeps/targets/results.csv\n")
-	expect.Equal(t, strings.Count(r.stdout, "\n"), 2+1+6+2, "lines", r.stdout)
+	b.contains("standard output", r.stdout, "measured on the whole data set, the fitted samples among them\n\nmodel  loss.1.target  loss.1.weight  seeds   mse", "2 of 2  0.", " ± ", comparison.Spread+"\n\nsweep  sweeps/targets/results.csv\n")
+	expect.Equal(t, strings.Count(r.stdout, "\n"), 2+1+6+1+2, "lines", r.stdout)
 	for _, name := range []string{"results.json", "results.csv", "summary.csv", "timings.csv", "trials"} {
 		if !b.exists("sweeps/targets/" + name) {
 			t.Errorf("the sweep holds no %s", name)

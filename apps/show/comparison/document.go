@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
 	"tessera/apps/show"
 	"tessera/apps/show/doc"
+	"tessera/internal/lists"
 	"tessera/internal/numeral"
 	"tessera/metrics"
 )
@@ -26,7 +29,7 @@ func (t *Table) Document() *doc.Document {
 		if m.Note != "" {
 			images += " (" + m.Note + ")"
 		}
-		models.Row(m.Label, m.Name, images, strings.Join(m.Runs, " "))
+		models.Row(m.Label, m.Name, images, runsText(m.Runs))
 	}
 	settings := &doc.Table{Columns: []doc.Column{{Title: "setting"}}}
 	for _, m := range t.Models {
@@ -50,12 +53,24 @@ func (t *Table) Document() *doc.Document {
 	return d
 }
 
+// runsText lists runs; trials of one sweep, whose names are hashes, are counted.
+func runsText(runs []string) string {
+	folders := lists.Map(runs, func(run string) string { return path.Dir(filepath.ToSlash(run)) })
+	if folders = slices.Compact(folders); len(runs) > 1 && len(folders) == 1 && path.Base(folders[0]) == "trials" {
+		return fmt.Sprintf("%d trials of %s", len(runs), path.Dir(folders[0]))
+	}
+	return strings.Join(runs, " ")
+}
+
 // dataset names the measured data: by its file, if it has one.
 func (m *Model) dataset() string {
-	if m.declared == nil {
-		return m.Dataset
+	switch {
+	case m.declared != nil:
+		return show.DatasetName(m.declared.Dataset)
+	case m.stored != nil && m.stored.Source != nil:
+		return show.DatasetName(*m.stored)
 	}
-	return show.DatasetName(m.declared.Dataset)
+	return m.Dataset
 }
 
 // Differences returns the metrics of all models with their differences. `compare`, its page and the page of a sweep show them so.

@@ -366,6 +366,9 @@ func (m *Model) mean(name string) float64 {
 	return sum / float64(len(m.members))
 }
 
+// Spread explains the values of a table of several seeds.
+const Spread = "Values are means over the seeds, ± the standard deviation."
+
 // Words explains the differences of the table: the reference, the correction and the verdicts.
 func (t *Table) Words() string {
 	if len(t.Models) == 0 {
@@ -375,7 +378,7 @@ func (t *Table) Words() string {
 		return "No difference is tested: intervals come from several seeds, so compare sweeps or runs of the same models with two seeds or more."
 	}
 	if len(t.Models) == 1 {
-		return "All runs are trainings of one model: there is no difference to test. ± is the standard deviation over its seeds."
+		return "All runs are trainings of one model: there is no difference to test. " + Spread
 	}
 	others := ""
 	for i, m := range t.Models {
@@ -383,7 +386,7 @@ func (t *Table) Words() string {
 			others = ", those on other images from the first of their images"
 		}
 	}
-	return fmt.Sprintf("Differences are from %s%s, paired by seed, each with its 95 %% interval. A difference is shown if its p-value is below "+
+	return fmt.Sprintf(Spread+" Differences are from %s%s, paired by seed, each with its 95 %% interval. A difference is shown if its p-value is below "+
 		"0.05 after Holm's correction for %s; \"%s\" would be shown alone: choose metrics beforehand with --metrics. Differences by "+
 		"rounding, rows equal to another one, and models that do not depend on the seed are not counted. Intervals cover the choice of the seeds, not that of "+
 		"the measured images. * marks a mean shown to be better than all others on the same images.", t.Models[t.reference].Label, others, numeral.Of(t.Tests, "comparison"), metrics.Uncorrected)

@@ -47,6 +47,8 @@ type Figure struct {
 	width, height int // size of the PNG in pixels; an SVG or PDF has half as many points
 	draw          func(draw.Canvas)
 	scale         float64 // scale factor of the PNG; 0 means 1
+
+	Omitted []string // labels of measured points that it does not show, because they lack a metric or lie beyond an axis
 }
 
 // SetTitle writes a title above the figure; "" does nothing.

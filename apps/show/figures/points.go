@@ -127,6 +127,27 @@ func targetName(p float64) string {
 	return fmt.Sprintf("p = %v", p)
 }
 
+// drawn separates the points that a panel can show from the labels of the others.
+func (p panel) drawn(points []Point, x, y metric) (shown []Point, omitted []string) {
+	for _, at := range points {
+		if p.x.shows(x.of(at)) && p.y.shows(y.of(at)) {
+			shown = append(shown, at)
+		} else {
+			omitted = append(omitted, at.Label)
+		}
+	}
+	return shown, omitted
+}
+
+// figure returns a figure of one panel.
+func (p panel) figure(names legend, height int, omitted []string) (*Figure, error) {
+	f, err := panels([][]panel{{p}}, names, height)
+	if err == nil {
+		f.Omitted = omitted
+	}
+	return f, err
+}
+
 // xys returns two metrics of points as coordinates.
 func xys(points []Point, x, y metric) plotter.XYs {
 	out := make(plotter.XYs, len(points))
@@ -219,7 +240,8 @@ func MSEScatter(ours, published []Point) (*Figure, error) {
 
 // scatter draws the points that have both metrics; it is an error if no measured one has.
 func scatter(ours, published []Point, x metric) (*Figure, error) {
-	drawn := lists.Only(ours, func(at Point) bool { return !math.IsNaN(x.of(at)) && !math.IsNaN(maxMetric.of(at)) })
+	p := panel{x: x.axis, y: maxMetric.axis}
+	drawn, omitted := p.drawn(ours, x, maxMetric)
 	if len(drawn) == 0 && len(ours) > 0 {
 		return nil, fmt.Errorf("%w with %s and %s", ErrNoPoints, x.name, maxMetric.name)
 	}
@@ -227,18 +249,18 @@ func scatter(ours, published []Point, x metric) (*Figure, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := panel{x: x.axis, y: maxMetric.axis, lines: c.lines(x, maxMetric)}
+	p.lines = c.lines(x, maxMetric)
 	texts := labels{points: xys(slices.Concat(drawn, published), x, maxMetric)}
 	for _, g := range c.ours {
 		identified := !math.IsNaN(g.p) && (len(published) > 0 || len(g.points) == 1) // by its colour
 		if !identified {
-			for _, at := range p.labelled(g.points, x, maxMetric) {
+			for _, at := range g.points {
 				texts.names = append(texts.names, label{at: xys([]Point{at}, x, maxMetric)[0], text: at.Label, color: ink})
 			}
 		}
 	}
 	p.extra = append(p.extra, texts)
-	return panels([][]panel{{p}}, c.legend(), 620)
+	return p.figure(c.legend(), 620, omitted)
 }
 
 // Pareto draws max-approximation error against reconstruction error; the lower left corner is best. Every point is labelled.
@@ -253,6 +275,7 @@ func Pareto(ours, published []Point) (*Figure, error) {
 // omitted.
 func ParetoOf(x, y string, points []Point) (*Figure, error) {
 	var of [2]metric
+	both := lists.Only(points, func(p Point) bool { return !math.IsNaN(numberOf(x)(p)) && !math.IsNaN(numberOf(y)(p)) })
 	for i, name := range []string{x, y} {
 		m, ok := metrics.MeasureOf(name)
 		switch {
@@ -261,7 +284,7 @@ func ParetoOf(x, y string, points []Point) (*Figure, error) {
 		case m.Better == metrics.Neither:
 			return nil, fmt.Errorf("%s has no front: neither a larger nor a smaller one is better", name)
 		}
-		of[i] = metric{axis: pointAxis(name, points), of: numberOf(name), name: name, higher: m.Better == metrics.Higher}
+		of[i] = metric{axis: pointAxis(name, both), of: numberOf(name), name: name, higher: m.Better == metrics.Higher}
 	}
 	return pareto(points, nil, of[0], of[1])
 }
@@ -271,6 +294,7 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 	p := panel{x: x.near(ours, published), y: y.near(ours, published)}
 	var names legend
 	var texts labels
+	var omitted []string
 	for _, set := range []struct {
 		points []Point
 		look   line
@@ -279,8 +303,8 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 		{published, line{name: "published", color: quiet, dashes: dashed, glyph: ring}, quiet},
 		{ours, line{name: "measured", color: palette[0], glyph: disc}, ink},
 	} {
-		shown := p.labelled(set.points, x, y)
-		if len(shown) == 0 {
+		var shown []Point
+		if shown, omitted = p.drawn(set.points, x, y); len(shown) == 0 {
 			continue
 		}
 		points, edge := set.look, set.look
@@ -298,7 +322,7 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 	}
 	slices.Reverse(texts.names) // ours find their places first
 	p.extra = append(p.extra, texts)
-	return panels([][]panel{{p}}, names, 700)
+	return p.figure(names, 700, omitted) // of ours, the last set
 }
 
 // fewDecades is the ratio of the largest to the smallest value below which a logarithmic axis, which ends at round values, would have
@@ -319,12 +343,6 @@ func (m metric) near(points ...[]Point) axis {
 		a.widen(low, high)
 	}
 	return a
-}
-
-// labelled returns the points in the range of both axes.
-func (p panel) labelled(points []Point, x, y metric) []Point {
-	shown := lists.Only(points, func(at Point) bool { return len(p.shown(plotter.XYs{{X: x.of(at), Y: y.of(at)}})) == 1 })
-	return shown
 }
 
 // front returns the Pareto front of two metrics, the best x first: no other point is better in one of the two and at least as

@@ -2,6 +2,8 @@ package figures
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -89,6 +91,24 @@ func TestTheFrontOfTwoMetricsGoesWhereTheyImprove(t *testing.T) {
 	expect.NoError(t, expect.Err(ParetoOf("mse", "accuracy", points)))
 }
 
+// A front names the points that it leaves out, and its axes do not make room for them.
+func TestAFrontNamesThePointsThatItOmits(t *testing.T) {
+	drawn := []Point{{Label: "a", Values: numbers("mse", 0.2, "hoyer", 0.3)}, {Label: "b", Values: numbers("mse", 0.1, "hoyer", 0.4)}}
+	f, err := ParetoOf("mse", "hoyer", append(drawn, Point{Label: "lacks", Values: numbers("hoyer", 0.9)}))
+	expect.NoError(t, err)
+	expect.Slice(t, f.Omitted, []string{"lacks"})
+	without, err := ParetoOf("mse", "hoyer", drawn)
+	expect.NoError(t, err)
+	text := func(f *Figure) string {
+		path := filepath.Join(t.TempDir(), "f.svg")
+		expect.NoError(t, f.Save(path))
+		text, err := os.ReadFile(path)
+		expect.NoError(t, err)
+		return string(text)
+	}
+	expect.Equal(t, text(f), text(without))
+}
+
 // A scatter draws the runs that have both metrics; it is an error if none has.
 func TestAScatterOfRunsWithoutItsMetricsIsAnError(t *testing.T) {
 	lacks := Point{Label: "lacks", P: math.NaN(), Values: numbers("mse", 0.1, "hoyer", 0.5)}
@@ -96,6 +116,8 @@ func TestAScatterOfRunsWithoutItsMetricsIsAnError(t *testing.T) {
 	for want, draw := range map[string]func(ours, published []Point) (*Figure, error){"with hoyer and max_approx": HoyerScatter, "with mse and max_approx": MSEScatter} {
 		expect.Is(t, expect.Err(draw([]Point{lacks}, PublishedCurves(false))), ErrNoPoints)
 		expect.Error(t, expect.Err(draw([]Point{lacks}, nil)), want)
-		expect.NoError(t, expect.Err(draw([]Point{lacks, has}, nil)))
+		f, err := draw([]Point{lacks, has}, nil)
+		expect.NoError(t, err)
+		expect.Slice(t, f.Omitted, []string{"lacks"})
 	}
 }

@@ -373,6 +373,8 @@ func bracketed(n *Node, f Field) string {
 			items[i] = StringText(strings.Trim(item, ` '"`))
 		}
 		return "write [" + strings.Join(items, ", ") + "]"
+	case f.Key == "seeds": // which may be meant as their number
+		return "write the seeds themselves, such as [1, 2, 3]"
 	case n.Leaf != nil && element.Kind() != reflect.String && element.Kind() != reflect.Bool && (Field{f.column, element}).SetNumber(n.Leaf):
 		return "write [" + n.Describe() + "]"
 	}

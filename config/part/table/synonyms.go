@@ -99,10 +99,10 @@ var synonyms = map[string]string{
 	"learning_rate": "lr eta stepsize",
 	"epochs":        "nepochs numepochs",
 	"iterations":    "niter maxiter maxiterations",
-	"batch":         "batchsize minibatch minibatchsize",
+	"batch":         "batchsize bs minibatch minibatchsize",
 	"seed":          "randomstate randomseed",
 	"patience":      "earlystopping",
-	"weight":        "coefficient coef lambda lossweight",
+	"weight":        "coefficient coef lambda lossweight beta",
 	"target":        "rho sparsitytarget",
 	"decay":         "weightdecay",
 	"slope":         "negativeslope",
@@ -113,6 +113,10 @@ var synonyms = map[string]string{
 	"validation":    "validationsplit valsplit",
 	"clip_norm":     "gradclip clipgradnorm gradientclipping",
 	"average":       "ema swa",
+	"least":         "mincount mindf minfreq minfrequency mincf",
+	"most":          "maxdf maxfreq",
+	"factor":        "scale scalefactor size",
+	"stddev":        "sigma std stdev",
 }
 
 // byMeaning returns the valid name with the same meaning as name.

@@ -143,7 +143,7 @@ class SweepView {
   atoms(trial) {
     const t = this.sweep.trials[trial], where = document.getElementById("sprite"), note = document.getElementById("trial-note");
     if (!t.atoms) { where.replaceChildren(); note.textContent = "no atoms to show"; return; }
-    note.replaceChildren((t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atoms`) + " ",
+    note.replaceChildren((t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atom${t.atoms.total === 1 ? "" : "s"}`) + " ",
       t.link ? element("a", { href: t.link }, "its report") : "");
     where.classList.toggle("vectors", t.atoms.height === 1);
     where.replaceChildren(...Array.from({ length: t.atoms.shown }, (_, i) => this.atom(t.atoms, i)));
