@@ -307,7 +307,7 @@ func Example_service() {
 	}
 	fmt.Println("the same from one file:", slices.Equal(again, codes))
 
-	models, err := serve.New([]serve.Model{{Name: "swimmer-parts", Run: run}}, serve.Options{}) // closes the run
+	models, err := serve.New([]serve.Model{{Name: "swimmer-parts", Run: run}}, serve.Options{}) // run stays yours
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+	"strings"
 
 	"tessera/internal/vectors"
 	"tessera/posthoc"
@@ -12,7 +14,7 @@ import (
 
 func init() {
 	Registry.Register("fairness", "rates of a classifier by group, with their gaps, ratios and bootstrap intervals",
-		func() Metric { return &Fairness{Group: "group", Positive: 1, Resamples: 1000, Seed: 1, Least: 30} })
+		func() Metric { return &Fairness{Group: "group", Positive: "1", Resamples: 1000, Seed: 1, Least: 30} })
 }
 
 // Fairness compares the decisions of a head between the groups of a column. The decision d is 1 if the class Positive is
@@ -43,11 +45,50 @@ func init() {
 // Source: Barocas, Hardt, Narayanan, Fairness and machine learning, 2023, chapter 3; Efron, Bootstrap methods, 1979; Phipson and
 // Smyth, Permutation P-values should never be zero, 2010.
 type Fairness struct {
-	Group     string `toml:"group" doc:"column of the groups"`
-	Positive  int    `toml:"positive" want:">= 0" doc:"the positive class"`
-	Resamples int    `toml:"resamples" want:"> 0" doc:"number of bootstrap samples, and of permutations"`
-	Seed      uint64 `toml:"seed" doc:"seed of both"`
-	Least     int    `toml:"least" want:">= 1" doc:"samples from which a group has intervals"`
+	Group     string    `toml:"group" doc:"column of the groups"`
+	Positive  ClassName `toml:"positive" doc:"the positive class, its name or its number"`
+	Resamples int       `toml:"resamples" want:"> 0" doc:"number of bootstrap samples, and of permutations"`
+	Seed      uint64    `toml:"seed" doc:"seed of both"`
+	Least     int       `toml:"least" want:">= 1" doc:"samples from which a group has intervals"`
+}
+
+// ClassName is a class by its name, or by its number.
+type ClassName string
+
+// FromTOML sets c from a TOML value.
+func (c *ClassName) FromTOML(value any) error {
+	if number, is := value.(int64); !is || number < 0 {
+		text, is := value.(string)
+		if !is {
+			return fmt.Errorf("got %v, want the name or the number of a class", value)
+		}
+		*c = ClassName(text)
+		return nil
+	}
+	*c = ClassName(fmt.Sprint(value))
+	return nil
+}
+
+// TOML returns the value in a declaration.
+func (c ClassName) TOML() any {
+	if n, err := strconv.ParseUint(string(c), 10, 31); err == nil {
+		return int64(n)
+	}
+	return string(c)
+}
+
+// Among returns the number of the class among n classes, of which names has the names, if they are known.
+func (c ClassName) Among(names []string, n int) (int, error) {
+	if i := slices.Index(names, string(c)); i >= 0 {
+		return i, nil
+	}
+	if i, err := strconv.ParseUint(string(c), 10, 31); err == nil && int(i) < n {
+		return int(i), nil
+	}
+	if len(names) > 0 {
+		return 0, fmt.Errorf("positive: got %q, want one of the classes: %s", c, strings.Join(names, ", "))
+	}
+	return 0, fmt.Errorf("positive: got class %s, the head has %d classes", c, n)
 }
 
 // fairnessRates lists the values of a group, in order of output. A rate is the share of the samples that it counts among those of
@@ -100,7 +141,7 @@ func escaped(text string) string {
 func (m *Fairness) Columns() []string { return []string{m.Group} }
 
 func (m *Fairness) Start(s *Subject) (Meter, error) {
-	f := &fairnessMeter{Fairness: *m, names: s.Names[m.Group], of: map[int][]fairSample{}}
+	f := &fairnessMeter{Fairness: *m, names: s.Names[m.Group], classes: s.Classes, of: map[int][]fairSample{}}
 	if c, ok := s.Coder.(interface {
 		PostHoc(head string) posthoc.Head
 	}); ok {
@@ -119,6 +160,8 @@ type fairSample struct {
 type fairnessMeter struct {
 	Fairness
 	names      []string
+	classes    []string
+	positive   int
 	thresholds *posthoc.Thresholds
 	of         map[int][]fairSample // samples by group
 
@@ -136,9 +179,11 @@ func (m *fairnessMeter) Add(b *Batch) error {
 		return nil
 	}
 	classes := len(b.Logits) / len(b.Labels)
-	if m.Positive >= classes {
-		return fmt.Errorf("metrics: fairness: positive: got class %d, the head has %d classes", m.Positive, classes)
+	positive, err := m.Positive.Among(m.classes, classes)
+	if err != nil {
+		return fmt.Errorf("metrics: fairness: %w", err)
 	}
+	m.positive = positive
 	p := make([]float64, classes)
 	for i, class := range b.Labels {
 		group := int(groups[i])
@@ -160,15 +205,15 @@ func (m *fairnessMeter) Add(b *Batch) error {
 			m.missing = err.Error()
 			return nil
 		}
-		decided := best == m.Positive
-		if m.thresholds != nil && m.thresholds.Positive == m.Positive {
+		decided := best == m.positive
+		if m.thresholds != nil && m.thresholds.Positive == m.positive {
 			var known bool
 			if decided, known = m.thresholds.Decide(row, group); !known {
 				m.noGroup++
 				continue
 			}
 		}
-		m.of[group] = append(m.of[group], fairSample{class == m.Positive, decided, p[m.Positive]})
+		m.of[group] = append(m.of[group], fairSample{class == m.positive, decided, p[m.positive]})
 	}
 	return nil
 }
@@ -296,7 +341,7 @@ func (m *fairnessMeter) Tables() []*Table {
 		}
 		t.Rows = append(t.Rows, m.gaps[which].gap.row(r.name+" gap", m.gaps[which].p), m.gaps[which].ratio.row(r.name+" ratio", math.NaN()))
 	}
-	if m.thresholds != nil && m.thresholds.Positive == m.Positive {
+	if m.thresholds != nil && m.thresholds.Positive == m.positive {
 		t.Notes = append(t.Notes, "decided by the thresholds that are kept with the run: "+m.thresholds.String())
 	}
 	switch len(groups) {

@@ -45,7 +45,7 @@ func TestIntervalsOfGapsCoverTheTrueGap(t *testing.T) {
 		gap := c.rates[len(c.rates)-1] - c.rates[0]
 		covered, equal := 0, map[string]int{}
 		for seed := range uint64(populations) {
-			_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: 120, Seed: seed, Least: 30}, Subject{}, population(seed, c.sizes, c.rates))
+			_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: "1", Resamples: 120, Seed: seed, Least: 30}, Subject{}, population(seed, c.sizes, c.rates))
 			within := func(name string, value float64) bool {
 				low, _ := table.Number(name, "low")
 				high, ok := table.Number(name, "high")
@@ -101,7 +101,7 @@ func TestThePermutationTestIsExact(t *testing.T) {
 		}
 	}
 	const permutations = 20000
-	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: permutations, Seed: 3, Least: 1}, Subject{}, b)
+	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: "1", Resamples: permutations, Seed: 3, Least: 1}, Subject{}, b)
 	if got, _ := table.Number("selection_rate gap", "p"); math.Abs(got-want) > 5*math.Sqrt(want*(1-want)/permutations) {
 		t.Errorf("got p = %g, want %g", got, want)
 	}

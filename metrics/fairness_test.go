@@ -53,7 +53,7 @@ func measuredFairness(t *testing.T, m *Fairness, s Subject, b Batch) (Values, *T
 // Every number equals the result of plain loops over the samples, directly from its definition.
 func TestFairnessEqualsPlainLoops(t *testing.T) {
 	b := grouped(500)
-	values, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: 200, Seed: 1, Least: 30}, Subject{Names: map[string][]string{"sex": {"f", "m"}}}, b)
+	values, table := measuredFairness(t, &Fairness{Group: "sex", Positive: "1", Resamples: 200, Seed: 1, Least: 30}, Subject{Names: map[string][]string{"sex": {"f", "m"}}}, b)
 	share := func(group int, of, given func(y, d int) bool) float64 {
 		hits, all := 0.0, 0.0
 		for i, y := range b.Labels {
@@ -128,7 +128,7 @@ func TestFairnessEqualsPlainLoops(t *testing.T) {
 // The bootstrap interval of a rate is close to that of the normal approximation.
 func TestTheBootstrapOfARateIsAboutNormal(t *testing.T) {
 	b := grouped(3000)
-	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: 1000, Seed: 1, Least: 30}, Subject{}, b)
+	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: "1", Resamples: 1000, Seed: 1, Least: 30}, Subject{}, b)
 	n, _ := table.Number("count 1", "value")
 	p, _ := table.Number("selection_rate 1", "value")
 	low, _ := table.Number("selection_rate 1", "low")
@@ -147,7 +147,7 @@ func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {
 			small.Columns["sex"][i], small.Labels[i] = 1, 1
 		}
 	}
-	m := &Fairness{Group: "sex", Positive: 1, Resamples: 20, Least: 30}
+	m := &Fairness{Group: "sex", Positive: "1", Resamples: 20, Least: 30}
 	values, table := measuredFairness(t, m, Subject{}, one)
 	if values[0].Missing != "all samples are of one group, 1" || !slices.Contains(table.Notes, "all samples are of one group, 1: there is nothing to compare") {
 		t.Errorf("%+v, %q", values[0], table.Notes)
@@ -166,7 +166,7 @@ func TestFairnessSaysWhatItCannotMeasure(t *testing.T) {
 	if _, ok := values.Number("selection_rate_gap"); !ok {
 		t.Errorf("the small group is not in the gap: %+v", values)
 	}
-	values, _ = measuredFairness(t, &Fairness{Group: "age", Positive: 1}, Subject{}, small)
+	values, _ = measuredFairness(t, &Fairness{Group: "age", Positive: "1"}, Subject{}, small)
 	expect.Equal(t, values[0].Missing, `the samples have no column "age" of one number each`, values[0])
 	small.Columns["sex"][0] = 0.7
 	values, _ = measuredFairness(t, m, Subject{}, small)
@@ -186,7 +186,7 @@ func TestFairnessDecidesByTheThresholdsOfTheModel(t *testing.T) {
 	always := []posthoc.Step{{Threshold: 0, Probability: 1}}
 	head := posthoc.Head{Thresholds: &posthoc.Thresholds{Criterion: posthoc.Independence, Column: "sex", Positive: 1,
 		Groups: map[string]posthoc.Rule{"0": {Steps: always}, "1": {}}}}
-	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: 1, Resamples: 5, Least: 3}, Subject{Coder: decider{head: head}}, b)
+	_, table := measuredFairness(t, &Fairness{Group: "sex", Positive: "1", Resamples: 5, Least: 3}, Subject{Coder: decider{head: head}}, b)
 	for group, want := range map[string]float64{"0": 1, "1": 0} {
 		if got, _ := table.Number("selection_rate "+group, "value"); got != want {
 			t.Errorf("selection rate of group %s: %v, want %v", group, got, want)
@@ -195,4 +195,52 @@ func TestFairnessDecidesByTheThresholdsOfTheModel(t *testing.T) {
 	if notes := strings.Join(table.Notes, "\n"); !strings.Contains(notes, "decided by the thresholds") || !strings.Contains(notes, "of an unknown group and left out") {
 		t.Errorf("got %q", notes)
 	}
+}
+
+// The positive class is given by its name or by its number.
+func TestTheClassOfFairnessHasANameOrANumber(t *testing.T) {
+	names := []string{"no", "yes"}
+	for _, c := range []struct {
+		class ClassName
+		names []string
+		want  int
+		error string
+	}{
+		{"yes", names, 1, ""}, {"0", names, 0, ""}, {"1", nil, 1, ""}, {"7", []string{"7", "8"}, 0, ""},
+		{"maybe", names, 0, `positive: got "maybe", want one of the classes: no, yes`}, {"2", nil, 0, "got class 2, the head has 2 classes"},
+	} {
+		got, err := c.class.Among(c.names, 2)
+		expect.Equal(t, got, c.want, c.class)
+		if c.error == "" {
+			expect.NoError(t, err, c.class)
+		} else {
+			expect.Error(t, err, c.error)
+		}
+	}
+	var c ClassName
+	for value, want := range map[any]any{int64(3): int64(3), "yes": "yes"} {
+		expect.NoError(t, c.FromTOML(value))
+		expect.Equal(t, c.TOML(), want)
+	}
+	for _, value := range []any{int64(-1), 1.5, true} {
+		expect.AnyError(t, c.FromTOML(value))
+	}
+}
+
+// A metric that runs another network ends with its context.
+func TestRecoveredLossEndsWithItsContext(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	calls := 0
+	meter := &recoveredLoss{labels: []int{0, 1}, values: []float32{1, 2}, outputs: []float32{1, 2}, of: &Subject{Downstream: func(_ []float32, do func(int, []float32) error) error {
+		for i := range 2 {
+			calls++
+			cancel()
+			if err := do(i, []float32{1, 0}); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}}
+	expect.Is(t, expect.Err(meter.Values(ctx)), context.Canceled)
+	expect.Equal(t, calls, 1)
 }

@@ -33,7 +33,7 @@ func (m *recoveredLoss) Add(b *Batch) error {
 	return nil
 }
 
-func (m *recoveredLoss) Values(context.Context) ([]Value, error) {
+func (m *recoveredLoss) Values(ctx context.Context) ([]Value, error) {
 	if !slices.ContainsFunc(m.labels, known) {
 		return []Value{NotApplicable("no sample has a class")}, nil
 	}
@@ -42,7 +42,7 @@ func (m *recoveredLoss) Values(context.Context) ([]Value, error) {
 	var nll, accuracy [3]float64
 	for i, samples := range [][]float32{m.values, m.outputs, make([]float32, len(m.values))} {
 		var err error
-		if nll[i], accuracy[i], err = m.judged(samples); err != nil {
+		if nll[i], accuracy[i], err = m.judged(ctx, samples); err != nil {
 			return nil, err
 		}
 	}
@@ -58,9 +58,12 @@ func known(label int) bool { return label >= 0 }
 
 // judged returns the mean negative log-likelihood of the known labels, given samples in place of the values, and the share of them that the
 // largest logit gives.
-func (m *recoveredLoss) judged(samples []float32) (nll, accuracy float64, err error) {
+func (m *recoveredLoss) judged(ctx context.Context, samples []float32) (nll, accuracy float64, err error) {
 	n := 0
 	err = m.of.Downstream(samples, func(i int, logits []float32) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
 		label := m.labels[i]
 		if !known(label) {
 			return nil

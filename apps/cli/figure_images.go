@@ -277,7 +277,7 @@ func readCourse(shown shownRun) (figures.TrainingRun, error) {
 // noMetrics returns the error for a run without metrics to draw.
 func noMetrics(run string) error {
 	if _, err := os.Stat(filepath.Join(run, folder.Config)); err != nil {
-		return fmt.Errorf("%s: %w", run, folder.ErrNotRun)
+		return folder.NotRun(run)
 	}
 	return usagef("%s: no %s to draw: no epoch has finished, or the file was removed", run, folder.Metrics)
 }

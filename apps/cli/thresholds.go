@@ -3,12 +3,11 @@ package cli
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"tessera"
 	"tessera/apps/show"
 	"tessera/config/part/table"
+	"tessera/metrics"
 	"tessera/posthoc"
 	"tessera/posthoc/refit"
 )
@@ -66,12 +65,9 @@ func (f *thresholdsCommand) Do(cmd *Call) error {
 		return usagef("--head: got %q, want one of %s", f.Head, table.Quoted(heads))
 	}
 	names := r.HeadClasses(f.Head)
-	positive := slices.Index(names, f.Positive)
-	if n, err := strconv.Atoi(f.Positive); positive < 0 && err == nil && n >= 0 && n < len(names) {
-		positive = n
-	}
-	if positive < 0 {
-		return usagef("--positive: got %q, want one of the classes: %s", f.Positive, strings.Join(names, ", "))
+	positive, err := metrics.ClassName(f.Positive).Among(names, len(names))
+	if err != nil {
+		return usagef("--%v", err)
 	}
 	done, err := refit.Thresholds(cmd.Context(), r, refit.ThresholdOptions{Head: f.Head, Criterion: string(f.Criterion), Column: f.Column, Positive: positive, Seed: f.Seed})
 	if err != nil {

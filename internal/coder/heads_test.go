@@ -327,7 +327,7 @@ func TestThresholdsSeparateOnHeldOutSamples(t *testing.T) {
 	if err != nil || !slices.Equal(first.Labels, second.Labels) {
 		t.Errorf("%v, or other decisions", err)
 	}
-	measured, err := opened.EvaluateSample(t.Context(), sample, metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 5, Least: 1}}})
+	measured, err := opened.EvaluateSample(t.Context(), sample, metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: "1", Resamples: 5, Least: 1}}})
 	fatal.If(t, err)
 	right, most := 0, 0
 	for i, label := range sample.Images.Labels() {
@@ -402,7 +402,7 @@ func TestIndependenceTracesAFront(t *testing.T) {
 	var gaps, accuracies []float64
 	for _, weight := range []string{"0.01", "0.1", "0.5"} {
 		r := creditRun(t, `, { kind = "independence", weight = `+weight+` }`)
-		got, err := r.Evaluate(t.Context(), metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: 1, Resamples: 1, Least: 30}}})
+		got, err := r.Evaluate(t.Context(), metrics.Selection{{Metric: &metrics.Fairness{Group: "group", Positive: "1", Resamples: 1, Least: 30}}})
 		fatal.If(t, err)
 		gap, _ := got.Number("selection_rate_gap")
 		accuracy, _ := got.Number("decision_accuracy")

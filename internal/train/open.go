@@ -108,6 +108,9 @@ func (r files) config() (*config.Model, error) {
 	at := r.join(r.run, folder.Config)
 	text, err := r.read(at)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		if r.disk {
+			return nil, folder.NotRun(r.run)
+		}
 		return nil, fmt.Errorf("%s: %w", r.run, folder.ErrNotRun)
 	} else if err != nil {
 		return nil, fmt.Errorf("run: %w", err)

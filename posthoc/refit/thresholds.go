@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"strconv"
 
 	"tessera"
 	"tessera/data"
@@ -65,7 +66,7 @@ func Thresholds(ctx context.Context, r *tessera.Run, o ThresholdOptions) (*Decid
 		return nil, bad(err)
 	}
 	done := &Decided{Head: head, Thresholds: t}
-	chosen := metrics.Selection{{Metric: &metrics.Fairness{Group: t.Column, Positive: t.Positive, Resamples: 200, Seed: 1, Least: 30}}}
+	chosen := metrics.Selection{{Metric: &metrics.Fairness{Group: t.Column, Positive: metrics.ClassName(strconv.Itoa(t.Positive)), Resamples: 200, Seed: 1, Least: 30}}}
 	fitted := with(raw, head, posthoc.Head{Calibration: raw[head].Calibration, Thresholds: t})
 	for _, split := range splits {
 		sample, err := r.Sample(ctx, split, t.Column)

@@ -61,6 +61,25 @@ var (
 	ErrNotRun = errors.New("is not a run: it contains no " + Config)
 )
 
+// NotRun returns the [ErrNotRun] of a path without a config.toml: a missing folder and a file are named as such.
+func NotRun(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case path == "":
+		return notRun{"got no path, want the folder of a run"}
+	case errors.Is(err, fs.ErrNotExist):
+		return notRun{path + ": no such folder"}
+	case err == nil && !info.IsDir():
+		return notRun{path + ": is a file, not the folder of a run"}
+	}
+	return fmt.Errorf("%s: %w", path, ErrNotRun)
+}
+
+type notRun struct{ text string }
+
+func (e notRun) Error() string { return e.text }
+func (notRun) Unwrap() error   { return ErrNotRun }
+
 // WriteError reports a file that could not be written, for example because the disk is full.
 type WriteError struct {
 	Path string
@@ -134,7 +153,7 @@ func Open(path string, disk Disk) (*Folder, error) {
 	}
 	if _, err := os.Stat(filepath.Join(path, Config)); err != nil {
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-			return nil, fmt.Errorf("%s: %w", path, ErrNotRun)
+			return nil, NotRun(path)
 		}
 		return nil, fmt.Errorf("run: %w", err)
 	}

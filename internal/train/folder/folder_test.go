@@ -450,3 +450,15 @@ func TestOwnedNamesTheRunOfAFile(t *testing.T) {
 		expect.Equal(t, folder.Owned(file), want, file)
 	}
 }
+
+// A path that is no run says what it is.
+func TestWhatIsNotARunIsNamed(t *testing.T) {
+	home := t.TempDir()
+	file := filepath.Join(home, "model.txt")
+	fatal.If(t, os.WriteFile(file, nil, 0o666))
+	for path, want := range map[string]string{home: "it contains no config.toml", file: "is a file, not the folder of a run", filepath.Join(home, "none"): "no such folder", "": "got no path, want the folder of a run"} {
+		err := folder.NotRun(path)
+		expect.Is(t, err, folder.ErrNotRun)
+		expect.Error(t, err, want)
+	}
+}
