@@ -162,7 +162,9 @@ func (f *sampleCommand) given(r *tessera.Run) (map[string][]float32, error) {
 		}
 		for _, number := range strings.Split(value, ",") {
 			v, err := strconv.ParseFloat(strings.TrimSpace(number), 32)
-			if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
+			if err != nil && name == data.LabelsColumn && !r.Model.ReadsLabels() {
+				return nil, usagef("--column: no part of the model reads %q: leave it out", name)
+			} else if err != nil || math.IsNaN(v) || math.IsInf(v, 0) {
 				return nil, usagef("--column: got %q, want numbers with commas after %s=", text, name)
 			}
 			columns[name] = append(columns[name], float32(v))

@@ -86,5 +86,6 @@ train   = { epochs = 1 }
 	fails("no value", exitUsage, "runs/drawn", "want NAME=VALUE", "--column", "labels")
 	fails("unused", exitUsage, "runs/drawn", `do not depend on "dose"`, "--column", "labels=high", "--column", "dose=1")
 	fails("no number", exitUsage, "runs/drawn", "want numbers", "--column", "dose=much")
+	fails("a class of no model", exitUsage, "runs/plain", `no part of the model reads "labels"`, "--column", "labels=low")
 	fails("a model of no class", exitUsage, "runs/plain", `do not depend on "labels"`, "--column", "labels=1")
 }
