@@ -52,6 +52,16 @@ head.size.layers = [{ kind = "dense", units = 1 }]
 loss = [{ kind = "mse" }, { kind = "mse", on = "size", against = "size" }]
 `
 	expect.Error(t, load(t, text).Check(), `loss[1] (mse): against: the term compares "size" with itself`)
+	column := `
+[model.m]
+dataset = { name = "csv", file = "testdata/columns.csv", columns = { images = ["x*"], size = ["y*"] } }
+encoder = [{ kind = "dense", units = 3 }]
+head.size.layers = [{ kind = "dense" }]
+loss = [{ kind = "mse" }, { kind = "mse", on = "size", against = "size" }]
+`
+	err := load(t, column).Check()
+	expect.Error(t, err, "the data set has a column of this name")
+	expect.Equal(t, strings.Count(err.Error(), "models.toml:"), 1, err.Error())
 	for old, hidden := range map[string]string{
 		`against = "size"`: `against = "complete"`,
 		`on = "size", `:    `mask = "held_out", `,

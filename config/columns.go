@@ -207,7 +207,7 @@ func (w *walk) compared(part string, l Loss, reads losses.Reads) {
 		w.report(part, l.Kind, "teacher", fmt.Sprintf("teacher: %s reads no teacher", l.Kind), "leave it out, or take kind = \"consistency\"")
 	}
 	w.constant(part, l, reads)
-	if l.On != "" && reads.Against == l.On {
+	if l.On != "" && reads.Against == l.On && !w.model.hasColumn(l.On) { // a head with the name of a column is an error that is already reported
 		w.report(part, l.Kind, "against", fmt.Sprintf("against: the term compares %q with itself", l.On), "name what it is compared with; there are "+w.existing())
 		return
 	}
