@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"image/png"
@@ -176,5 +177,35 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 	b.must(exitWrite, "figure", "network", "--out", "no/network.png")
 	if left, _ := os.ReadDir(b.dir); slices.ContainsFunc(left, func(e os.DirEntry) bool { return strings.HasSuffix(e.Name(), ".png") }) {
 		t.Errorf("a figure was left behind: %v", left)
+	}
+}
+
+// Figures of classifiers name each of several heads, and a run without one is refused.
+func TestFiguresOfSeveralHeadsNameThem(t *testing.T) {
+	b := newBench(t)
+	b.noisy()
+	b.write("models.toml", noisyModel+`
+[model.two]
+extends = "noisy"
+head    = { class = { layers = [{ kind = "dense" }] }, again = { layers = [{ kind = "dense" }] } }
+loss    = [{ kind = "cross_entropy", on = "class" }, { kind = "cross_entropy", on = "again" }]
+
+[model.none]
+dataset = { name = "csv", file = "noisy.csv", labels = "species" }
+encoder = [{ kind = "dense", units = 2 }]
+`)
+	b.must(0, "train", "two", "--quiet", "--epochs", "1")
+	b.must(0, "train", "none", "--quiet", "--epochs", "1")
+	for _, kind := range []string{"confusion", "reliability", "robustness"} {
+		arguments := []string{"figure", kind, "runs/two", "-o", kind + ".svg"}
+		if kind == "robustness" {
+			arguments = append(arguments, "--norm", "linf", "--epsilon", "1", "--steps", "2", "--limit", "10")
+		}
+		b.must(0, arguments...)
+		label := map[string]string{"confusion": "two, validation, "}[kind]
+		for _, head := range []string{"class", "again"} {
+			expect.Contains(t, b.read(kind+".svg"), cmp.Or(label, "two, ")+head, kind)
+		}
+		expect.Contains(t, b.must(exitUsage, "figure", kind, "runs/none").stderr, "figure "+kind+": none predicts no classes")
 	}
 }
