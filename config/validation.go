@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -35,20 +36,22 @@ func (m *Model) Watches(l Loss) bool {
 }
 
 // Reconstructs returns an error if the output does not reconstruct the images. This is so if the model has no decoder, or if
-// every term on the output compares it with a drawn column, such as noise, or has a mask that is drawn in training, so that the
-// other entries are not trained.
+// every term that compares the output compares it with something else, such as the target of a transcoder or noise, or has a mask that is drawn
+// in training, so that the other entries are not trained.
 func (m *Model) Reconstructs() error {
 	if len(m.Decoder) == 0 {
 		return errors.New("the model has no decoder")
 	}
 	other := ""
 	for i, l := range m.Losses {
-		if l.Loss == nil || l.On != losses.Output && !slices.Contains(l.Reads().Values, losses.Output) {
+		if l.Loss == nil || l.On != losses.Output || l.Reads().Against == "" {
 			continue
 		}
-		switch {
-		case m.drawsColumn(l.Against):
-			other = fmt.Sprintf("compares it with the drawn column %q", l.Against)
+		switch against := l.Reads().Against; {
+		case m.drawsColumn(against):
+			other = fmt.Sprintf("compares it with the drawn column %q", against)
+		case against != losses.Images && against != data.CompleteColumn:
+			other = fmt.Sprintf("compares it with %q", against)
 		case m.drawnInTraining(l.Mask, map[string]bool{}):
 			other = "trains it only where the mask of a training step hides the images"
 		default:
@@ -62,20 +65,22 @@ func (m *Model) Reconstructs() error {
 	return errors.New("the output is no reconstruction: " + other)
 }
 
-// Copies reports whether the output stands for the samples themselves: no term compares it with a column alone, such as the target of a transcoder.
-func (m *Model) Copies() bool {
-	compared := false
+// Target returns the column or value that the output is trained to equal: the images, unless all terms that compare the output compare it with
+// something else.
+func (m *Model) Target() string {
+	target := ""
 	for _, l := range m.Losses {
-		if l.Loss == nil || l.On != losses.Output && !slices.Contains(l.Reads().Values, losses.Output) {
+		if l.Loss == nil || l.On != losses.Output {
 			continue
 		}
-		against := l.Reads().Against
-		if against == "" || against == losses.Images {
-			return true
+		switch against := l.Reads().Against; against {
+		case losses.Images:
+			return against
+		default:
+			target = cmp.Or(target, against)
 		}
-		compared = true
 	}
-	return !compared
+	return cmp.Or(target, losses.Images)
 }
 
 // drawsColumn reports whether the model draws the values of a column.

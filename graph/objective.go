@@ -396,7 +396,7 @@ func (t *term) Dictionary() (*losses.Dictionary, error) {
 	if t.weights == nil {
 		return nil, errors.New("the model has no atoms: the output of the decoder's last layer with weights is not an image")
 	}
-	images, err := t.target()
+	images, err := t.named(t.model.Spec.Target(), pass{stream: Images})
 	if err != nil {
 		return nil, err
 	}

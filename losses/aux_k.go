@@ -8,10 +8,10 @@ import (
 
 // AuxK makes dead units reconstruct what the others leave over, so that they come back to life:
 //
-//	mean over pixels and batch of (e - z A)²    e = images - output, without a gradient
+//	mean over pixels and batch of (e - z A)²    e = target - output, without a gradient
 //
-// z are the values of dead units that the encoder's last layer aux_k publishes as spare, A the atoms. Without dead units there is
-// no gradient, and the value is the squared error. The weight in the source is 1/32 beside mse. Source: Gao et al., Scaling and
+// z are the values of dead units that the encoder's last layer aux_k publishes as spare, A the atoms, and the target is what the output is
+// compared with, by default the images. Without dead units there is no gradient, and the value is the squared error. The weight in the source is 1/32 beside mse. Source: Gao et al., Scaling and
 // evaluating sparse autoencoders, 2024.
 type AuxK struct{}
 

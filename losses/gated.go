@@ -6,9 +6,10 @@ import (
 	"tessera/graph/ops"
 )
 
-// Gated trains the gates of a last layer gated, which aux_k may follow, to find the units that reconstruct the images:
+// Gated trains the gates of a last layer gated, which aux_k may follow, to find the units that reconstruct the target, which is what the output
+// is compared with, by default the images:
 //
-//	mean over pixels and batch of (images - (z A + b))²
+//	mean over pixels and batch of (target - (z A + b))²
 //
 // z = max(0, gate) is published by the layer; the atoms A and the bias b of the decoder, which is taken to be linear, have no
 // gradient. The weight in the source is 1 beside mse. Source: Rajamanoharan et al., Improving dictionary learning with gated

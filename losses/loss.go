@@ -196,7 +196,7 @@ type Encoding struct {
 // layer with weights, if they have the size of an image. For a term with Reads.AtomsOf they are the rows of the weight of this
 // layer, which have the size of its output; the code is its input, and Decode is nil.
 type Dictionary struct {
-	Images *gorgonia.Node // the images to reconstruct, (batch, pixels)
+	Images *gorgonia.Node // what the output is trained to equal, by default the images, (batch, pixels)
 	Shape  []int          // shape of one image: (height, width) or (height, width, channels)
 	Code   *gorgonia.Node // coefficients of the atoms, (batch, atoms): the code if only one decoder layer has weights
 	Atoms  *gorgonia.Node // (atoms, pixels)

@@ -55,6 +55,9 @@ func (m *UsefulUnits) Start(s *Subject) (Meter, error) {
 	if s.Units > usefulMost {
 		return Fixed(NotApplicable(fmt.Sprintf("there are more than %d units", usefulMost))), nil
 	}
+	if reason := lacksOutput(s.Coder, nil); reason != "" { // the error is that of reconstructions
+		return Fixed(NotApplicable(reason)), nil
+	}
 	rise := m.Rise
 	if rise == 0 {
 		rise = usefulRise

@@ -90,7 +90,7 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	case format == "csv" || len(shape) == 0: // one column for each number
 		shape = []int{volume.Of(shape)}
 	}
-	if f.Value == losses.Output && format == "csv" && len(r.Shape()) == 1 && r.Model.Copies() {
+	if f.Value == losses.Output && format == "csv" && len(r.Shape()) == 1 && r.Model.Target() == losses.Images {
 		if rows.Columns, err = columnNames(cmd, r, f.Out); err != nil {
 			return err
 		}

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/csv"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -99,4 +100,41 @@ train   = { epochs = 1, batch = 16 }
 		t.Error("a prediction of z has the name x")
 	}
 	b.contains("stderr", b.must(exitUsage, "encode", "runs/axes", "--in", "mixed.csv", "--value", "log_likelihood", "--out", "x.npy").stderr, `"error"`)
+}
+
+// A transcoder reconstructs no samples: its error, its early stopping and its dead units are measured against the target.
+func TestATranscoderIsMeasuredAgainstItsTarget(t *testing.T) {
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(5, 1))
+	rows := "a,b,c,d\n"
+	for range 60 {
+		x, y := r.NormFloat64(), r.NormFloat64()
+		rows += fmt.Sprintf("%g,%g,%g,%g\n", x, y, 5-x*y, max(x, 2*y))
+	}
+	b.write("x.csv", rows)
+	b.write("models.toml", `
+[model.across]
+dataset = { file = "x.csv", columns = { images = ["a", "b"], target = ["c", "d"] }, validation = 0.2 }
+encoder = [{ kind = "dense", units = 6 }, { kind = "top_k", k = 3 }, { kind = "aux_k", of = "encoder.0", k = 2 }]
+decoder = [{ kind = "dense" }]
+loss    = [{ kind = "mse", against = "target" }, { kind = "aux_k", weight = 1.0 }]
+hook    = { early_stopping = { patience = 2 } }
+train   = { epochs = 2, batch = 16 }
+`)
+	out := b.must(0, "train", "across").stderr
+	if strings.Contains(out, "useless") || strings.Contains(out, "val_mse") {
+		t.Error(out)
+	}
+	lines := strings.Split(strings.TrimSpace(b.read("runs/across/metrics.jsonl")), "\n")
+	var last struct {
+		MSE    float64  `json:"val_loss.mse"`
+		AuxK   float64  `json:"val_loss.aux_k"`
+		ValMSE *float64 `json:"val_mse"`
+	}
+	fatal.If(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
+	if last.MSE <= 0 || last.AuxK != last.MSE || last.ValMSE != nil { // no unit is dead: aux_k is the squared error
+		t.Errorf("got %+v", last)
+	}
+	b.contains("eval", b.must(exitUsage, "eval", "runs/across", "--metrics", "mse,useful_units,explained_variance").stderr,
+		`mse, useful_units, explained_variance: the output is no reconstruction: the loss mse compares it with "target"`)
 }

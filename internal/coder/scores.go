@@ -23,7 +23,7 @@ const (
 
 // Scores lists the scores that the run has: the error of a model whose output stands for its samples, and the likelihood of a density.
 func (c *Coder) Scores() (names []string) {
-	if slices.Contains(c.Values(), losses.Output) && c.Reconstructs() == nil && c.trained.Spec.Copies() {
+	if slices.Contains(c.Values(), losses.Output) && c.Reconstructs() == nil {
 		names = append(names, SampleError)
 	}
 	if _, ok := metrics.As[metrics.Density](c.inner); ok {

@@ -65,7 +65,7 @@ func Findings(m *config.Model, run string, shape []int, units int, r *evaluation
 	case counted && 2*int(useful) < units:
 		list = append(list, Finding{fmt.Sprintf("%d of %d units are useless: freezing them at their mean activation raises the mse by 1 %% or less", units-int(useful), units),
 			moreUseful(m, run, shape, units, r)})
-	case known && m.Copies() && kept < max(unexplained, min(0.5, 1.1*chance)) && !slices.Contains(m.FirstMeasures(), "log_likelihood"): // a density is no reconstruction
+	case known && m.Target() == losses.Images && kept < max(unexplained, min(0.5, 1.1*chance)) && !slices.Contains(m.FirstMeasures(), "log_likelihood"): // a density is no reconstruction
 		problem := fmt.Sprintf("little is explained: the reconstructions keep %s of the variance", numeral.Percent(kept))
 		if chance < 1 {
 			problem += fmt.Sprintf("; of noise, %d units of random directions keep about %s", units, numeral.Percent(chance))
