@@ -31,12 +31,12 @@ type Ranking struct {
 }
 
 func (*Ranking) Describe() Description {
-	const where = ", mean over the samples with a hidden entry of at least 0. `--with k=5 --with least=4` changes both numbers. Not applicable to data without hidden entries (`hide`, `leave`)"
+	const where = ", mean over the samples with a hidden entry. `--with k=5` changes 10, `--with least=4` counts hidden entries of at least 4 only. Not applicable to data without hidden entries (`hide`, `leave`)"
 	return Description{
 		Measures: []Measure{
 			{Name: "ranking_precision", Better: Higher, Doc: "share of hidden entries among the 10 largest predictions of entries that were not observed" + where},
 			{Name: "ranking_recall", Better: Higher, Doc: "share of the hidden entries that are among the 10 largest predictions of entries that were not observed" + where},
-			{Name: "ranking_map", Better: Higher, Doc: "mean average precision of the 10 largest predictions: the mean, over the hidden entries among them, of the precision down to each" + where},
+			{Name: "ranking_map", Better: Higher, Doc: "mean average precision of the 10 largest predictions: the sum, over the hidden entries among them, of the precision down to each, divided by its largest possible number of terms" + where},
 			{Name: "ranking_ndcg", Better: Higher, Doc: "normalised discounted cumulative gain of the 10 largest predictions: Σ 1/log2(rank + 1) of the hidden entries among them, divided by its largest possible value (Järvelin and Kekäläinen 2002)" + where},
 		},
 		Reads: ReadsImages | ReadsOutputs, Ordered: true, Partial: true, OnRequest: true, Masked: true,

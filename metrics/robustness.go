@@ -42,7 +42,7 @@ type HeadAttacker interface {
 func (*Robustness) Describe() Description {
 	return Description{
 		Measures: []Measure{
-			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled samples for which the attack, PGD by default, finds no misclassified sample in the ball: of the first 1,000 samples, " +
+			{Name: "robust_accuracy", Better: Higher, Doc: "share of the labelled samples for which the attack, PGD by default, ends at no misclassified sample of the ball: of the first 1,000 samples, " +
 				"40 steps in linf 0.1. `--with norm=l2 --with epsilon=2` changes the ball; `attack`, the keys of the attack such as `steps` and `restarts`, `objective` and `limit` are further keys (Madry et al. 2018). For heads that a loss compares with classes"},
 			{Name: "robust_accuracy_low", Better: Higher, Doc: "lower end of the 95 % interval of `robust_accuracy` over samples, Wilson's score"},
 			{Name: "robust_accuracy_high", Better: Higher, Doc: "upper end of that interval"},
