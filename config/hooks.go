@@ -249,7 +249,7 @@ func (w *walk) hook(h Hook) {
 
 // declared returns the properties of the model that its hooks may use before the training.
 func (w *walk) declared() hooks.Declared {
-	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Terms: len(w.model.Losses), Parameters: func(glob string) (list []*hooks.Parameter) {
+	d := hooks.Declared{Pixels: product(w.layout.Input), Decodes: len(w.layout.Decoder) > 0, Target: w.model.Target(), Terms: len(w.model.Losses), Parameters: func(glob string) (list []*hooks.Parameter) {
 		for _, p := range w.all {
 			if p.Of == "" && MatchPath(glob, p.Path) {
 				list = append(list, &hooks.Parameter{Path: p.Path, Shape: p.Shape, Trainable: !p.State && !w.model.Frozen(p.Path)})

@@ -71,6 +71,7 @@ type Declared struct {
 	Pixels      int    // values of one image
 	Decodes     bool   // the model has a decoder
 	Decoder     string // kind of the decoder's first layer that has weights or reads those of the encoder; empty for none
+	Target      string // what the output is trained to equal: "images", or another column or value
 	Terms       int    // number of loss terms
 	Preparation any    // preparation that the encoder's first layer requires, see layers.Preparing; nil for none
 

@@ -1,7 +1,10 @@
 package hooks
 
 import (
+	"fmt"
+
 	"tessera/config/part"
+	"tessera/data"
 )
 
 // MeanBias sets the bias of a linear decoder to the mean of the training samples before the first step of a new run, so that codes
@@ -20,6 +23,9 @@ func (*MeanBias) Replicated() (state bool) { return false }
 func (h *MeanBias) Suits(m Declared) error {
 	if lastBias(m.Parameters("decoder.*.bias"), m.Pixels) == nil {
 		return part.KeyError{Key: "decoder", Problem: "it has no bias for every value of a sample"}
+	}
+	if m.Target != data.ImagesColumn {
+		return part.KeyError{Key: "decoder", Problem: fmt.Sprintf("its output is compared with %q, which does not have the mean of the samples", m.Target)}
 	}
 	return nil
 }

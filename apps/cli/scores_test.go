@@ -121,6 +121,7 @@ loss    = [{ kind = "mse", against = "target" }, { kind = "aux_k", weight = 1.0 
 hook    = { early_stopping = { patience = 2 } }
 train   = { epochs = 2, batch = 16 }
 `)
+	b.contains("mean_bias", b.must(exitConfig, "train", "across", "--set", "hook.mean_bias={}").stderr, `its output is compared with "target"`)
 	out := b.must(0, "train", "across").stderr
 	if strings.Contains(out, "useless") || strings.Contains(out, "val_mse") {
 		t.Error(out)
