@@ -77,7 +77,12 @@ func (c ClassName) TOML() any {
 	return string(c)
 }
 
-// Among returns the number of the class among n classes, of which names has the names, if they are known.
+// UnknownClass is the error for a class that a head does not have.
+type UnknownClass string
+
+func (e UnknownClass) Error() string { return string(e) }
+
+// Among returns the number of the class among n classes, of which names has the names, if they are known; else an [UnknownClass].
 func (c ClassName) Among(names []string, n int) (int, error) {
 	if i := slices.Index(names, string(c)); i >= 0 {
 		return i, nil
@@ -86,9 +91,9 @@ func (c ClassName) Among(names []string, n int) (int, error) {
 		return int(i), nil
 	}
 	if len(names) > 0 {
-		return 0, fmt.Errorf("positive: got %q, want one of the classes: %s", c, strings.Join(names, ", "))
+		return 0, UnknownClass(fmt.Sprintf("positive: got %q, want one of the classes: %s", c, strings.Join(names, ", ")))
 	}
-	return 0, fmt.Errorf("positive: got class %s, the head has %d classes", c, n)
+	return 0, UnknownClass(fmt.Sprintf("positive: got class %s, the head has %d classes", c, n))
 }
 
 // fairnessRates lists the values of a group, in order of output. A rate is the share of the samples that it counts among those of

@@ -214,7 +214,7 @@ func TestTheClassOfFairnessHasANameOrANumber(t *testing.T) {
 		if c.error == "" {
 			expect.NoError(t, err, c.class)
 		} else {
-			expect.Error(t, err, c.error)
+			expect.As[UnknownClass](t, err, c.error)
 		}
 	}
 	var c ClassName

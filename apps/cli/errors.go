@@ -76,6 +76,7 @@ var outcomes = []outcome{
 	{of[usageError](), exitUsage, seeHelp},
 	{of[config.Undecodable](), exitUsage, nil},
 	{of[*config.UnknownSweep](), exitUsage, nil},
+	{of[metrics.UnknownClass](), exitUsage, nil},
 	{of[*study.Unknown](), exitUsage, nil},
 	{is(folder.ErrNotRun, folder.ErrLocked, tessera.ErrNoClasses, tessera.ErrNoSampler, metrics.ErrNoSteps, metrics.ErrGiven), exitUsage, nil},
 	{is(fleet.ErrRefused), exitUsage, aboutRefusal},
