@@ -40,6 +40,14 @@ func WithVocabulary(s Source, t *tokens.Tokenizer) Source {
 	return s
 }
 
+// WithBlanks returns a source that reads <mask> in further texts as a word to predict; s itself if it cannot.
+func WithBlanks(s Source) Source {
+	if of, ok := s.(interface{ WithBlanks() Source }); ok {
+		return of.WithBlanks()
+	}
+	return s
+}
+
 // NewCounts returns complete samples of a sparse matrix, like [NewEntries] followed by [Images.WithZeros], with the names of its rows (nil for
 // numbers) and columns, and with labels (nil for none).
 func NewCounts(starts []int, columns []int32, values []float32, rowNames, columnNames []string, labels []int) (*Images, error) {

@@ -319,7 +319,7 @@ func like(ctx context.Context, r *tessera.Run) data.Source {
 	if names == nil {
 		names = r.ColumnNames() // of a sparse matrix
 	}
-	return data.WithVocabulary(data.InOrder(r.Origin.Placed(r.Model.Dataset.Source), names), r.Tokens())
+	return r.Reading(data.InOrder(r.Origin.Placed(r.Model.Dataset.Source), names))
 }
 
 // writing distinguishes two errors of writing a file: the file cannot be written, or it exists and must not be overwritten.

@@ -336,7 +336,7 @@ func (o *Options) compile(run *tessera.Run, version string, stats *modelStats) (
 	if l.pixels == 0 {
 		return nil, fmt.Errorf("serve: run %s: the shape of its images is unknown (got %v)", run.Path, l.shape)
 	}
-	if s, ok := data.WithVocabulary(run.Model.Dataset.Source, run.Tokens()).(data.TextReader); ok && run.Tokens() != nil {
+	if s, ok := run.Reading(run.Model.Dataset.Source).(data.TextReader); ok && run.Tokens() != nil {
 		l.text = func(text string) ([]float32, map[string][]float32, error) {
 			sample, err := s.ReadTexts(context.Background(), []string{text})
 			if err != nil {

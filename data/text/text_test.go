@@ -352,3 +352,23 @@ func TestATextOfWhiteSpaceIsThatOfAnEmptyCell(t *testing.T) {
 		expect.Slice(t, texts.Float32(), rows.Images.Float32(), kind)
 	}
 }
+
+// <mask> is a token for models that fill blanks, and text for others.
+func TestAMaskIsATokenForModelsThatFillBlanks(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	fatal.If(t, os.WriteFile(path, []byte("a <mask> b"), 0o600))
+	for _, kind := range tokens.Kinds {
+		s := sequences(path, kind, 16, "")
+		set := load(t, s)
+		fitted := s.Fitted(set.Tokens)
+		for _, source := range []data.Source{fitted, data.WithBlanks(fitted)} {
+			images, err := source.(data.TextReader).ReadTexts(background, []string{"a <mask> b"})
+			fatal.If(t, err)
+			_, largest := images.Range()
+			expect.Equal(t, int(largest) == set.Tokens.Size(), source != fitted, kind, "blanks:", source != fitted)
+			if source == fitted {
+				expect.Slice(t, images.Float32(), set.Train.Float32(), kind)
+			}
+		}
+	}
+}

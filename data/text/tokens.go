@@ -25,8 +25,8 @@ const tokensName = "tokens"
 //
 // Tokens are bytes, characters, words (punctuation included; Unicode Standard Annex 29) or those of a byte-pair encoding, which is fitted to the training
 // texts and encodes any text exactly. `vocabulary` is the largest number of tokens, <pad>, <end> and, for words and characters, <unknown>
-// included: the key vocabulary of `embedding`. The vocabulary is kept in the run. In texts for a trained model, <mask> is a word to predict: one
-// token, behind all others.
+// included: the key vocabulary of `embedding`. The vocabulary is kept in the run. In texts for a model with the loss masked_token,
+// <mask> is a word to predict: one token, behind all others.
 //
 // `tokenizer` reads a byte-level encoding of Hugging Face's tokenizers, such as that of GPT-2, whose tokens keep their numbers; <pad> and <end> follow.
 // The pattern that divides texts is that of GPT-2, others are an error; added tokens, such as <|endoftext|>, are not searched for.
@@ -45,6 +45,8 @@ type Sequences struct {
 	Tokenizer  string `toml:"tokenizer" doc:"file of a byte-level byte-pair encoding, in the place of a fitted one: tokenizer.json, or vocab.json with merges.txt beside it; or model.safetensors of a run, whose vocabulary it takes"`
 	Ngrams     int    `toml:"ngrams" want:"in [1,100]" doc:"largest number of neighbouring tokens that are one more token of a sample; 1 for none"`
 	Subwords
+
+	blanks bool // <mask> in a text is a token
 }
 
 func init() {
@@ -111,6 +113,13 @@ func (s *Sequences) ReadTexts(ctx context.Context, texts []string) (*data.Images
 func (s *Sequences) Fitted(t *tokens.Tokenizer) data.Source {
 	other := *s
 	other.fitted = t
+	return &other
+}
+
+// WithBlanks returns the source for a model that predicts the words that a text leaves out: see [data.WithBlanks].
+func (s *Sequences) WithBlanks() data.Source {
+	other := *s
+	other.blanks = true
 	return &other
 }
 
@@ -206,7 +215,7 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	switch {
 	case s.Maxn > 0:
 		encode = spelled.encode
-	case s.fitted != nil && s.Ngrams <= 1: // texts for a model
+	case s.blanks:
 		encode = t.EncodeBlanks
 	}
 	c.parts = nil

@@ -18,6 +18,15 @@ func (c *Coder) FillsBlanks() bool {
 	return l != nil && l.Hidden != "" && c.Tokens() != nil
 }
 
+// Reading returns a source of samples like those of the training, whose further files and texts are read by the vocabulary of the model, with blanks if
+// it fills them.
+func (c *Coder) Reading(s data.Source) data.Source {
+	if s = data.WithVocabulary(s, c.Tokens()); c.FillsBlanks() {
+		s = data.WithBlanks(s)
+	}
+	return s
+}
+
 // FillBlanks predicts the tokens of texts at the places of <mask>. Each blank is a sample of the prediction, whose classes are the tokens.
 func (c *Coder) FillBlanks(ctx context.Context, samples *data.Images) (*Prediction, []Blank, error) {
 	if !c.FillsBlanks() {
