@@ -372,3 +372,19 @@ func TestAMaskIsATokenForModelsThatFillBlanks(t *testing.T) {
 		}
 	}
 }
+
+// Further texts that are longer than a sample are named: predictions leave out their ends.
+func TestFurtherTextsThatAreCutAreNamed(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.txt")
+	fatal.If(t, os.WriteFile(path, []byte("abc\nabcd\nabcdefgh\n"), 0o600))
+	for unit, want := range map[string]int{"line": 1, "": 0} {
+		s := sequences(path, tokens.Bytes, 5, unit)
+		set := load(t, s)
+		rows, err := s.Fitted(set.Tokens).(data.FileReader).ReadFile(background, path, nil)
+		fatal.If(t, err)
+		expect.Equal(t, len(rows.Notes), want, unit)
+		if want > 0 {
+			expect.Contains(t, rows.Notes[0], "1 of 3 texts have more than 5 tokens")
+		}
+	}
+}

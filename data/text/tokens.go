@@ -221,6 +221,7 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	c.parts = nil
 	var wrong error
 	var list []int32 // tokens of the text that are still to be taken
+	cut := 0         // number of texts whose end is left out
 	begin, from, before := 0, 0, 0
 	err := c.each(ctx)(func(piece string, last bool) {
 		list = append(list, encode(piece)...)
@@ -240,6 +241,9 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 		if from == 0 || s.whole() && from-step+s.Length < n { // what is left
 			wrong = cmp.Or(wrong, add(list[max(0, len(list)-s.Length):]))
 		}
+		if !s.whole() && n > s.Length {
+			cut++
+		}
 		if c.named || c.classed {
 			c.parts = append(c.parts, len(lengths)-before)
 		}
@@ -250,6 +254,9 @@ func (s *Sequences) samples(ctx context.Context, c *content, t *tokens.Tokenizer
 	}
 	if err != nil {
 		return nil, err
+	}
+	if cut > 0 && s.fitted != nil {
+		c.notes = append(c.notes, fmt.Sprintf("%s: %d of %s have more than %d tokens, <end> included: the model reads the first ones", c.name(), cut, numeral.Of(c.n, "text"), s.Length))
 	}
 	labels, err := c.labels()
 	if err != nil {
