@@ -419,7 +419,11 @@ func (t *Texts) readTable(ctx context.Context, c *content, d *divider) (err erro
 	c.file, c.kept, err = data.EachLine(ctx, c.path, where, func(names, cells []string, place int) error {
 		if at < 0 {
 			if at = slices.Index(names, column); at < 0 {
-				return fmt.Errorf("has no column %q, only %.300q: name that of the texts in the key text", column, names)
+				way := "name that of the texts in the key text"
+				if t.fitted != nil { // whose keys are those of the training
+					way = "give that of the texts this name"
+				}
+				return fmt.Errorf("has no column %q, only %.300q: %s", column, names, way)
 			}
 			if label = firstOf(names, t.Labels, "labels", "label", "class"); t.Labels != "" && label < 0 && t.fitted == nil {
 				return fmt.Errorf("has no column %q, only %.300q", t.Labels, names)

@@ -388,3 +388,14 @@ func TestFurtherTextsThatAreCutAreNamed(t *testing.T) {
 		}
 	}
 }
+
+// A table without the column of the texts says what can be done: after a training no key.
+func TestATableWithoutTextsSaysWhatToDo(t *testing.T) {
+	dir := folder(t, map[string]string{"a.txt": "some words", "t.csv": "review\nwords\n"})
+	s := sequences(filepath.Join(dir, "a.txt"), tokens.Words, 5, "")
+	_, err := s.Fitted(load(t, s).Tokens).(data.FileReader).ReadFile(background, filepath.Join(dir, "t.csv"), nil)
+	expect.Contains(t, fmt.Sprint(err), "give that of the texts this name")
+	s.File = filepath.Join(dir, "t.csv")
+	_, err = s.Load(background, nil, data.Need{Train: true})
+	expect.Contains(t, fmt.Sprint(err), "in the key text")
+}
