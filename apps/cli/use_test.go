@@ -43,7 +43,7 @@ func TestEvalPrintsEveryKeyOfTheContractOnce(t *testing.T) {
 	keys := []string{"model", "dataset", "split", "images", "mse", "mse_clipped", "hoyer", "hoyer_atoms", "max_approx", "max_approx_clipped",
 		"max_approx_bias_dilated", "max_approx_reconstructed", "dead_units", "negative_weights", "kl", "hoyer_contribution", "l0",
 		"dead_units_contribution", "useful_units", "additivity_lost", "coherence", "coherence_mean", "atom_area", "atom_components",
-		"atom_radius", "atom_entropy", "parts_found", "parts_cosine", "parts_absorbed", "explained_variance", "cosine", "active_units"}
+		"atom_radius", "atom_entropy", "parts_found", "parts_cosine", "parts_absorbed", "explained_variance", "error_component", "cosine", "active_units"}
 	text := b.must(0, "eval", "runs/small", "--json").stdout
 	var document map[string]any
 	fatal.If(t, json.Unmarshal([]byte(text), &document))
