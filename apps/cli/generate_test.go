@@ -58,6 +58,12 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	b.must(0, "export", "runs/abc", "--to", "vec", "--out", "abc.vec")
 	ofFile := b.must(0, "neighbours", "abc.vec", "a", "b", "--minus", "c", "-n", "4").stdout
 	expect.Equal(t, ofFile, b.must(0, "neighbours", "runs/abc", "a", "b", "--minus", "c", "-n", "4").stdout)
+	b.write("pairs.tsv", "Word 1\tWord 2\tHuman (mean)\na\tb\t7.5\n# of letters\nb\tc\t2\na\tc\t1\na\tzebra\t3\n")
+	ofPairs := b.must(0, "neighbours", "runs/abc", "--pairs", "pairs.tsv")
+	b.contains("pairs", ofPairs.stdout+ofPairs.stderr, "Spearman's correlation", "pairs ", "1 of 4 pairs are left out, whose words have no vector: \"zebra\"")
+	b.write("pairs.csv", "a,b,7.5\na,c\n")
+	b.contains("a line without a number", b.must(exitUsage, "neighbours", "abc.vec", "--pairs", "pairs.csv").stderr, "pairs.csv:2: got", "want two words and a number")
+	b.contains("words and pairs", b.must(exitUsage, "neighbours", "abc.vec", "a", "--pairs", "pairs.csv").stderr, "give words, or --pairs alone")
 	b.startsFromVectors(b.read("abc.vec"))
 	b.contains("an unknown word of a file", b.must(exitUsage, "neighbours", "abc.vec", "zz").stderr, "is no token of the vocabulary")
 	for _, wrong := range []string{"ab", "x"} {

@@ -610,7 +610,7 @@ func alsoFrom(texts []textColumn) string {
 	return ", also from the texts " + someOf(lists.Map(texts, func(t textColumn) string { return t.Column }))
 }
 
-// someOf names the first of some columns.
+// someOf lists the first of some names.
 func someOf(names []string) string {
 	const most = 8
 	if more := len(names) - most; more > 0 {

@@ -1,9 +1,15 @@
 package coder
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/stat"
+
+	"tessera/internal/lists"
+	"tessera/internal/vectors"
 )
 
 // Neighbour is a token with its similarity to a query.
@@ -23,13 +29,19 @@ func (c *Coder) WordVectors() (vectors []float32, width int, err error) {
 	return vectors, width, err
 }
 
-// Neighbours is [Words.Neighbours] of the tokens of texts.
+// Neighbours is [Words.Neighbours] of [Coder.Words].
 func (c *Coder) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
-	vectors, width, err := c.WordVectors()
+	w, err := c.Words()
 	if err != nil {
 		return nil, err
 	}
-	return Words{vectors, width, func(i int) string { return c.Tokens().Name(int32(i)) }, c.index, c.spelled}.Neighbours(plus, minus, n)
+	return w.Neighbours(plus, minus, n)
+}
+
+// Words returns the vectors of the tokens of texts.
+func (c *Coder) Words() (Words, error) {
+	vectors, width, err := c.WordVectors()
+	return Words{vectors, width, func(i int) string { return c.Tokens().Name(int32(i)) }, c.index, c.spelled}, err
 }
 
 // Words are vectors of words.
@@ -44,17 +56,13 @@ type Words struct {
 // Neighbours returns the n words whose vectors have the largest cosine with the sum of the unit vectors of plus, without those of minus. None of
 // these is among them. A word of zeros has no neighbours. The error for an unknown word is a [*UnknownToken].
 func (w Words) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
-	width := w.Width
-	row := func(i int) []float32 { return w.Vectors[i*width : (i+1)*width] }
-	query, used := make([]float64, width), map[int]bool{}
+	query, used := make([]float64, w.Width), map[int]bool{}
 	for k, list := range [][]string{plus, minus} {
 		for _, word := range list {
-			var vector []float32
 			if i, ok := w.Index(word); ok {
-				used[i], vector = true, row(i)
-			} else if w.Other != nil {
-				vector = w.Other(word)
+				used[i] = true
 			}
+			vector := w.vector(word)
 			if vector == nil {
 				return nil, &UnknownToken{word}
 			}
@@ -72,13 +80,13 @@ func (w Words) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 		square += v * v
 	}
 	var list []Neighbour
-	for i := range len(w.Vectors) / width {
-		size := length(row(i)) * math.Sqrt(square)
+	for i := range len(w.Vectors) / w.Width {
+		size := length(w.row(i)) * math.Sqrt(square)
 		if used[i] || size == 0 {
 			continue
 		}
 		dot := 0.0
-		for j, v := range row(i) {
+		for j, v := range w.row(i) {
 			dot += query[j] * float64(v)
 		}
 		list = append(list, Neighbour{w.Name(i), dot / size})
@@ -92,6 +100,67 @@ func (w Words) Neighbours(plus, minus []string, n int) ([]Neighbour, error) {
 		return 0
 	})
 	return list[:min(n, len(list))], nil
+}
+
+func (w Words) row(i int) []float32 { return w.Vectors[i*w.Width : (i+1)*w.Width] }
+
+// vector returns the vector of a word, nil if it is unknown.
+func (w Words) vector(word string) []float32 {
+	if i, ok := w.Index(word); ok {
+		return w.row(i)
+	} else if w.Other != nil {
+		return w.Other(word)
+	}
+	return nil
+}
+
+// Rated is a pair of words with the similarity that people gave it.
+type Rated struct {
+	First, Second string
+	Score         float64
+}
+
+// Agreement says how well cosines follow the ratings of pairs.
+type Agreement struct {
+	Spearman float64  // correlation of the ranks of cosines and ratings, equal ones at their mean rank; NaN if all cosines or all ratings are equal
+	Pairs    int      // number of pairs that are compared
+	Unknown  []string // words without a vector, or with zeros alone: their pairs are left out
+}
+
+// Agreement compares the cosines of pairs of words with ratings (Finkelstein et al. 2001).
+func (w Words) Agreement(pairs []Rated) (a Agreement) {
+	var cosines, scores []float64
+	for _, p := range pairs {
+		known := true
+		for _, word := range []string{p.First, p.Second} {
+			if v := w.vector(word); v == nil || length(v) == 0 {
+				known, a.Unknown = false, lists.Add(a.Unknown, word)
+			}
+		}
+		if known {
+			cosines, scores = append(cosines, vectors.Cosine(w.vector(p.First), w.vector(p.Second))), append(scores, p.Score)
+		}
+	}
+	a.Pairs = len(scores)
+	a.Spearman = stat.Correlation(ranks(cosines), ranks(scores), nil)
+	return a
+}
+
+// ranks returns the places of values in ascending order; equal values have the mean of theirs.
+func ranks(values []float64) []float64 {
+	order, places := lists.Range(0, len(values)), make([]float64, len(values))
+	slices.SortFunc(order, func(i, j int) int { return cmp.Compare(values[i], values[j]) })
+	for from := 0; from < len(order); {
+		to := from
+		for to < len(order) && values[order[to]] == values[order[from]] {
+			to++
+		}
+		for _, i := range order[from:to] {
+			places[i] = float64(from+to-1) / 2
+		}
+		from = to
+	}
+	return places
 }
 
 // index returns the number of a token of texts.
