@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -207,6 +208,8 @@ func points(values metrics.Values, names []string) []*Point {
 // sprites draws the atoms of the trials and returns their models, one for each name.
 func (s *Sweep) sprites(ctx context.Context, results *sweep.Results, o Options) (models []*config.Model, err error) {
 	budget := spriteBudget / max(1, len(s.Trials))
+	var names []string
+	var named config.Dataset
 	for i := range s.Trials {
 		t := &s.Trials[i]
 		if err := ctx.Err(); err != nil {
@@ -231,7 +234,12 @@ func (s *Sweep) sprites(ctx context.Context, results *sweep.Results, o Options) 
 			s.countParts(ctx, run)
 		}
 		if a := run.Atoms(); a != nil {
-			t.Atoms = spriteOf(a, budget)
+			if t.Atoms = spriteOf(a, budget); t.Atoms != nil && len(run.Shape()) == 1 {
+				if len(s.compared) == 1 || !reflect.DeepEqual(run.Model.Dataset, named) {
+					names, named = show.ValueNames(ctx, run), run.Model.Dataset // which reads the file
+				}
+				t.Atoms.describe(a, names)
+			}
 		}
 		if err := run.Close(); err != nil {
 			return nil, err
@@ -385,6 +393,12 @@ type Sprite struct {
 	Width   int    `json:"width"`
 	Shown   int    `json:"shown"`
 	Total   int    `json:"total"`
+
+	// Of vectors:
+	Scale    string   `json:"scale,omitempty"`    // what the colours are
+	Names    []string `json:"names,omitempty"`    // of the columns, if they are few
+	Captions []string `json:"captions,omitempty"` // and explanations of the atoms, if the columns have names
+	Abouts   []string `json:"abouts,omitempty"`
 }
 
 // spriteBudget limits the size of the atoms of all trials in a sweep, in bytes of base64.
@@ -402,6 +416,22 @@ func spriteOf(a *metrics.Atoms, budget int) *Sprite {
 			return s
 		}
 		n = max(1, min(n-1, n*budget*9/10/len(s.Picture)))
+	}
+}
+
+// describe names the columns of vectors, and their atoms by their largest ones.
+func (s *Sprite) describe(a *metrics.Atoms, names []string) {
+	p := newPainter(a.Shape).forVectors(a.Values)
+	s.Scale = p.scale()
+	if len(names) == 0 {
+		return
+	}
+	if len(names) <= mostColumns {
+		s.Names = names
+	}
+	for j := range s.Shown {
+		one := p.picture("atom", j, atom(a, j), names)
+		s.Captions, s.Abouts = append(s.Captions, one.Caption), append(s.Abouts, one.About)
 	}
 }
 

@@ -239,18 +239,25 @@ type grid struct {
 func (g *grid) add(atom []float32, names []string, use string) {
 	j := len(g.pictures)
 	unit := strconv.Itoa(j)
-	one := doc.Picture{PNG: []string{g.painter.draw(figures.Signed, atom)}, Caption: unit, About: g.Kind + " " + unit}
-	if part := show.PartName(atom, names); part != "" {
-		one.About += ": " + part
-		if g.painter.shrink > 1 { // the picture does not show which values are large
-			one.Caption += ": " + part
-		}
-	}
+	one := g.painter.picture(g.Kind, j, atom, names)
+	one.PNG = []string{g.painter.draw(figures.Signed, atom)}
 	if g.Units != nil {
 		one.Unit, one.Faint = unit, g.Units[j].Active == 0
 	}
 	one.About += use
 	g.pictures = append(g.pictures, one)
+}
+
+// picture returns the caption and the explanation of the picture of a unit.
+func (p painter) picture(kind string, j int, atom []float32, names []string) doc.Picture {
+	one := doc.Picture{Caption: strconv.Itoa(j), About: fmt.Sprintf("%s %d", kind, j)}
+	if part := show.PartName(atom, names); part != "" {
+		one.About += ": " + part
+		if p.shrink > 1 { // the picture does not show which values are large
+			one.Caption += ": " + part
+		}
+	}
+	return one
 }
 
 func (g *grid) blocks(bias string) []doc.Block {

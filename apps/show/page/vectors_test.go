@@ -112,6 +112,32 @@ train = { epochs = 2, batch = 10 }
 	}
 }
 
+func TestTheAtomsOfTheTrialsOfATableNameItsColumns(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "m.csv")
+	text := "length [mm],mass,width\n"
+	for i := range 40 {
+		text += fmt.Sprintf("%d,%d,%d\n", i%7, i%5, i%3)
+	}
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
+	s, text := sweepPage(t, ran(t, fmt.Sprintf(`
+[model.m]
+dataset = { name = "csv", file = %q, scale = "minmax" }
+encoder = [{ kind = "dense", units = 3, activation = "relu" }]
+train = { epochs = 1, batch = 10 }
+[sweep.units]
+model = "m"
+set.encoder.0.units = [2, 3]
+set.dataset.columns = [["length [mm]", "mass", "width"], ["mass", "width"]]
+`, file), "units"))
+	contains(t, text, "White is 0, red is positive up to", `["length [mm]","mass","width"]`)
+	for i, want := range []int{3, 2, 3, 2} {
+		one := s.Trials[i].Atoms
+		expect.Equal(t, len(one.Names), want, "names of the columns of trial", i)
+		expect.Equal(t, len(one.Abouts), one.Shown)
+		contains(t, one.Abouts[0], "atom 0: ")
+	}
+}
+
 func TestManyUnitsForFewSamplesAreNoted(t *testing.T) {
 	if text := rendered(t, run(t, "swimmers")); strings.Contains(text, "for 256 fitted") {
 		t.Error("20 units for 256 images are noted")

@@ -24,6 +24,11 @@ function number(v) {
   return v.toExponential(2).replace(/\.?0+e/, "e");
 }
 
+// columnNames is the names of the columns above rows of values.
+function columnNames(names) {
+  return element("div", { class: names.length > 16 ? "columns many" : names.length > 6 ? "columns" : "columns few" }, ...names.map(name => element("span", { title: name }, name)));
+}
+
 // series are the colours of runs and settings: distinguishable on light and on dark ground.
 const series = ["#d9662b", "#3b82c4", "#3f9b5f", "#a05cc0", "#c49a1a", "#d0568a", "#3aa6a6", "#8a8f98"];
 

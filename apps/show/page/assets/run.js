@@ -94,7 +94,7 @@ class RunView {
     if (used) facts.append(element("h3", {}, `Histogram of the use, by the ${noun}s that use it`), histogram);
     const picture = this.pictures.get(unit);
     const vectors = this.data.vectors ? " vectors" : "";
-    const head = this.data.names ? element("div", { class: this.data.names.length > 16 ? "columns many" : this.data.names.length > 6 ? "columns" : "columns few" }, ...this.data.names.map(name => element("span", { title: name }, name))) : "";
+    const head = this.data.names ? columnNames(this.data.names) : "";
     const body = element("div", { class: "detail" + vectors }, element("div", {}, head, element("img", { src: picture, alt: `${this.data.kind} ${unit}, enlarged` })), facts);
     const rest = element("div", {});
     if (d.class && used) rest.append(element("h3", {}, "Mean use by class"), this.shares(d.class));

@@ -143,21 +143,21 @@ class SweepView {
   atoms(trial) {
     const t = this.sweep.trials[trial], where = document.getElementById("sprite"), note = document.getElementById("trial-note");
     if (!t.atoms) { where.replaceChildren(); note.textContent = "no atoms to show"; return; }
-    note.replaceChildren((t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atom${t.atoms.total === 1 ? "" : "s"}`) + " ",
+    note.replaceChildren((t.atoms.shown < t.atoms.total ? `the first ${t.atoms.shown} of ${t.atoms.total} atoms` : `${t.atoms.total} atom${t.atoms.total === 1 ? "" : "s"}`) + (t.atoms.scale ? ". " + t.atoms.scale : "") + " ",
       t.link ? element("a", { href: t.link }, "its report") : "");
     where.classList.toggle("vectors", t.atoms.height === 1);
-    where.replaceChildren(...Array.from({ length: t.atoms.shown }, (_, i) => this.atom(t.atoms, i)));
+    where.replaceChildren(...(t.atoms.names ? [columnNames(t.atoms.names)] : []), ...Array.from({ length: t.atoms.shown }, (_, i) => this.atom(t.atoms, i)));
   }
 
   // atom cuts the i-th atom out of the picture of all.
   atom(sprite, i) {
-    const { columns, width, height, shown } = sprite, rows = Math.ceil(shown / columns), picture = element("i", { role: "img", "aria-label": `atom ${i}` });
+    const { columns, width, height, shown } = sprite, rows = Math.ceil(shown / columns), about = sprite.abouts?.[i] ?? `atom ${i}`, picture = element("i", { role: "img", title: about, "aria-label": about });
     const place = (at, of, size) => of > 1 ? 100 * at * (size + 1) / ((of - 1) * (size + 1)) + "%" : "0";
     picture.style.backgroundImage = `url(${source(sprite.picture)})`;
     picture.style.backgroundSize = `${100 * (columns * (width + 1) - 1) / width}% ${100 * (rows * (height + 1) - 1) / height}%`;
     picture.style.backgroundPosition = `${place(i % columns, columns, width)} ${place(Math.floor(i / columns), rows, height)}`;
     if (height > 1) picture.style.aspectRatio = `${width} / ${height}`; // vectors are strips as wide as the page
-    return element("span", { class: "atom" }, picture, element("span", {}, String(i)));
+    return element("span", { class: "atom" }, picture, element("span", {}, sprite.captions?.[i] ?? String(i)));
   }
 
   // scale maps values to places, with about five ticks.
