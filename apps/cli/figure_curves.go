@@ -330,7 +330,7 @@ func sweepPoint(path string, s sweep.Setting) (figures.Point, error) {
 	if err != nil {
 		return figures.Point{}, err
 	}
-	p := figures.Point{Values: s.Mean, First: m.Measures()}
+	p := figures.Point{Values: s.Mean, Deviation: s.Deviation, First: m.Measures()}
 	p.P, p.Beta = study.Penalty(m)
 	return p, nil
 }

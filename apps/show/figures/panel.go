@@ -1,6 +1,7 @@
 package figures
 
 import (
+	"errors"
 	"fmt"
 	"image/color"
 	"math"
@@ -19,6 +20,7 @@ type line struct {
 	name       string
 	points     plotter.XYs
 	bars       []float64    // half the heights of error bars at the points; nil for none
+	across     []float64    // half the widths of horizontal error bars at the points; nil for none
 	ends       [][2]float64 // lower and upper ends of error bars at the points, in place of bars
 	color      color.Color
 	dashes     []vg.Length
@@ -62,8 +64,7 @@ func (p panel) plot() (*plot.Plot, error) {
 			continue
 		}
 		empty = false
-		p.addBars(out, l)
-		if err := addLine(out, l, points); err != nil {
+		if err := errors.Join(p.addBars(out, l), addLine(out, l, points)); err != nil {
 			return nil, fmt.Errorf("figures: panel %q: %w", p.title, err)
 		}
 	}
@@ -87,27 +88,43 @@ func (p panel) shown(points plotter.XYs) plotter.XYs {
 	return shown
 }
 
-// addBars adds the error bars of a line. A bar whose lower end a logarithmic axis cannot show starts at its point.
-func (p panel) addBars(to *plot.Plot, l line) {
-	ends := l.ends
-	for i, half := range l.bars {
-		ends = append(ends, [2]float64{l.points[i].Y - half, l.points[i].Y + half})
+// segments returns the error bars of a line. A bar whose lower end a logarithmic axis cannot show starts at its point.
+func (p panel) segments(l line) (list []plotter.XYs) {
+	for i, at := range l.points {
+		if len(p.shown(plotter.XYs{at})) == 0 {
+			continue
+		}
+		add := func(low, high plotter.XY) {
+			if len(p.shown(plotter.XYs{low})) == 0 {
+				low = at
+			}
+			if (low.X < high.X || low.Y < high.Y) && len(p.shown(plotter.XYs{high})) > 0 {
+				list = append(list, plotter.XYs{low, high})
+			}
+		}
+		if l.bars != nil {
+			add(plotter.XY{X: at.X, Y: at.Y - l.bars[i]}, plotter.XY{X: at.X, Y: at.Y + l.bars[i]})
+		}
+		if l.across != nil {
+			add(plotter.XY{X: at.X - l.across[i], Y: at.Y}, plotter.XY{X: at.X + l.across[i], Y: at.Y})
+		}
+		if l.ends != nil {
+			add(plotter.XY{X: at.X, Y: l.ends[i][0]}, plotter.XY{X: at.X, Y: l.ends[i][1]})
+		}
 	}
-	for i, end := range ends {
-		at, low := l.points[i], end[0]
-		if !(end[0] < end[1]) || len(p.shown(plotter.XYs{at})) == 0 {
-			continue
-		}
-		if !p.y.shows(low) {
-			low = at.Y
-		}
-		bar, err := plotter.NewLine(plotter.XYs{{X: at.X, Y: low}, {X: at.X, Y: end[1]}})
-		if err != nil { // the ends are not finite
-			continue
+	return list
+}
+
+func (p panel) addBars(to *plot.Plot, l line) error {
+	for _, segment := range p.segments(l) {
+		bar, err := plotter.NewLine(segment)
+		if err != nil {
+			return err
 		}
 		bar.LineStyle = draw.LineStyle{Color: l.color, Width: lineWidth}
 		to.Add(bar)
 	}
+	return nil
 }
 
 func addLine(p *plot.Plot, l line, points plotter.XYs) error {

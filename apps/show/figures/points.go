@@ -26,7 +26,7 @@ type Point struct {
 	Noun   string         // of a measured sample: image (also ""), or sample
 	First  []string       // metrics that figures of the model show first
 
-	deviation metrics.Values // standard deviations over the seeds
+	Deviation metrics.Values // standard deviations over the seeds; empty for a single one
 }
 
 // ErrNoPoints is the error for a figure without points to draw: no run has the metrics of its axes.
@@ -46,6 +46,12 @@ func (m metric) cost(p Point) float64 {
 		return -m.of(p)
 	}
 	return m.of(p)
+}
+
+// deviation returns the standard deviation of the number of a point over the seeds, 0 for a single one.
+func (m metric) deviation(p Point) float64 {
+	d, _ := p.Deviation.Number(m.name)
+	return d
 }
 
 // Metrics of figures, with the study's axes.
@@ -310,9 +316,15 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 		points, edge := set.look, set.look
 		points.points, points.pointsOnly = xys(shown, x, y), true
 		edge.points, edge.glyph, edge.step = xys(front(shown, x, y), x, y), nil, true
-		p.lines = append(p.lines, edge, points)
+		bars := line{name: "± standard deviation over the seeds", points: points.points, color: quiet, pointsOnly: true,
+			bars: lists.Map(shown, y.deviation), across: lists.Map(shown, x.deviation)}
+		p.lines = append(p.lines, bars, edge, points)
 		texts.lines = append(texts.lines, edge)
 		names = append(names, set.look)
+		if segments := p.segments(bars); len(segments) > 0 {
+			names = append(names, line{name: bars.name, color: bars.color})
+			texts.lines = append(texts.lines, lists.Map(segments, func(s plotter.XYs) line { return line{points: s} })...)
+		}
 		for i, at := range shown {
 			texts.names = append(texts.names, label{at: points.points[i], text: at.Label, color: set.text})
 		}
@@ -335,7 +347,8 @@ func (m metric) near(points ...[]Point) axis {
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, p := range slices.Concat(points...) {
 		if v := m.of(p); a.shows(v) {
-			low, high = min(low, v), max(high, v)
+			deviation := m.deviation(p)
+			low, high = min(low, v-deviation), max(high, v+deviation)
 		}
 	}
 	if a.log && low < high && high < fewDecades*low {
@@ -512,7 +525,7 @@ func metricAxis(name string, lines []SweptLine) axis {
 	var points []Point
 	for _, l := range lines {
 		for _, p := range l.Points {
-			points = append(points, Point{Split: p.Split, Noun: p.Noun, Values: p.Mean, deviation: p.Deviation})
+			points = append(points, Point{Split: p.Split, Noun: p.Noun, Values: p.Mean, Deviation: p.Deviation})
 		}
 	}
 	return pointAxis(name, points)
@@ -524,7 +537,7 @@ func pointAxis(name string, points []Point) axis {
 	var measured []Point
 	for _, p := range points {
 		if mean, ok := p.Values.Number(name); ok {
-			deviation, _ := p.deviation.Number(name)
+			deviation, _ := p.Deviation.Number(name)
 			low, means, high = append(low, mean-deviation), append(means, mean), append(high, mean+deviation)
 			measured = append(measured, p)
 		}

@@ -4,11 +4,15 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot/plotter"
+
 	"tessera/internal/expect"
 	"tessera/internal/lists"
+	"tessera/metrics"
 )
 
 // sweptLines returns two lines with error bars, of which one lacks a metric, and points of a random search.
@@ -107,6 +111,25 @@ func TestAFrontNamesThePointsThatItOmits(t *testing.T) {
 		return string(text)
 	}
 	expect.Equal(t, text(f), text(without))
+}
+
+// The points of a sweep have bars in both directions; one seed has none.
+func TestAFrontHasBarsOfTheSeeds(t *testing.T) {
+	texts := func(deviation metrics.Values) string {
+		f, err := ParetoOf("mse", "hoyer", []Point{{Label: "a", Values: numbers("mse", 0.2, "hoyer", 0.3), Deviation: deviation}, {Label: "b", Values: numbers("mse", 0.1, "hoyer", 0.4)}})
+		expect.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "f.svg")
+		expect.NoError(t, f.Save(path))
+		text, err := os.ReadFile(path)
+		expect.NoError(t, err)
+		return string(text)
+	}
+	const words = "± standard deviation over the seeds"
+	both, none := texts(numbers("mse", 0.02, "hoyer", 0.03)), texts(nil)
+	expect.Equal(t, strings.Contains(both, words), true)
+	expect.Equal(t, strings.Contains(none, words), false)
+	bars := panel{}.segments(line{points: plotter.XYs{{X: 1, Y: 2}}, bars: []float64{0.5}, across: []float64{0.25}})
+	expect.Slice(t, slices.Concat(bars...), []plotter.XY{{X: 1, Y: 1.5}, {X: 1, Y: 2.5}, {X: 0.75, Y: 2}, {X: 1.25, Y: 2}})
 }
 
 // A scatter draws the runs that have both metrics; it is an error if none has.
