@@ -24,7 +24,7 @@ func TestInitWritesModelsThatTrain(t *testing.T) {
 	b.write("file", "")
 	b.must(exitWrite, "init", "file/folder")
 	b.shipped()
-	b.contains("standard output", b.must(0, "init").stdout, "next: tessera train my-bars")
+	b.contains("standard output", b.must(0, "init").stdout, "next: `tessera train my-bars`")
 	b.contains("check", b.must(0, "check").stdout, "models.toml: 2 models, 1 sweep, no errors")
 	for _, model := range []string{"my-bars", "my-limbs"} {
 		b.must(0, "train", model, "--epochs", "1", "--quiet")

@@ -61,7 +61,7 @@ func (f *initCommand) Do(cmd *Call) error {
 		if err := writeNew(tessera.ModelsFile, text, elsewhere(f.Targets, f.Dir, f.Samples)); err != nil {
 			return err
 		}
-		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, own.Said, []string{"\nnext: tessera check && tessera train " + own.First()})...)
+		return cmd.tell(slices.Concat([]string{tessera.ModelsFile}, own.Said, []string{"\nnext: `tessera check && tessera train " + own.First() + "`"})...)
 	}
 	if _, err := os.Stat(f.Dir); err != nil {
 		if near, ok := table.Nearest(f.Dir, namesIn(filepath.Dir(f.Dir))); ok && isData(near) {
@@ -75,7 +75,7 @@ func (f *initCommand) Do(cmd *Call) error {
 	if err := writeNew(path, firstModels, "`tessera check` reads what it declares; `tessera init DIR` writes one into a new folder"); err != nil {
 		return err
 	}
-	return cmd.tell(path, "\nnext: "+enter(f.Dir)+"tessera train my-bars")
+	return cmd.tell(path, "\nnext: `"+enter(f.Dir)+"tessera train my-bars`")
 }
 
 // elsewhere says how models of data are written beside a models.toml: in a new folder, from which the paths lead to the data.

@@ -128,3 +128,10 @@ func TestColourOnlyWhereWanted(t *testing.T) {
 		expect.Contains(t, text, want)
 	}
 }
+
+// A command that is broken into lines can't be copied.
+func TestACommandStaysInOneLine(t *testing.T) {
+	d := &Document{Blocks: []Block{Remark("its report says  why: `tessera report runs/spectra -o spectra.html`, or `tessera runs`, of the words")}}
+	want := "its report says  why:\n`tessera report runs/spectra -o spectra.html`,\nor `tessera runs`, of\nthe words\n"
+	expect.Equal(t, shown(t, func(b *strings.Builder) error { return d.Text(b, Screen{Width: 24}) }), want)
+}

@@ -287,16 +287,34 @@ func (t *Table) row(s *screen, part []int, texts []string, widths map[int]int, s
 }
 
 // Wrap breaks a text between words into lines. A word that is longer than a line is broken.
-func Wrap(text string, width int) (lines []string) {
+func Wrap(text string, width int) (lines []string) { return wrap(strings.Split(text, " "), width, false) }
+
+// paragraph breaks a text between words into lines. A command in backticks stays in one line, also if that is longer than the screen, so that it
+// can be copied.
+func paragraph(text string, width int) []string {
+	var words []string
+	open := false
+	for word := range strings.SplitSeq(text, " ") {
+		if open {
+			words[len(words)-1] += " " + word
+		} else {
+			words = append(words, word)
+		}
+		open = open != (strings.Count(word, "`")%2 == 1)
+	}
+	return wrap(words, width, true)
+}
+
+func wrap(words []string, width int, whole bool) (lines []string) {
 	width = max(width, 1)
 	line := ""
-	for _, word := range strings.Split(text, " ") {
+	for _, word := range words {
 		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			lines, line = append(lines, line), ""
 		} else if line != "" {
 			line += " "
 		}
-		for line == "" && utf8.RuneCountInString(word) > width {
+		for line == "" && utf8.RuneCountInString(word) > width && !(whole && strings.Contains(word, "`")) {
 			r := []rune(word)
 			lines, word = append(lines, string(r[:width])), string(r[width:])
 		}
@@ -310,7 +328,7 @@ func (s *screen) folded(width int, text, style string) {
 	if width == 0 {
 		width = math.MaxInt
 	}
-	for _, line := range Wrap(oneLine(text), width) {
+	for _, line := range paragraph(oneLine(text), width) {
 		s.line(s.styled(style, line))
 	}
 }
@@ -327,8 +345,8 @@ func (n *Note) text(s *screen) {
 	if width == 0 {
 		width = math.MaxInt
 	}
-	for i, paragraph := range strings.Split(n.line(), "\n") {
-		for _, line := range Wrap(oneLine(paragraph), width) {
+	for i, text := range strings.Split(n.line(), "\n") {
+		for _, line := range paragraph(oneLine(text), width) {
 			s.line(Styled(n.Level, line, s.Colour && i == 0))
 		}
 	}
