@@ -117,6 +117,9 @@ train.epochs = 1`, "holed")
 	want, err := run.ValueOf("code", map[string][]float32{"images": {1, 2, 2, nan, nan, 4, 4, 5, 3, 1, 5, 2}, "observed": {1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1}})
 	fatal.If(t, err)
 	expect.Slice(t, set.Train.Float32(), want, "codes")
+	codes, err := run.Encode([]float32{1, 2, 2, nan, nan, 4, 4, 5, 3, 1, 5, 2})
+	fatal.If(t, err)
+	expect.Slice(t, codes, want, "codes of samples alone")
 }
 
 // A density of codes finds its samples also from another working directory. After the run has changed, the density can be

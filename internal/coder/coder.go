@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -166,16 +167,51 @@ func (c *Coder) Unwrap() metrics.Coder { return c.inner }
 
 // Encode returns the codes of images. A value that is not finite, unless it is NaN and the model takes missing entries, is a [*data.Error].
 func (c *Coder) Encode(images []float32) (codes []float32, err error) {
-	if err := finite(images, volume.Of(c.Shape()), func(int) bool { return c.TakesHoles() || c.trained.Spec.Holed() }); err != nil {
+	if err := c.Ready(); err != nil {
 		return nil, err
+	}
+	columns := map[string][]float32{losses.Images: images}
+	if err := c.finite("encode", columns, nil); err != nil {
+		return nil, err
+	}
+	if c.trained.Model != nil && slices.ContainsFunc(c.Columns(losses.Code), func(c data.Column) bool { return c.Name == data.ObservedColumn }) {
+		return c.ValueOf(losses.Code, columns) // which finds what is observed
 	}
 	err = c.Do(func(m metrics.Coder) error { codes, err = c.scaled(m).Encode(images); return err })
 	return codes, err
 }
 
 func (c *Coder) Decode(codes []float32) (images []float32, err error) {
+	if err := c.Ready(); err != nil {
+		return nil, err
+	}
+	if err := finite(codes, max(1, c.Units()), func(int) bool { return false }); err != nil {
+		return nil, fmt.Errorf("model %q: decode: %w", c.trained.Spec.Name, err)
+	}
 	err = c.Do(func(m metrics.Coder) error { images, err = c.scaled(m).Decode(codes); return err })
 	return images, err
+}
+
+// finite returns a [*data.Error] for the first value that is not finite, of the images and of columns that are read. A value
+// may be NaN where the model takes missing entries, and where a mask says what is missing.
+func (c *Coder) finite(what string, columns map[string][]float32, reads []data.Column) error {
+	holes := c.TakesHoles() || c.trained.Spec.Holed()
+	for name, values := range columns {
+		i := slices.IndexFunc(reads, func(c data.Column) bool { return c.Name == name })
+		width, lack := volume.Of(c.Shape()), holes
+		if i >= 0 {
+			width, lack = reads[i].Size(), holes && (name == losses.Images || reads[i].AsImages)
+		} else if name != losses.Images {
+			continue
+		}
+		if err := finite(values, max(1, width), func(int) bool { return lack || columns[maskOf(name)] != nil }); err != nil {
+			if name != losses.Images {
+				err = fmt.Errorf("column %q: %w", name, err)
+			}
+			return fmt.Errorf("model %q: %s: %w", c.trained.Spec.Name, what, err)
+		}
+	}
+	return nil
 }
 
 // finite returns a [*data.Error] for the first value of rows that is not finite. Value i of a row may be NaN where lack is true.
@@ -209,6 +245,14 @@ func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 // ValueOf is like [Coder.Value], for a value that is computed from several columns: columns contains the values of the columns in
 // Columns, by name, row by row.
 func (c *Coder) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
+	if err := c.Ready(); err != nil {
+		return nil, err
+	}
+	if reads := c.Columns(name); len(reads) > 0 { // an unknown value has none
+		if err := c.finite(name, columns, reads); err != nil {
+			return nil, err
+		}
+	}
 	err = c.Do(func(m metrics.Coder) error {
 		if of, ok := m.(classical.Model); ok {
 			m = plain{of}

@@ -287,8 +287,11 @@ func TestAnEncoderThatCannotEncodeSaysWhy(t *testing.T) {
 	rows[64+3] = float32(math.NaN())
 	_, one := e.Encode(t.Context(), nil, rows)
 	_, all := run.Encode(rows)
-	for _, err := range []error{one, all} {
-		expect.Error(t, err, "row 1, value 3: got NaN, want a finite number", "a value that is no number")
+	_, output := run.Value("output", rows)
+	_, decoded := run.Decode(rows[64:])
+	for want, err := range map[string]error{"encode: row 1, value 3": one, `model "m": encode: row 1, value 3`: all, `model "m": output: row 1, value 3`: output, `model "m": decode: row `: decoded} {
+		expect.Error(t, err, want)
+		expect.Error(t, err, ": got NaN, want a finite number", want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
