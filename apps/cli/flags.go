@@ -361,7 +361,7 @@ type rawFlag struct {
 }
 
 type splitFlag struct {
-	Split splitName `flag:"split" doc:"images that are measured"`
+	Split splitName `flag:"split" doc:"samples that are measured"`
 }
 
 type splitName string

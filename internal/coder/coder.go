@@ -245,14 +245,6 @@ func (c *Coder) Value(name string, images []float32) ([]float32, error) {
 // ValueOf is like [Coder.Value], for a value that is computed from several columns: columns contains the values of the columns in
 // Columns, by name, row by row.
 func (c *Coder) ValueOf(name string, columns map[string][]float32) (values []float32, err error) {
-	if err := c.Ready(); err != nil {
-		return nil, err
-	}
-	if reads := c.Columns(name); len(reads) > 0 { // an unknown value has none
-		if err := c.finite(name, columns, reads); err != nil {
-			return nil, err
-		}
-	}
 	err = c.Do(func(m metrics.Coder) error {
 		if of, ok := m.(classical.Model); ok {
 			m = plain{of}
@@ -263,7 +255,13 @@ func (c *Coder) ValueOf(name string, columns map[string][]float32) (values []flo
 				}
 			}
 		}
-		values, err = c.scaled(m).valueOf(name, columns, c.Columns(name))
+		reads := c.Columns(name)
+		if len(reads) > 0 { // an unknown value has none
+			if err := c.finite(name, columns, reads); err != nil {
+				return err
+			}
+		}
+		values, err = c.scaled(m).valueOf(name, columns, reads)
 		return err
 	})
 	return values, err

@@ -383,11 +383,11 @@ func (t *Table) Words() string {
 	others := ""
 	for i, m := range t.Models {
 		if i != t.reference && m.Against == "" {
-			others = ", those on other images from the first of their images"
+			others = ", those on other samples from the first of their samples"
 		}
 	}
 	return fmt.Sprintf(Spread+" Differences are from %s%s, paired by seed, each with its 95 %% interval. A difference is shown if its p-value is below "+
 		"0.05 after Holm's correction for %s; \"%s\" would be shown alone: choose metrics beforehand with --metrics. Differences by "+
 		"rounding, rows equal to another one, and models that do not depend on the seed are not counted. Intervals cover the choice of the seeds, not that of "+
-		"the measured images. * marks a mean shown to be better than all others on the same images.", t.Models[t.reference].Label, others, numeral.Of(t.Tests, "comparison"), metrics.Uncorrected)
+		"the measured samples. * marks a mean shown to be better than all others on the same samples.", t.Models[t.reference].Label, others, numeral.Of(t.Tests, "comparison"), metrics.Uncorrected)
 }

@@ -287,7 +287,9 @@ func (t *Table) row(s *screen, part []int, texts []string, widths map[int]int, s
 }
 
 // Wrap breaks a text between words into lines. A word that is longer than a line is broken.
-func Wrap(text string, width int) (lines []string) { return wrap(strings.Split(text, " "), width, false) }
+func Wrap(text string, width int) (lines []string) {
+	return wrap(strings.Split(text, " "), width, false)
+}
 
 // paragraph breaks a text between words into lines. A command in backticks stays in one line, also if that is longer than the screen, so that it
 // can be copied.

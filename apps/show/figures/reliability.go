@@ -2,10 +2,12 @@ package figures
 
 import (
 	"errors"
+	"math"
 
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 
+	"tessera/attack"
 	"tessera/internal/numeral"
 	"tessera/posthoc"
 )
@@ -18,8 +20,8 @@ type Reliable struct {
 	Raw   bool          // the bins are those before a calibration
 }
 
-// Reliability draws the reliability diagram of classifiers, the accuracy over the confidence of samples in bins, next to the
-// share of the samples in each bin. On the diagonal the confidence equals the accuracy; below it predictions are
+// Reliability draws the reliability diagram of classifiers, the accuracy over the confidence of samples in bins with its 95 %
+// interval, next to the share of the samples in each bin. On the diagonal the confidence equals the accuracy; below it predictions are
 // overconfident. Raw classifiers are dashed, in the colour of the next classifier in the list.
 //
 // Source: DeGroot and Fienberg, The comparison and evaluation of forecasters, 1983.
@@ -28,7 +30,7 @@ func Reliability(list ...Reliable) (*Figure, error) {
 		return nil, errors.New("figures: no classifiers to draw")
 	}
 	diagonal := line{points: plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}, color: ink, dashes: dashed}
-	reliability := panel{title: "(a) reliability", x: axis{label: "confidence", max: 1}, y: axis{label: "accuracy", max: 1}, lines: []line{diagonal}}
+	reliability := panel{title: "(a) reliability", x: axis{label: "confidence", max: 1}, y: axis{label: "accuracy (bars: 95 % interval)", max: 1}, lines: []line{diagonal}}
 	share := panel{title: "(b) samples", x: axis{label: "confidence", max: 1}, y: axis{label: "share of the samples", max: 1}}
 	var names legend
 	color := 0
@@ -46,7 +48,8 @@ func Reliability(list ...Reliable) (*Figure, error) {
 		names = append(names, one)
 		other := one
 		for _, b := range r.Bins {
-			one.points = append(one.points, plotter.XY{X: b.Confidence, Y: b.Accuracy})
+			a := attack.AccuracyOf(int(math.Round(b.Accuracy*float64(b.Samples))), b.Samples)
+			one.points, one.ends = append(one.points, plotter.XY{X: b.Confidence, Y: b.Accuracy}), append(one.ends, [2]float64{a.Low, a.High})
 			other.points = append(other.points, plotter.XY{X: b.Confidence, Y: float64(b.Samples) / float64(total)})
 		}
 		reliability.lines, share.lines = append(reliability.lines, one), append(share.lines, other)

@@ -13,6 +13,7 @@ import (
 	"tessera/internal/expect"
 	"tessera/internal/lists"
 	"tessera/metrics"
+	"tessera/posthoc"
 )
 
 // sweptLines returns two lines with error bars, of which one lacks a metric, and points of a random search.
@@ -143,4 +144,19 @@ func TestAScatterOfRunsWithoutItsMetricsIsAnError(t *testing.T) {
 		expect.NoError(t, err)
 		expect.Slice(t, f.Omitted, []string{"lacks"})
 	}
+}
+
+// A bin of few samples has a long bar.
+func TestTheBinsOfAReliabilityHaveIntervals(t *testing.T) {
+	text := func(samples int) string {
+		f, err := Reliability(Reliable{Label: "c", Bins: []posthoc.Bin{{Samples: samples, Confidence: 0.5, Accuracy: 0.5}}})
+		expect.NoError(t, err)
+		path := filepath.Join(t.TempDir(), "f.svg")
+		expect.NoError(t, f.Save(path))
+		text, err := os.ReadFile(path)
+		expect.NoError(t, err)
+		return string(text)
+	}
+	expect.Contains(t, text(2), "accuracy (bars: 95 % interval)")
+	expect.Equal(t, text(2) == text(200), false, "the bars of 2 and of 200 samples are equal")
 }

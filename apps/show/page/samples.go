@@ -262,11 +262,18 @@ func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 	}
 	calibration := &doc.Curves{Title: "calibration", X: "confidence", Y: "accuracy", Lines: []doc.Line{{Name: "ideal", X: []float64{0, 1}, Y: []float64{0, 1}}, {Name: name}}}
 	bins, ece := posthoc.Reliability(logits, known, calibrationBins)
+	few := 0
 	for _, b := range bins {
+		if b.Samples < leastInBin {
+			few++
+		}
 		l := &calibration.Lines[1]
 		l.X, l.Y = append(l.X, b.Confidence), append(l.Y, b.Accuracy)
 	}
 	calibration.About = fmt.Sprintf("Calibration: on the line, confidence equals accuracy. Expected calibration error %s, in %d bins.", numeral.Float(ece), len(bins))
+	if few > 0 {
+		calibration.About += fmt.Sprintf(" %d of the bins have fewer than %d %ss: their accuracies say little.", few, leastInBin, v.noun())
+	}
 	if fitted := v.run.PostHoc(); fitted != "" {
 		calibration.About += " Calibrated after the training (" + fitted + ")."
 	}
@@ -276,3 +283,6 @@ func (v *view) head(name string, logits []float32, labels []int) doc.Block {
 
 // calibrationBins is the number of bins of the metric ece.
 const calibrationBins = 15
+
+// leastInBin is the number of samples below which the 95 % interval of an accuracy may be wider than half of the axis.
+const leastInBin = 10

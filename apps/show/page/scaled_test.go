@@ -11,9 +11,11 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"tessera"
+	"tessera/apps/show/doc"
 	"tessera/apps/show/page"
 	"tessera/config"
 	"tessera/data"
@@ -70,6 +72,9 @@ func errorsOfScaled(t *testing.T, scale data.Scale, shape ...int) {
 	if mse, ok := report.Number("mse"); !ok || math.Abs(shown-mse) > 0.02*mse {
 		t.Errorf("the mean error of the images is %g, the mse is %g (%v)", shown, mse, ok)
 	}
+	var text strings.Builder
+	fatal.If(t, one.Document.Text(&text, doc.Screen{}))
+	contains(t, text.String(), "mse is of the scaled values")
 }
 
 // Pictures of a camera with 12 bits in files of 16 bits fill a twentieth of [0,1]: they are drawn from their smallest value to their largest.

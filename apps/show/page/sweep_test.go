@@ -89,7 +89,7 @@ func TestSettingsOnOtherImagesHaveTheirOwnReference(t *testing.T) {
 		expect.Equal(t, one.Images, i%2, "setting", one.Values, "is compared with settings on images")
 		expect.Equal(t, s.Compared.Models[i].Against, []string{"", "", "A", "B"}[i], "setting", one.Values, "is compared with")
 	}
-	contains(t, text, "those on other images from the first of their images")
+	contains(t, text, "those on other samples from the first of their samples")
 	other, err := page.ReadSweep(t.Context(), path, page.Options{Reference: "D"})
 	if err != nil || other.Compared.Models[1].Against != "D" || other.Compared.Models[2].Against != "A" {
 		t.Errorf("got %+v, %v", other, err)

@@ -337,7 +337,7 @@ func (v *view) units(d *runData) ([]doc.Block, error) {
 }
 
 // mostColumns is the maximum number of columns that are named below a picture of a vector.
-const mostColumns = 60
+const mostColumns = 72
 
 // describe sets the names of the values of vectors.
 func (d *runData) describe(run *tessera.Run) {
