@@ -548,8 +548,11 @@ func (w *walk) drawnColumns() {
 	}
 }
 
-// withHoles returns the first column with missing or hidden entries that a drawn column reads, or "".
+// withHoles returns the first column with missing or hidden entries whose values a drawn column reads, or "".
 func (w *walk) withHoles(drawn string) string {
+	if _, shapes := w.model.Drawn[drawn].Draw.(interface{ ReadsShapes() }); shapes {
+		return ""
+	}
 	for _, name := range w.model.readByDraws(drawn) {
 		if c, ok := w.layout.Column(name); ok && (c.Missing || name == losses.Images && w.layout.Holed) {
 			return name

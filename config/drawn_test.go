@@ -97,3 +97,15 @@ loss = [{ kind = "mse" }, { kind = "l1", on = "y" }]
 	expect.NoError(t, expect.Err(m.Layout([]int{32, 32})))
 	expect.AnyError(t, expect.Err(m.Layout([]int{2})), "a layer shares parameters of another shape")
 }
+
+// A drawn column that has the shape of samples with holes reads none of their values, one of other samples does.
+func TestOnlyTheValuesOfSamplesWithHolesAreRefused(t *testing.T) {
+	const text = `
+[model.m]
+dataset = { name = "bars", hide = 0.1 }
+encoder = [{ kind = "add", value = "drawn" }, { kind = "dense", units = 3 }]
+column.drawn = { kind = "normal", like = "images" }
+`
+	expect.NoError(t, load(t, text).Check())
+	expect.Error(t, load(t, strings.Replace(text, `"normal", like =`, `"other", of =`, 1)).Check(), `of: "images" has missing or hidden entries`)
+}

@@ -80,6 +80,9 @@ func (s *Shaped) Check() error {
 	return nil
 }
 
+// ReadsShapes says that only the shapes of these columns are read.
+func (s *Shaped) ReadsShapes() {}
+
 // Reads implements [DrawReader]: the column that determines the shape.
 func (s *Shaped) Reads() []string {
 	if s.Like == "" {
