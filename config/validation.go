@@ -83,6 +83,17 @@ func (m *Model) Target() string {
 	return cmp.Or(target, losses.Images)
 }
 
+// OutputIsSample reports whether the output has the scale of the samples and the names of their values: unless all terms that compare it compare
+// it with something else, such as the target of a transcoder.
+func (m *Model) OutputIsSample(l *Layout) bool {
+	target := m.Target()
+	if target == losses.Images || target == data.CompleteColumn {
+		return true
+	}
+	c, _ := l.Column(target)
+	return c.AsImages
+}
+
 // drawsColumn reports whether the model draws the values of a column.
 func (m *Model) drawsColumn(name string) bool {
 	return m.Dataset.Drawn != nil && slices.ContainsFunc(*m.Dataset.Drawn, func(d data.Drawn) bool { return d.Name == name })

@@ -155,11 +155,39 @@ func (m *Model) generator(given map[string][]float32) (path string, generate fun
 	}
 	switch len(paths) {
 	case 0:
-		return "", nil, metrics.ErrNoSampler
+		return "", nil, m.almostDrawn(given)
 	case 1:
+		if p, _ := m.Layout.Of(paths[0]); p != nil && !m.Spec.OutputIsSample(m.Layout) {
+			if _, ok := p.Layer.(layers.Variational); ok {
+				return "", nil, fmt.Errorf("%w: %w", metrics.ErrNoSampler, m.Spec.Reconstructs())
+			}
+		}
 		return paths[0], generate, nil
 	}
 	return "", nil, fmt.Errorf("several of its parts draw images: %q: %w", paths, metrics.ErrNoSampler)
+}
+
+// notGiven is the error for a value that cannot be drawn without a column.
+func notGiven(value, column string) error {
+	return fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn and not given: give its value (sample --column %[3]s=VALUE)",
+		metrics.ErrNoSampler, value, column)
+}
+
+// almostDrawn returns the error for a model that draws no images, with the column that a head of images lacks.
+func (m *Model) almostDrawn(given map[string][]float32) error {
+	for _, h := range m.Layout.Heads {
+		sources := m.Layout.Sources(h.Name)
+		drawn := slices.ContainsFunc(sources, func(column string) bool { return m.drawn(column) != nil })
+		if !drawn || m.Layout.Size(h.Name) != m.Pixels() || slices.Contains(sources, losses.Images) {
+			continue
+		}
+		for _, column := range sources {
+			if m.drawn(column) == nil && given[column] == nil {
+				return notGiven(h.Name, column)
+			}
+		}
+	}
+	return metrics.ErrNoSampler
 }
 
 // drawnAlone reports whether a value is computed from drawn and given columns only.
@@ -226,7 +254,7 @@ func (g *generation) Value(name string, given map[string][]float32) ([]float32, 
 		}
 		d := m.drawn(column)
 		if d == nil && g.coder.given[column] == nil {
-			return nil, fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn and not given", metrics.ErrNoSampler, name, column)
+			return nil, notGiven(name, column)
 		}
 		if fixed := g.coder.given[column]; fixed != nil {
 			g.drawn[column] = slices.Repeat(fixed, len(g.streams))

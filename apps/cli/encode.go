@@ -90,12 +90,12 @@ func (f *encodeCommand) Do(cmd *Call) error {
 	case format == "csv" || len(shape) == 0: // one column for each number
 		shape = []int{volume.Of(shape)}
 	}
-	if f.Value == losses.Output && format == "csv" && len(r.Shape()) == 1 && r.Model.Target() == losses.Images {
-		if rows.Columns, err = columnNames(cmd, r, f.Out); err != nil {
+	if f.Value == losses.Output && format == "csv" && len(r.Shape()) == 1 {
+		if rows.Columns, err = outputNames(cmd, r, f.Out); err != nil {
 			return err
 		}
 	}
-	if f.Value == losses.Output && r.Scaling().IsExact() { // which is written with all digits
+	if f.Value == losses.Output && r.Outputs().IsExact() { // which is written with all digits
 		var values []float32
 		err := encoded(cmd, r, compute, volume.Of(r.ShapeOf(from)), rows, columns, func(some []float32) error {
 			values = append(values, some...)
@@ -204,15 +204,15 @@ func (f *decodeCommand) Do(cmd *Call) error {
 	if err != nil {
 		return err
 	}
-	return f.writeImages(cmd, r, format, restored(r, values, rows), rows)
+	return f.writeOutputs(cmd, r, format, restored(r, values, rows), rows)
 }
 
 // restored returns values of the coder [tessera.Coder.Centred] as numbers of the data set. For an exact scaling, the rows keep the digits that float32 rounds off.
 func restored(r *tessera.Run, values []float32, rows *data.Rows) []float32 {
-	if !r.Scaling().IsExact() {
+	if !r.Outputs().IsExact() {
 		return values
 	}
-	rows.Wide = r.Scaling().Restore(values)
+	rows.Wide = r.Outputs().Restore(values)
 	return vectors.Narrow(rows.Wide)
 }
 
@@ -252,6 +252,17 @@ func (f *codeFlags) writeImages(cmd *Call, r *tessera.Run, format string, values
 	return f.write(cmd, name, r.Shape(), values, rows)
 }
 
+// writeOutputs writes outputs of the model: samples in the units of the training, or, of a transcoder, its targets.
+func (f *codeFlags) writeOutputs(cmd *Call, r *tessera.Run, format string, values []float32, rows *data.Rows) (err error) {
+	if r.OutputIsSample() {
+		return f.writeImages(cmd, r, format, values, rows)
+	}
+	if format == "csv" {
+		rows.Columns = show.OutputNames(cmd.Context(), r)
+	}
+	return f.write(cmd, losses.Output, r.Shape(), values, rows)
+}
+
 // open checks the output before anything is computed, and opens the run. in is the input, "" for none.
 func (f *codeFlags) open(in string) (*tessera.Run, error) {
 	err := outputFile(f, f.Out, in)
@@ -283,6 +294,14 @@ func columnNames(cmd *Call, r *tessera.Run, out string) ([]string, error) {
 		warn(cmd, fmt.Sprintf("%s has numbers as names of columns: %v", out, err))
 	}
 	return names, nil
+}
+
+// outputNames is columnNames of outputs.
+func outputNames(cmd *Call, r *tessera.Run, out string) ([]string, error) {
+	if r.OutputIsSample() {
+		return columnNames(cmd, r, out)
+	}
+	return show.OutputNames(cmd.Context(), r), nil
 }
 
 // readSamples reads the samples of a file, and the given further columns, with the keys of the data set of a run. It prints

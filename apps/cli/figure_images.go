@@ -36,7 +36,7 @@ func drawAtoms(w *figureCommand) (f *figures.Figure, err error) {
 			}
 		}
 		if len(runs) == 1 && len(w.Atoms) == 0 {
-			names := show.ValueNames(w.ctx, r)
+			names := show.OutputNames(w.ctx, r)
 			var bars []float64
 			if bars, err = effects(w.ctx, r); err == nil {
 				f, err = figures.WeighedAtoms(a, bars, names...)
@@ -55,7 +55,7 @@ func drawAtoms(w *figureCommand) (f *figures.Figure, err error) {
 				row.Images = append(row.Images, a.Values[atom*a.Pixels():(atom+1)*a.Pixels()]...)
 			}
 		}
-		row.Values = show.ValueNames(w.ctx, r)
+		row.Values = show.OutputNames(w.ctx, r)
 		if len(rows) > 0 && (len(row.Shape) == 1) != (len(rows[0].Shape) == 1) {
 			return usagef("figure atoms: the atoms of %s are of the shape %v, those of the runs before of %v: draw vectors and images one by one", label, row.Shape, rows[0].Shape)
 		}

@@ -115,7 +115,7 @@ func addAtoms(ctx context.Context, d *doc.Document, r *tessera.Run) error {
 	if a == nil {
 		return nil
 	}
-	names := show.ValueNames(ctx, r)
+	names := show.OutputNames(ctx, r)
 	bars, err := effects(ctx, r)
 	if err != nil {
 		return err

@@ -77,6 +77,8 @@ train   = { epochs = 1 }
 		b.contains(what, b.must(code, append([]string{"sample", run, "--count", "3", "-o", "x.csv"}, more...)...).stderr, want)
 	}
 	fails("no class", exitUsage, "runs/drawn", `computed from the column "labels", which is not drawn and not given`)
+	fails("no class for the noise", exitUsage, "runs/head", `made is also computed from the column "labels", which is not drawn and not given: give its value`)
+	fails("no class for a diffusion, whose codes are decoded to noise", exitUsage, "runs/diffusion", `not given`)
 	fails("unknown class", exitUsage, "runs/drawn", `unknown class "hihg" of labels: did you mean "high"`, "--column", "labels=hihg")
 	fails("number of no class", exitUsage, "runs/drawn", `unknown class "2" of labels`, "--column", "labels=2")
 	fails("steps without a class", exitUsage, "runs/diffusion", `not given`, "--steps", "5")

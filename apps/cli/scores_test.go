@@ -139,3 +139,51 @@ train   = { epochs = 2, batch = 16 }
 	b.contains("eval", b.must(exitUsage, "eval", "runs/across", "--metrics", "mse,useful_units,explained_variance").stderr,
 		`mse, useful_units, explained_variance: the output is no reconstruction: the loss mse compares it with "target"`)
 }
+
+// The output of a transcoder has the unit and the names of its target, not those of the samples, and is no sample that could be drawn.
+func TestTheOutputOfATranscoderHasTheUnitOfItsTarget(t *testing.T) {
+	b := newBench(t)
+	r := rand.New(rand.NewPCG(6, 1))
+	rows, rmse := "a,b,c,d\n", 0.0
+	var want []float64
+	for range 60 {
+		x, y := r.NormFloat64(), r.NormFloat64()
+		want = append(want, x-y, x+y)
+		rows += fmt.Sprintf("%g,%g,%g,%g\n", 1000+100*x, 500+10*y, x-y, x+y)
+	}
+	b.write("x.csv", rows)
+	b.write("models.toml", `
+[model.across]
+dataset   = { file = "x.csv", columns = { images = ["a", "b"], target = ["c", "d"] }, scale = "standardise" }
+encoder   = [{ kind = "dense", units = 2 }]
+decoder   = [{ kind = "dense" }]
+loss      = [{ kind = "mse", against = "target" }]
+optimizer = { kind = "lbfgs" }
+train     = { epochs = 30 }
+[model.drawn]
+extends = "across"
+encoder = [{ kind = "gaussian", units = 2 }]
+loss    = [{ kind = "mse", against = "target" }, { kind = "gaussian_kl" }]
+optimizer = { kind = "adam" }
+`)
+	b.must(0, "train", "across")
+	b.must(0, "encode", "runs/across", "--in", "x.csv", "--out", "codes.npy")
+	b.must(0, "decode", "runs/across", "--in", "codes.npy", "--out", "decoded.csv")
+	b.must(0, "encode", "runs/across", "--in", "x.csv", "--value", "output", "--out", "output.csv")
+	expect.Equal(t, b.read("output.csv"), b.read("decoded.csv"), "output and decoded codes")
+	lines := strings.Split(strings.TrimSpace(b.read("decoded.csv")), "\n")
+	expect.Equal(t, lines[0], "c,d", "names")
+	for i, cell := range strings.Split(strings.Join(lines[1:], ","), ",") {
+		v, err := strconv.ParseFloat(cell, 64)
+		fatal.If(t, err)
+		rmse = max(rmse, math.Abs(v-want[i]))
+	}
+	if rmse > 0.1 {
+		t.Errorf("the outputs differ by %g from the target, which the model has learned", rmse)
+	}
+	b.contains("parts", b.must(0, "eval", "runs/across").stdout, "largest columns", " c")
+	b.must(0, "train", "drawn", "--epochs", "1")
+	for _, args := range [][]string{{"sample", "runs/across"}, {"sample", "runs/across", "--mixture"}, {"sample", "runs/drawn"}} {
+		b.contains("samples", b.must(exitUsage, append(args, "--count", "3", "-o", "s.csv")...).stderr, `no reconstruction: the loss mse compares it with "target"`)
+	}
+}

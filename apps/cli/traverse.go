@@ -84,7 +84,7 @@ func (f *codeFlags) row(cmd *Call, rows *rowFlags, do func(*Call, *tessera.Run) 
 	if format == "png" && len(r.Shape()) > 1 {
 		return f.writeGrid(cmd, r, rows.Steps, images)
 	}
-	return f.writeImages(cmd, r, format, images, &data.Rows{})
+	return f.writeOutputs(cmd, r, format, images, &data.Rows{})
 }
 
 // chosen returns the images with the indices that a flag has, from --in or from the data set of the run.

@@ -48,7 +48,7 @@ func linesOf(r *Run, part string) ([][]string, error) {
 	if a == nil {
 		return nil, errors.New("the model has no atoms")
 	}
-	return atomLines(a, r.ValueNames()), nil
+	return atomLines(a, r.atomNames()), nil
 }
 
 func trainingLines(epochs []train.Epoch) [][]string {

@@ -19,9 +19,11 @@ import (
 
 	"tessera/config/part"
 	"tessera/data"
+	"tessera/internal/lists"
 	"tessera/internal/machine"
 	"tessera/internal/train"
 	"tessera/internal/train/checkpoint"
+	"tessera/losses"
 	"tessera/metrics"
 )
 
@@ -97,6 +99,19 @@ func (r *Run) ValueNames() []string {
 	}
 	names, _ := e.ValueNames(context.Background(), r.Spec.Dataset)
 	return names
+}
+
+// atomNames is [Run.ValueNames] of atoms: names of the target of a transcoder.
+func (r *Run) atomNames() []string {
+	if r.OutputIsSample() {
+		return r.ValueNames()
+	}
+	for _, t := range r.Spec.Targets(r.Layout) {
+		if t.Value == losses.Output {
+			return lists.Map(lists.Range(0, t.Size), t.Name)
+		}
+	}
+	return nil
 }
 
 // Write writes a run in the named format. An empty part selects the default part. It returns an error for an unknown format

@@ -93,6 +93,11 @@ hook.early_stopping = { patience = 3 }
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "standardise" }
 
+[model.transcoder]
+extends       = "standardised"
+column.target = { kind = "constant", like = "images" }
+loss          = [{ kind = "mse", against = "target" }]
+
 [model.whitened]
 extends = "dense"
 dataset = { name = "npy", images = "VECTORS", scale = "whiten" }
@@ -272,7 +277,7 @@ func TestThePythonPageRefusesOtherModels(t *testing.T) {
 // The exported module encodes as the run does, and decodes the run's codes.
 func TestTheExportedModuleReadsRuns(t *testing.T) {
 	python := pythonWith(t, "numpy")
-	names := []string{"dense", "nmf", "standardised", "stopped", "whitened", "clipped"}
+	names := []string{"dense", "nmf", "standardised", "stopped", "whitened", "clipped", "transcoder"}
 	runs := pythonRuns(t, names...)
 	r, err := export.Open(filepath.Join(runs, "dense"))
 	fatal.If(t, err)
@@ -283,7 +288,7 @@ assert tessera.decode(run, codes).shape == (len(images), images[0].size)
 np.save(sys.argv[3], codes.astype(np.float32))
 `
 	agree(t, []string{python, "-"}, fmt.Sprintf(program, runs), "", runs, names...)
-	for _, name := range []string{"standardised", "whitened", "clipped"} {
+	for _, name := range []string{"standardised", "whitened", "clipped", "transcoder"} {
 		coder, err := tessera.Open(filepath.Join(runs, name), tessera.Options{Threads: 1})
 		fatal.If(t, err)
 		defer coder.Close()

@@ -57,7 +57,7 @@ func (r *Run) read(m *ir.Module) error {
 		}
 	}
 	for i, t := range m.Taps {
-		if t.Name == losses.Output && s != nil {
+		if t.Name == losses.Output && s != nil && r.OutputIsSample() {
 			m.Taps[i].Value = undone(m, s, t.Value)
 		}
 	}

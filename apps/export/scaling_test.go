@@ -99,7 +99,7 @@ func (o *onnxRuntime) trained(t *testing.T, name, models string) (run *tessera.R
 	return run, saved
 }
 
-// A drawn column that holds images is scaled like the images.
+// A drawn column that holds images is scaled like the images, and an output that is compared with another value is not.
 func TestScalingsOfColumnsAgreeInONNXRuntime(t *testing.T) {
 	o := startONNXRuntime(t)
 	dir := t.TempDir()
@@ -118,6 +118,19 @@ kind = "other"
 	x, other := uniform(3, 5*6), uniform(4, 5*6)
 	got, err := o.run(saved, "input", []int{5, 6}, x, packed("column.other", []int{5, 6}, other))
 	fatal.If(t, err)
+	across, saved := o.trained(t, "across", fmt.Sprintf(`[model.m]
+dataset = { name = "npy", images = %q, scale = "standardise" }
+encoder = [{ kind = "dense", units = 6, activation = "tanh" }]
+loss    = [{ kind = "mse", against = "code" }]
+train   = { epochs = 2, batch = 20 }
+`, filepath.ToSlash(path)))
+	made, err := o.run(saved, "input", []int{5, 6}, x)
+	fatal.If(t, err)
+	outputs, err := across.Value("output", x)
+	fatal.If(t, err)
+	if d := difference(made["output"].floats(), outputs); !(d <= tolerance) {
+		t.Errorf("the output differs by %g", d)
+	}
 	want, err := run.ValueOf("far", map[string][]float32{"images": x, "other": other})
 	fatal.If(t, err)
 	if d := difference(got["far"].floats(), want); !(d <= tolerance) {

@@ -153,6 +153,10 @@ def alone(layers):  # layers that read nothing but the layer before them
 def decode(run, codes):  # (n, values of an image)
     model, w = parameters(run)
     images = codes @ w["atoms"] + w.get("bias", 0) if "atoms" in w else stack(alone(model["decoder"]), w, "decoder.", codes).reshape(len(codes), -1)
+    targets = {"images"} if "atoms" in w else {term["against"] for term in model["loss"] if term["on"] == "output" and "against" in term}
+    drawn = {name for name, column in model.get("column", {}).items() if column.get("of") == "images"}
+    if targets and not targets & {"images", "complete", *drawn}:
+        return images  # no samples: those of a transcoder
     images = images @ w["data/unmix"] if "data/mix" in w else images
     images = images / w["data/factor"] + w.get("data/shift_rest", 0) + w["data/shift"] if "data/shift" in w else images
     for step in reversed(steps(model)):

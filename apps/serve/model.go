@@ -405,7 +405,7 @@ func (o *Options) output(l *loaded, run *tessera.Run, name string, stats *modelS
 		encode: func(ctx context.Context, dst, images []float32) ([]float32, error) {
 			before := len(dst)
 			dst, err := encoder.Encode(ctx, dst, images)
-			if err == nil && name == losses.Output {
+			if err == nil && name == losses.Output && run.Outputs() != nil {
 				l.shift.Undo(dst[before:])
 			}
 			return dst, err

@@ -21,6 +21,7 @@ import (
 	"tessera/internal/shell"
 	"tessera/internal/train"
 	"tessera/losses"
+	"tessera/metrics"
 )
 
 // Classifies reports whether a model without a decoder is trained to predict classes.
@@ -305,6 +306,19 @@ func ValueNames(ctx context.Context, run *tessera.Run) []string {
 	return names
 }
 
+// OutputNames is [ValueNames] of the output, and so of atoms: names of the target of a transcoder.
+func OutputNames(ctx context.Context, run *tessera.Run) []string {
+	if run.OutputIsSample() {
+		return ValueNames(ctx, run)
+	}
+	for _, t := range metrics.TargetsOf(run) {
+		if t.Value == metrics.OutputName {
+			return lists.Map(lists.Range(0, t.Size), t.Name)
+		}
+	}
+	return nil
+}
+
 // PartName names a part of a table by its columns with the largest values, at most three of at least half the largest one, with a minus
 // before columns of negative values.
 func PartName(atom []float32, names []string) string { return largest(atom, names, 3, 0.5) }
@@ -373,7 +387,7 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 	if a == nil {
 		return nil
 	}
-	names := ValueNames(ctx, run)
+	names := OutputNames(ctx, run)
 	if names == nil {
 		return nil
 	}

@@ -106,7 +106,7 @@ func (g *Generator) Draw(ctx context.Context, n int, seed uint64) ([]float32, er
 	if len(g.given) > 0 {
 		return nil, fmt.Errorf("run %s: %w: %w", g.run.Path, metrics.ErrGiven, err)
 	}
-	if other := g.run.Decodes(); other != nil {
+	if other := g.decodes(); other != nil {
 		return nil, fmt.Errorf("run %s: %w, and no codes can be decoded: %w", g.run.Path, err, other)
 	}
 	if _, _, _, ok := g.run.CodeBook(); ok {
@@ -140,7 +140,7 @@ func (g *Generator) drawDecoded(ctx context.Context, n int, seed uint64, fit fun
 	if len(g.given) > 0 {
 		return nil, fmt.Errorf("run %s: %w: codes of fitted samples are decoded", g.run.Path, metrics.ErrGiven)
 	}
-	if err := g.run.Decodes(); err != nil {
+	if err := g.decodes(); err != nil {
 		return nil, fmt.Errorf("run %s: %w: no codes can be decoded: %w", g.run.Path, metrics.ErrNoSampler, err)
 	}
 	codes, err := fit()
@@ -152,6 +152,14 @@ func (g *Generator) drawDecoded(ctx context.Context, n int, seed uint64, fit fun
 		return nil, err
 	}
 	return g.decodeEach(drawn)
+}
+
+// decodes returns an error if no samples can be decoded from codes.
+func (g *Generator) decodes() error {
+	if err := g.run.Decodes(); err != nil || g.run.OutputIsSample() {
+		return err
+	}
+	return g.run.Reconstructs()
 }
 
 // fittedCodes returns the codes of at most 10,000 evenly spaced fitted images.

@@ -408,7 +408,7 @@ func (c *Coder) inBlocks(ctx context.Context, samples *data.Images, reads []data
 // restored is ValueOf with outputs before all scaling, also of a coder of centred samples.
 func (c *Coder) restored(value string, given map[string][]float32) ([]float32, error) {
 	values, err := c.ValueOf(value, given)
-	if err == nil && value == losses.Output {
+	if err == nil && value == losses.Output && c.Outputs() != nil {
 		c.shift.Undo(values)
 	}
 	return values, err

@@ -159,7 +159,7 @@ func (c *Coder) scaled(inner metrics.Coder) scaled {
 
 // reading returns how a model reads samples.
 func (c *Coder) reading(inner metrics.Coder) reading {
-	return reading{c.trained.Scaling, c.trained.Spec.Holed() && !metrics.TakesHoles(inner), c.trained.Means, volume.Of(c.Shape())}
+	return reading{c.trained.Scaling, c.Outputs(), c.trained.Spec.Holed() && !metrics.TakesHoles(inner), c.trained.Means, volume.Of(c.Shape())}
 }
 
 // Unwrap returns the coder of the model, whose capabilities [metrics.As] finds. What it computes is neither locked nor scaled.
@@ -304,6 +304,17 @@ func (c *Coder) Seen() data.Seen {
 
 // Scaling returns the scaling of the samples that the model reads; nil for none.
 func (c *Coder) Scaling() *data.Scaling { return c.trained.Scaling }
+
+// Outputs returns the scaling of the output: that of the samples, or nil if the output is trained to equal something else, such as a column.
+func (c *Coder) Outputs() *data.Scaling {
+	if !c.OutputIsSample() {
+		return nil
+	}
+	return c.trained.Scaling
+}
+
+// OutputIsSample reports whether the values of the output are those of a sample: see [config.Model.OutputIsSample].
+func (c *Coder) OutputIsSample() bool { return c.trained.OutputIsSample() }
 
 // Digest returns the SHA-256 of the file of the parameters.
 func (c *Coder) Digest() string { return c.trained.Digest }

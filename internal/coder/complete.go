@@ -12,7 +12,7 @@ import (
 )
 
 // ErrNoOutput is the error for a model that does not reconstruct images.
-var ErrNoOutput = errors.New("the model has no decoder: it cannot complete anything")
+var ErrNoOutput = errors.New("the model cannot complete anything")
 
 // A model that was trained on complete samples fills missing entries repeatedly: until no scaled value changes by more than
 // completeTolerance of the largest one, at most completePasses times.
@@ -35,7 +35,10 @@ func (c *Coder) Complete(columns map[string][]float32) ([]float32, error) {
 		return nil, err
 	}
 	if !slices.Contains(c.Values(), losses.Output) {
-		return nil, fmt.Errorf("run %s: %w", c.path, ErrNoOutput)
+		return nil, fmt.Errorf("run %s: %w: it has no decoder", c.path, ErrNoOutput)
+	}
+	if !c.OutputIsSample() {
+		return nil, fmt.Errorf("run %s: %w: %w", c.path, ErrNoOutput, c.Reconstructs())
 	}
 	if name := c.Scaling().Lossy(); name != "" {
 		return nil, fmt.Errorf("run %s: its samples are scaled by %q, which cannot be undone: its output is not in the unit of the missing values", c.path, name)

@@ -229,7 +229,7 @@ func (e *Encoder) Encode(ctx context.Context, dst, images []float32) ([]float32,
 		return dst, fmt.Errorf("run %s: encode: %w", e.name, err)
 	}
 	if e.output {
-		e.reading.by.Undo(dst[before:])
+		e.reading.out.Undo(dst[before:])
 	}
 	e.postHoc.Calibration.Apply(dst[before:], e.out)
 	return dst, nil

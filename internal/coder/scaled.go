@@ -20,6 +20,7 @@ var _ metrics.ValueCoder = (*plain)(nil)
 // reading is how a model reads samples.
 type reading struct {
 	by      *data.Scaling // nil for none
+	out     *data.Scaling // of the output: see [Coder.Outputs]
 	missing bool          // samples have missing or hidden entries, and the model does not take NaN
 	means   data.Means    // of values that no fitted sample lacks
 	width   int           // number of values of a sample
@@ -43,7 +44,7 @@ func (s scaled) Encode(images []float32) ([]float32, error) { return s.Coder.Enc
 func (s scaled) Decode(codes []float32) ([]float32, error) {
 	images, err := s.Coder.Decode(codes)
 	if err == nil {
-		s.by.Undo(images)
+		s.out.Undo(images)
 	}
 	return images, err
 }
@@ -104,7 +105,7 @@ func unobserved(values, mask []float32) []float32 {
 func (s scaled) valueOf(name string, columns map[string][]float32, reads []data.Column) ([]float32, error) {
 	values, err := s.Coder.(described).ValueOf(name, s.given(columns, reads))
 	if err == nil && name == losses.Output {
-		s.by.Undo(values)
+		s.out.Undo(values)
 	}
 	return values, err
 }

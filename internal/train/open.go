@@ -48,6 +48,9 @@ type Trained struct {
 	kept   func() (text []byte, path string, err error) // function that reads posthoc.json; nil for a model without a folder
 }
 
+// OutputIsSample reports whether the values of the output are those of a sample: see [config.Model.OutputIsSample].
+func (t *Trained) OutputIsSample() bool { return t.Model == nil || t.Spec.OutputIsSample(t.Layout) }
+
 // Coder returns a coder of the model, for scaled samples. An auto-encoder's programs run on the given back end; the coder's
 // Close frees them.
 func (t *Trained) Coder(backend ir.Backend) metrics.Coder {

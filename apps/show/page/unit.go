@@ -24,7 +24,7 @@ func Units(ctx context.Context, run *tessera.Run, split data.Split, count int) (
 	if err != nil {
 		return nil, err
 	}
-	names := show.ValueNames(ctx, run)
+	names := show.OutputNames(ctx, run)
 	unused := 0
 	for _, one := range v.usage.each {
 		if one.active == 0 {
@@ -235,7 +235,7 @@ func (u *usage) correlationsWith(j int) []float64 {
 // changed lists the values that unit j changes most: those of its atom, or those of the decoder's output at its largest
 // activation. It is nil without a decoder of codes alone, and for images, whose values have no names.
 func (v *view) changed(ctx context.Context, j, count int) (*doc.Table, error) {
-	names := show.ValueNames(ctx, v.run)
+	names := show.OutputNames(ctx, v.run)
 	if names == nil {
 		return nil, nil
 	}

@@ -298,7 +298,7 @@ func (r *Run) plainUnits(run *tessera.Run) {
 	r.data.describe(run)
 	g := &grid{runData: &r.data, painter: newPainter(a.Shape).forVectors(a.Values, a.Bias), total: a.Count, negative: negative(a.Values)}
 	g.words = fmt.Sprintf("The %s atoms of the decoder's last layer. How they are used is not measured yet.", numeral.Count(a.Count))
-	names := show.ValueNames(context.Background(), run)
+	names := show.OutputNames(context.Background(), run)
 	for j := range min(a.Count, mostUnits) {
 		g.add(atom(a, j), names, "")
 	}
@@ -321,7 +321,10 @@ func (v *view) units(d *runData) ([]doc.Block, error) {
 		g.painter = v.painter.forVectors(drawings, v.atoms.Bias)
 		bias = g.painter.draw(figures.Signed, v.atoms.Bias)
 	}
-	pixels, names := len(v.image(0)), show.ValueNames(context.Background(), v.run)
+	pixels, names := len(v.image(0)), show.OutputNames(context.Background(), v.run)
+	if v.run.Decodes() != nil { // means of samples are drawn
+		names = show.ValueNames(context.Background(), v.run)
+	}
 	d.Units = map[int]unitDetail{}
 	for j := range min(v.run.Units(), mostUnits) {
 		d.Units[j] = v.detail(j)
@@ -341,7 +344,7 @@ const mostColumns = 72
 
 // describe sets the names of the values of vectors.
 func (d *runData) describe(run *tessera.Run) {
-	if d.Vectors = len(run.Shape()) == 1; d.Vectors && run.Shape()[0] <= mostColumns {
+	if d.Vectors = len(run.Shape()) == 1; d.Vectors && run.OutputIsSample() && run.Shape()[0] <= mostColumns {
 		d.Names, _ = run.ValueNames(context.Background()) // without the file they have none
 	}
 }
@@ -411,7 +414,7 @@ func (v *view) effects(first, k int) ([]float32, error) {
 	base := images[k*pixels:]
 	for i := range k * pixels {
 		images[i] -= base[i%pixels]
-		if v.scaling != nil && len(v.run.Shape()) == 1 {
+		if v.scaling != nil && len(v.run.Shape()) == 1 && v.run.OutputIsSample() {
 			images[i] *= v.scaling.Factor[i%pixels]
 		}
 	}

@@ -17,6 +17,9 @@ import (
 
 // Of returns the dictionary of a model of one of the architectures. A scaling of the samples is folded into it.
 func Of(m *graph.Model, scaling *data.Scaling) (*Dictionary, error) {
+	if !m.Spec.OutputIsSample(m.Layout) {
+		return nil, fmt.Errorf("%w: the format has dictionaries of samples", m.Spec.Reconstructs())
+	}
 	d := &Dictionary{Inputs: m.Pixels(), Units: m.Units(), tensors: map[string]data.Tensor{}}
 	first, chosen, relu, err := d.recognise(m.Layout)
 	if err != nil {
