@@ -74,6 +74,7 @@ type heldBlock struct {
 const (
 	mostBlock  = 1 << 20 // bytes of a block, if the budget has room for leastHeld
 	leastHeld  = 64      // blocks
+	listed     = 3 * 8   // bytes of a sample in its order and the list of those that are fitted
 	blockSpare = 8       // one block more for this many blocks in the buffer, so that a block is dropped only after its last row
 )
 
@@ -99,7 +100,7 @@ func (r reading) newDisk(extents []extent, budget int64) (*disk, error) {
 	for _, e := range extents {
 		d.n += e.dims[0]
 	}
-	order, row := 3*8*int64(d.n), int64(d.size) // the order of the samples and the list of those that are fitted
+	order, row := listed*int64(d.n), int64(d.size)
 	if r.recorded {
 		order, row = 0, row+8 // the order of those in memory
 	}

@@ -39,11 +39,18 @@ func (r *Recording) Add(values ...float32) error {
 	if len(r.some) < spillAt/4 {
 		return nil
 	}
-	if budget := r.spill.r.budget(); r.spill.file != nil || budget > 0 && int64(4*r.n*r.width) > budget {
+	if r.exceeds() {
 		return r.write()
 	}
 	r.full, r.some = append(r.full, r.some), make([]float32, 0, spillAt/4+r.width)
 	return nil
+}
+
+// exceeds reports whether the rows, with the lists of samples that a training has in memory, take more than half of the budget: the other half is the garbage
+// collector's.
+func (r *Recording) exceeds() bool {
+	budget := r.spill.r.budget()
+	return r.spill.file != nil || budget > 0 && int64(r.n)*(int64(4*r.width)+listed) > budget/2
 }
 
 // write moves the rows to the file.
@@ -62,7 +69,7 @@ func (r *Recording) Len() int { return r.n }
 
 // Finish makes the rows readable.
 func (r *Recording) Finish() (err error) {
-	if budget := r.spill.r.budget(); r.spill.file == nil && (budget == 0 || int64(4*r.n*r.width) <= budget) {
+	if !r.exceeds() {
 		r.all = slices.Concat(append(r.full, r.some)...)
 		r.full, r.some = nil, nil
 		return nil

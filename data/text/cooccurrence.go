@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"tessera/config/part"
 	"tessera/data"
@@ -102,38 +100,46 @@ func (c *Cooccurrence) vocabulary(ctx context.Context, of *content) (*tokens.Tok
 	return t.Fit(tokens.Limits{Size: c.Vocabulary + 3, Least: c.Least}, of.each(ctx))
 }
 
-// samples counts the pairs of all words at once, or, if they do not fit into the budget, of fewer words in several passes over the texts, which give equal sums.
+// unitCount is the count of a pair at the distance 1: the shares of larger distances are rounded, so that all counts are whole numbers.
+const unitCount = 1 << 32
+
 func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Tokenizer) (*data.Images, error) {
+	near, err := c.count(ctx, of, t)
+	if err != nil {
+		return nil, err
+	}
 	words := t.Texts()
-	starts, columns, values := []int{0}, []int32{}, []float32{}
+	starts, columns, values := make([]int, 1, words+1), []int32{}, []float32{}
 	rows := c.record(of.path, 3)
-	alone := 0
-	for from := 0; from < words; {
-		near, err := c.count(ctx, of, t, from)
-		if err != nil {
-			return nil, err
+	add := func(a, b int, count float64) error {
+		if c.Entries {
+			return rows.Add(float32(a), float32(b), float32(count+c.Smooth))
 		}
-		for i, row := range near {
-			if len(row) == 0 {
-				alone++
-			}
-			others := slices.Sorted(maps.Keys(row))
-			for j := int32(0); c.Smooth > 0 && int(j) < words; j++ {
-				others = append(others[:j], j) // all words
-			}
-			for _, j := range others {
-				if count := float32(row[j] + c.Smooth); c.Entries {
-					err = cmp.Or(err, rows.Add(float32(from+i), float32(j), count))
-				} else {
-					columns, values = append(columns, j), append(values, count)
-				}
-			}
+		for len(starts) <= a {
 			starts = append(starts, len(columns))
 		}
-		if err != nil {
-			return nil, err
+		columns, values = append(columns, int32(b)), append(values, float32(count))
+		return nil
+	}
+	next := 0 // the pair behind the last one, all pairs in a row
+	absent := func(to int) (err error) {
+		for ; c.Smooth > 0 && next < to && err == nil; next++ {
+			err = add(next/words, next%words, 0)
 		}
-		from += len(near)
+		return err
+	}
+	alone, last := words, int32(-1)
+	err = near.Each(ctx, func(a, b int32, count uint64) error {
+		if a != last {
+			alone, last = alone-1, a
+		}
+		at := int(a)*words + int(b)
+		err := cmp.Or(absent(at), add(int(a), int(b), float64(count)/unitCount))
+		next = at + 1
+		return err
+	})
+	if err = cmp.Or(err, absent(words*words)); err != nil {
+		return nil, err
 	}
 	if alone == words {
 		return nil, &data.Error{Path: of.path, Problem: fmt.Sprintf("no two words of the vocabulary (%d) are within a window of %d words", words, c.Window)}
@@ -142,6 +148,9 @@ func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Token
 		of.notes = append(of.notes, fmt.Sprintf("%s: %d of %d words have no neighbour in the vocabulary", of.name(), alone, words))
 	}
 	if !c.Entries {
+		for len(starts) <= words {
+			starts = append(starts, len(columns))
+		}
 		return data.NewCounts(starts, columns, values, t.Names, t.Names, nil)
 	}
 	if err := rows.Finish(); err != nil {
@@ -155,62 +164,34 @@ func (c *Cooccurrence) samples(ctx context.Context, of *content, t *tokens.Token
 	return images.WithColumns(rows.Column(list[0], 1).Within(words-1), rows.Column(list[1], 2))
 }
 
-const (
-	pairSize    = 40      // bytes that a pair takes, about
-	leastUnseen = 1 << 14 // words between two looks at the pairs
-)
-
-// count counts the words near a word, from the given word on: all, or as many as fit into half of the budget.
-func (c *Cooccurrence) count(ctx context.Context, of *content, t *tokens.Tokenizer, from int) (near []map[int32]float64, err error) {
-	words := t.Texts()
-	near = lists.Of(words-from, func(int) map[int32]float64 { return map[int32]float64{} })
-	add := func(a, b int32, weight float64) {
-		if i := int(a) - from; i >= 0 && i < len(near) {
-			near[i][b] += weight
+// count counts the pairs of words.
+func (c *Cooccurrence) count(ctx context.Context, of *content, t *tokens.Tokenizer) (*data.Tally, error) {
+	near, words := c.tally(of.path), t.Texts()
+	counts := lists.Of(c.Window+1, func(d int) uint64 {
+		if c.Weights == "harmonic" && d > 0 {
+			return (unitCount + uint64(d)/2) / uint64(d)
 		}
-	}
+		return unitCount
+	})
 	var list []int32 // the last words of the text, and those of the piece
-	unseen := 0      // words since the pairs were numbered
-	err = of.each(ctx)(func(piece string, last bool) {
+	err := of.each(ctx)(func(piece string, last bool) {
 		old := len(list)
 		list = append(list, t.Encode(piece)...)
 		for i := old; i < len(list); i++ {
 			a := list[i]
-			if int(a) >= words {
-				continue
-			}
-			for d := 1; d <= c.Window && d <= i; d++ {
-				b := list[i-d]
-				if int(b) >= words {
-					continue
+			for d := 1; d <= c.Window && d <= i && int(a) < words; d++ {
+				switch b := list[i-d]; {
+				case int(b) >= words:
+				case a == b: // each is near the other
+					near.Add(a, b, 2*counts[d])
+				default:
+					near.Add(a, b, counts[d])
 				}
-				weight := 1.0
-				if c.Weights == "harmonic" {
-					weight = 1 / float64(d)
-				}
-				add(a, b, weight)
-				add(b, a, weight)
 			}
 		}
-		unseen += len(list) - old
 		if list = append(list[:0], list[max(0, len(list)-c.Window):]...); last {
 			list = list[:0]
 		}
-		if c.Memory == 0 || unseen < leastUnseen {
-			return
-		}
-		for unseen = 0; len(near) > 1 && pairSize*pairs(near) > int(c.Memory)/2; {
-			clear(near[(len(near)+1)/2:])
-			near = near[:(len(near)+1)/2]
-		}
 	})
 	return near, err
-}
-
-// pairs returns the number of pairs that are counted.
-func pairs(near []map[int32]float64) (n int) {
-	for _, row := range near {
-		n += len(row)
-	}
-	return n
 }

@@ -137,7 +137,7 @@ func TestTextsOnDiskAreThoseInMemory(t *testing.T) {
 				}
 				budget := data.Budget(data.LeastBudget)
 				if strings.HasPrefix(name, "c") && name != "contexts" || name == "pairs" {
-					budget *= 2 // some passes over the texts
+					budget *= 2 // the counts have parts
 				}
 				want, got := load(t, source(0)), load(t, source(budget))
 				if want.Train.OnDisk() || got.Train.OnDisk() != (name != "cooccurrence") {
@@ -181,5 +181,23 @@ func TestWhereChoosesTexts(t *testing.T) {
 	} {
 		_, err := at(c.file, c.where).Load(context.Background(), nil, data.Both)
 		expect.Error(t, err, c.want, c.file, "where", c.where)
+	}
+}
+
+// Texts that were read are not read again under their absolute paths, which the declaration of a run has.
+func TestTextsAreReadOnce(t *testing.T) {
+	dir := folder(t, map[string]string{"a.txt": "one two", "b.txt": "two one"})
+	t.Chdir(dir)
+	at := func(folder string) *data.Set {
+		s := &text.Cooccurrence{Texts: text.Texts{File: folder + "a.txt", Test: folder + "b.txt"}, Window: 1, Weights: "flat", Least: 1, Vocabulary: 9}
+		return load(t, s)
+	}
+	first, again := at(""), at(dir+string(filepath.Separator))
+	if again.Train != first.Train {
+		t.Error("the texts were read again")
+	}
+	for i, name := range []string{"a.txt", "b.txt"} {
+		expect.Equal(t, first.Files[i].Path, name, "first")
+		expect.Equal(t, again.Files[i].Path, filepath.Join(dir, name), "again")
 	}
 }

@@ -516,6 +516,11 @@ func (t *Texts) record(path string, width int) *data.Recording {
 	return data.NewRecording(path, t.Memory, t.HasTest() && t.fitted == nil, width)
 }
 
+// tally returns a tally without pairs, of the texts at path.
+func (t *Texts) tally(path string) *data.Tally {
+	return data.NewTally(path, t.Memory, t.HasTest() && t.fitted == nil)
+}
+
 // maker is a data set of texts.
 type maker interface {
 	// vocabulary fits the tokenizer to the training texts.
@@ -533,17 +538,24 @@ var last struct {
 	set    *data.Set // nil if only Shape was asked for
 }
 
-// key names a declaration and its files for last.
+// key names a declaration and its files for last: by absolute paths, which those of a run are.
 func (t *Texts) key(name string, m maker) string {
-	key := fmt.Sprintf("%s %+v", name, m)
+	key, states := fmt.Sprintf("%s %+v", name, m), ""
+	for _, path := range t.paths(m) {
+		whole, _ := filepath.Abs(path) // "" if there is no working directory
+		key = strings.ReplaceAll(key, ":"+path+" ", ":"+whole+" ")
+		states += "\n" + state(whole)
+	}
+	return key + states
+}
+
+// paths returns the files of a declaration.
+func (t *Texts) paths(m maker) []string {
 	paths := []string{t.File, t.Test}
-	if s, ok := m.(*Sequences); ok {
+	if s, ok := m.(*Sequences); ok && t.fitted == nil {
 		paths = append(paths, s.tokenizerFiles()...)
 	}
-	for _, path := range paths {
-		key += "\n" + state(path)
-	}
-	return key
+	return lists.Only(paths, func(path string) bool { return path != "" })
 }
 
 // shape returns the number of words of the vocabulary as the shape of samples that count words. The words are not counted for it.
@@ -583,6 +595,10 @@ func (t *Texts) load(ctx context.Context, name string, m maker, scale data.Scale
 	if last.key == key {
 		if last.set != nil {
 			*set = *last.set
+			set.Files = slices.Clone(set.Files)
+			for i, path := range t.paths(m) {
+				set.Files[i].Path = path
+			}
 			return set, nil
 		}
 		set.Tokens = last.tokens
