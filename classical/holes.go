@@ -37,7 +37,7 @@ func holed(images Images) Images {
 
 func complete(images Images) error {
 	if _, ok := holed(images).(withNaN); ok {
-		return part.KeyError{Key: "dataset", Problem: "entries of the samples are missing or hidden, but numbers of components are compared on complete samples"}
+		return part.KeyError{Key: "dataset", Problem: "entries of the samples are missing or hidden, but numbers of components are compared on complete samples; fill them first (`tessera complete`), or compare mse_held_out in a sweep over components with dataset.hide = 0.1"}
 	}
 	return nil
 }

@@ -131,7 +131,11 @@ func (f *evalCommand) measure(cmd *Call, r *tessera.Run, chosen metrics.Selectio
 	if err != nil {
 		return nil, err
 	}
-	return evaluation.ReportOf(r.Model, measured), nil
+	report := evaluation.ReportOf(r.Model, measured)
+	if f.Metrics == nil {
+		noteMissing(cmd, report, r.Model.FirstMeasures()...)
+	}
+	return report, nil
 }
 
 // columns describes what is read from a file of samples: what the model, its thresholds and the metrics read.
@@ -178,19 +182,19 @@ func (f *evalCommand) chosen() (metrics.Selection, error) {
 	return chosen, nil
 }
 
-// noteMissing explains why metrics that were requested by name have no value.
-func noteMissing(cmd *Call, r *evaluation.Report) {
-	for _, line := range withoutValue(r) {
+// noteMissing explains why metrics have no value; no names means all that were requested.
+func noteMissing(cmd *Call, r *evaluation.Report, names ...string) {
+	for _, line := range withoutValue(r, names...) {
 		cmd.say("no value of %s", line)
 	}
 }
 
 // withoutValue returns the metrics without a value, one text for each reason: "svm_accuracy, svm_std: the data set has no labels".
-func withoutValue(r *evaluation.Report) (lines []string) {
+func withoutValue(r *evaluation.Report, of ...string) (lines []string) {
 	var reasons []string
 	names := map[string][]string{}
 	for _, v := range r.Values {
-		if v.Missing == "" || applies(v.Name, r) {
+		if v.Missing == "" || applies(v.Name, r) || len(of) > 0 && !slices.Contains(of, v.Name[strings.LastIndex(v.Name, ".")+1:]) {
 			continue
 		}
 		if names[v.Missing] == nil {

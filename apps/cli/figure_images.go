@@ -114,6 +114,7 @@ type display struct {
 	names    []string       // names of the images: their indices
 	labels   []int          // their classes, negative if unknown; nil without any
 	measured *metrics.Result
+	of       string         // the measured samples, " of validation samples", where the images are of all
 	shift    *data.Scaling // see [data.Scaling.Split]
 	scaling  *data.Scaling // of images
 }
@@ -151,6 +152,8 @@ func (w *figureCommand) displays(do func(display) error) error {
 		d.shift, d.scaling, d.images = shift, scaling, d.samples.Scaled(shift).Float32()
 		if first == nil {
 			first = &d
+		} else if !slices.Equal(r.Shape(), first.run.Shape()) {
+			return usagef("%s: its samples have the shape %v, those of %s %v; runs of one figure need the same samples: draw them one by one", label, r.Shape(), first.label, first.run.Shape())
 		} else if !slices.Equal(d.raw, first.raw) {
 			return usagef("%s: it has other images than %s (data sets %s and %s); runs of one figure need the same images: draw them one by one",
 				label, first.label, r.Model.Dataset.Name, first.run.Model.Dataset.Name)
@@ -169,6 +172,10 @@ func (w *figureCommand) displays(do func(display) error) error {
 		}
 		if d.measured, err = r.EvaluateOn(w.ctx, w.measures(label, r), nil); err != nil {
 			return err
+		}
+		if sample.Split == data.AllSplit && d.measured.Split == string(data.ValidationSplit) {
+			d.of = " of " + d.measured.Split + " " + show.NounOf(r.Shape()) + "s"
+			w.note("some of all %ss are drawn, the fitted ones among them", show.NounOf(r.Shape()))
 		}
 		return do(d)
 	})
@@ -191,7 +198,7 @@ func drawReconstructions(w *figureCommand) (*figures.Figure, error) {
 				rows[0].Caption += ", scaled"
 			}
 		}
-		row, err := study.Reconstructions(d.coder, d.given, study.Caption(d.label, "mse", d.measured.Values, "mse"))
+		row, err := study.Reconstructions(d.coder, d.given, study.Caption(d.label, "mse"+d.of, d.measured.Values, "mse"))
 		if err == nil {
 			rows = append(rows, d.scale(row))
 		}
@@ -219,7 +226,7 @@ func drawMaxApproximations(w *figureCommand) (*figures.Figure, error) {
 		if _, ok := d.measured.Number("max_approx"); !ok {
 			return usagef("%s has no atoms that can be dilated", d.label)
 		}
-		row, err := study.MaxApproximations(d.coder, d.given, study.Caption(d.label, "max-approximation error", d.measured.Values, "max_approx"))
+		row, err := study.MaxApproximations(d.coder, d.given, study.Caption(d.label, "max-approximation error"+d.of, d.measured.Values, "max_approx"))
 		rows = append(rows, row)
 		return err
 	})
@@ -233,7 +240,7 @@ func drawCodes(w *figureCommand) (*figures.Figure, error) {
 	var rows []figures.CodeRow
 	err := w.displays(func(d display) error {
 		codes, err := d.run.Codes(w.ctx, d.samples)
-		rows = append(rows, figures.CodeRow{Caption: study.Caption(d.label, "mean Hoyer sparsity", d.measured.Values, "hoyer"), Units: d.run.Units(), Codes: codes})
+		rows = append(rows, figures.CodeRow{Caption: study.Caption(d.label, "mean Hoyer sparsity"+d.of, d.measured.Values, "hoyer"), Units: d.run.Units(), Codes: codes})
 		return err
 	})
 	if err != nil {

@@ -115,10 +115,14 @@ func TestAFigureSaysThatItMeasuresFittedImages(t *testing.T) {
 		expect.Equal(t, b.must(0, "figure", kind, "bars").stderr, "tessera: "+says, kind, "of bars", says)
 	}
 	for _, args := range [][]string{{"training", "bars"}, {"reconstructions", "shapes"}, {"pareto", "shapes"},
-		{"atoms", "held"}, {"reconstructions", "held"}, {"codes", "held"}, {"pareto", "held"}} {
+		{"atoms", "held"}, {"pareto", "held"}} {
 		if got := b.must(0, append([]string{"figure"}, args...)...).stderr; strings.Contains(got, "fitted") {
 			t.Errorf("%s: got %q", args, got)
 		}
+	}
+	for kind, caption := range map[string]string{"reconstructions": "held: mse of validation images 0.", "codes": "held: mean Hoyer sparsity of validation images 0."} {
+		b.contains(kind, b.must(0, "figure", kind, "held", "-o", "f.svg").stderr, "tessera: some of all images are drawn, the fitted ones among them\n")
+		b.contains(kind, b.read("f.svg"), caption)
 	}
 	b.contains("help", b.must(0, "figure", "--help").stdout, "which include the fitted ones")
 }
@@ -169,7 +173,7 @@ func TestMistakesInFiguresAreUsage(t *testing.T) {
 		{"figure atoms runs/none", "no such folder"},
 		{"figure training runs", "not a run"},
 		{"figure codes runs/small --images 256", "want 0 to 255"},
-		{"figure reconstructions runs/small bars", "bars: it has other images than small (data sets bars and swimmer); runs of one figure need the same images"},
+		{"figure reconstructions runs/small bars", "bars: its samples have the shape [8 8], those of small [32 32]; runs of one figure need the same samples"},
 		{"figure pareto runs/small bars", "bars: errors on different data sets cannot be compared (got bars, want swimmer"},
 	} {
 		b.contains(c.args, b.must(exitUsage, strings.Fields(c.args)...).stderr, c.want)

@@ -100,7 +100,9 @@ train = { epochs = 3 }
 		expect.Equal(t, value(args...), want, args)
 	}
 	b.contains("no labels", b.must(exitData, "eval", "runs/given", "--in", "bare.csv", "--metrics", "accuracy").stderr, "bare.csv", "no labels", "give the labels")
-	b.contains("defaults", b.must(0, "eval", "runs/given", "--in", "bare.csv").stdout, "mse")
+	bare := b.must(0, "eval", "runs/given", "--in", "bare.csv")
+	b.contains("defaults", bare.stdout, "mse")
+	b.contains("what is left out", bare.stderr, "no value of accuracy", "the samples have no labels")
 }
 
 // For published or generated data sets, labels and columns are read from a file by their own names.

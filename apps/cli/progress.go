@@ -115,7 +115,7 @@ func (p *progress) head(r train.Progress) string {
 	}
 	fmt.Fprintf(&b, "%s %*d/%d", pass, digits(r.Epochs), r.Epoch, r.Epochs)
 	if p.terminal != nil || !r.EpochDone {
-		fmt.Fprintf(&b, " %3.0f%%", 100*float64(r.Step)/float64(max(1, r.Steps)))
+		fmt.Fprintf(&b, " %3d%%", 100*r.Step/max(1, r.Steps))
 	}
 	fmt.Fprintf(&b, "  loss %s", numeral.Float(r.Loss))
 	return b.String()
