@@ -114,7 +114,7 @@ type display struct {
 	names    []string       // names of the images: their indices
 	labels   []int          // their classes, negative if unknown; nil without any
 	measured *metrics.Result
-	of       string         // the measured samples, " of validation samples", where the images are of all
+	of       string        // the measured samples, " of validation samples", where the images are of all
 	shift    *data.Scaling // see [data.Scaling.Split]
 	scaling  *data.Scaling // of images
 }
