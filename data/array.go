@@ -290,39 +290,56 @@ func (a *array) append(h arrayHeader, b []byte) {
 	}
 }
 
-// decode converts the bytes of numbers.
+// decode converts the bytes of numbers. The kinds of large files have loops that the compiler compiles without calls.
 func decode[T float32 | float64 | int](dst []T, b []byte, h arrayHeader) {
 	width, _ := h.valueSize()
-	each := func(number func(b []byte) T) {
-		for i := range dst {
-			dst[i] = number(b[i*width:])
+	if h.order == binary.BigEndian && width > 1 {
+		b = slices.Clone(b)
+		for value := range slices.Chunk(b, width) {
+			slices.Reverse(value)
 		}
 	}
+	var number func(b []byte) T
 	switch h.kind {
-	case "u1", "b1":
-		each(func(b []byte) T { return T(b[0]) })
-	case "i1":
-		each(func(b []byte) T { return T(int8(b[0])) })
-	case "u2":
-		each(func(b []byte) T { return T(h.order.Uint16(b)) })
-	case "i2":
-		each(func(b []byte) T { return T(int16(h.order.Uint16(b))) })
-	case "u4":
-		each(func(b []byte) T { return T(h.order.Uint32(b)) })
-	case "i4":
-		each(func(b []byte) T { return T(int32(h.order.Uint32(b))) })
-	case "u8":
-		each(func(b []byte) T { return T(h.order.Uint64(b)) })
-	case "i8":
-		each(func(b []byte) T { return T(int64(h.order.Uint64(b))) })
 	case "f2":
-		each(func(b []byte) T { return T(fromHalf(h.order.Uint16(b))) })
+		for i := range dst {
+			dst[i] = T(fromHalf(binary.LittleEndian.Uint16(b[2*i:])))
+		}
+		return
 	case "b2":
-		each(func(b []byte) T { return T(fromBrain(h.order.Uint16(b))) })
+		for i := range dst {
+			dst[i] = T(fromBrain(binary.LittleEndian.Uint16(b[2*i:])))
+		}
+		return
 	case "f4":
-		each(func(b []byte) T { return T(math.Float32frombits(h.order.Uint32(b))) })
+		for i := range dst {
+			dst[i] = T(math.Float32frombits(binary.LittleEndian.Uint32(b[4*i:])))
+		}
+		return
 	case "f8":
-		each(func(b []byte) T { return T(math.Float64frombits(h.order.Uint64(b))) })
+		for i := range dst {
+			dst[i] = T(math.Float64frombits(binary.LittleEndian.Uint64(b[8*i:])))
+		}
+		return
+	case "u1", "b1":
+		number = func(b []byte) T { return T(b[0]) }
+	case "i1":
+		number = func(b []byte) T { return T(int8(b[0])) }
+	case "u2":
+		number = func(b []byte) T { return T(binary.LittleEndian.Uint16(b)) }
+	case "i2":
+		number = func(b []byte) T { return T(int16(binary.LittleEndian.Uint16(b))) }
+	case "u4":
+		number = func(b []byte) T { return T(binary.LittleEndian.Uint32(b)) }
+	case "i4":
+		number = func(b []byte) T { return T(int32(binary.LittleEndian.Uint32(b))) }
+	case "u8":
+		number = func(b []byte) T { return T(binary.LittleEndian.Uint64(b)) }
+	case "i8":
+		number = func(b []byte) T { return T(int64(binary.LittleEndian.Uint64(b))) }
+	}
+	for i := range dst {
+		dst[i] = number(b[i*width:])
 	}
 }
 

@@ -117,7 +117,7 @@ func (m *Images) span(column string) (low, high float64, missing int) {
 		}
 		return low, high, missing
 	}
-	if m.disk != nil { // which has none that are missing
+	if m.disk != nil || m.floats != nil && m.wide == nil && m.scaling == nil && !m.Holed() { // none are missing
 		least, most := m.Range()
 		return float64(least), float64(most), 0
 	}

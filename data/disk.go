@@ -56,11 +56,12 @@ type block struct {
 
 // heldBlocks contains the blocks that are in memory.
 type heldBlocks struct {
-	mu    sync.Mutex
-	most  int // number of blocks that may be held
-	clock uint64
-	all   map[int]*heldBlock
-	spare [][]byte
+	mu        sync.Mutex
+	most      int // number of blocks that may be held for a training
+	trainings int // that read at once; 0 as 1
+	clock     uint64
+	all       map[int]*heldBlock
+	spare     [][]byte
 }
 
 type heldBlock struct {
@@ -175,6 +176,16 @@ func (r reading) notInParts() error {
 		Hint: "want a larger budget; values without missing entries are read in parts from tables, .npy (row-major, not compressed) and .safetensors"}
 }
 
+// ReadAtOnce says how many trainings will read the samples at once. Each reads other blocks: in the budget of one they would drop each
+// other's blocks before these are used up.
+func (s *Set) ReadAtOnce(trainings int) {
+	for _, m := range []*Images{s.Train, s.Test} {
+		if m.OnDisk() {
+			m.disk.held.trainings = trainings
+		}
+	}
+}
+
 // block returns the number of the block of a row.
 func (d *disk) block(row int) int {
 	i, _ := slices.BinarySearchFunc(d.blocks, row+1, func(b block, row int) int { return cmp.Compare(b.first, row) })
@@ -238,7 +249,7 @@ func (d *disk) release(held *heldBlock) {
 
 // makeRoom drops the block that was not used for the longest time if there are too many.
 func (h *heldBlocks) makeRoom() {
-	for len(h.all) >= h.most {
+	for len(h.all) >= h.most*max(1, h.trainings) {
 		oldest := -1
 		for k, b := range h.all {
 			if b.users == 0 && (oldest < 0 || b.used < h.all[oldest].used) {
@@ -313,19 +324,17 @@ func (d *disk) scan(ctx context.Context, m *Images) (files []File, s *spans, err
 	}
 	row, values := 0, make([]float32, d.pixels)
 	var problem error
+	k := kernel.Float32()
 	see := func(b []byte, of arrayHeader) {
 		d.decode(values, b, of)
-		sum := float32(0)
-		for i, v := range values {
-			low[i], high[i] = min(low[i], v), max(high[i], v)
-			sum += v - v
-		}
+		k.Min(low, low, values)
+		k.Max(high, high, values)
 		if s != nil {
 			for i, v := range d.wide(b, of) {
 				s.add(i, v)
 			}
 		}
-		if i := slices.IndexFunc(values, func(v float32) bool { return v-v != 0 }); sum != 0 && i >= 0 && problem == nil {
+		if i := firstInfinite(k, values); i >= 0 && problem == nil {
 			if problem = s.overflow(); problem == nil {
 				problem = fmt.Errorf("%s: got %v, want a finite number%s", m.Place(row, i), values[i], hintOf(values[i]))
 			}

@@ -180,6 +180,36 @@ func TestShuffleOnDisk(t *testing.T) {
 	}
 }
 
+// Two trainings that read at once, one ahead of the other, drop no block that has samples left: each block is read at most once for each.
+func TestTrainingsAtOnceReadEachBlockOnce(t *testing.T) {
+	f := writeShards(t, "npy", "f4", 64)
+	f.Memory = 1 << 17
+	m := loaded(t, f).Fit
+	(&Set{Train: m}).ReadAtOnce(2)
+	first, second := m.Order(rand.New(rand.NewPCG(1, 0))), m.Order(rand.New(rand.NewPCG(2, 0)))
+	reads, last, row := 0, map[int]*heldBlock{}, make([]float32, 64)
+	read := func(k int) {
+		m.Batch(row, []int{k})
+		block := m.disk.block(m.row(k))
+		if held := m.disk.held.all[block]; held != last[block] {
+			last[block] = held
+			reads++
+		}
+	}
+	ahead := m.Len() / 3
+	for i := range m.Len() + ahead {
+		if i < m.Len() {
+			read(first.Next())
+		}
+		if i >= ahead {
+			read(second.Next())
+		}
+	}
+	if most := 2 * len(m.disk.blocks); reads > most {
+		t.Errorf("%d blocks are read, want at most %d", reads, most)
+	}
+}
+
 // A file that is cut while it is read is an error of the file.
 func TestOnDiskCut(t *testing.T) {
 	f := writeShards(t, "npy", "f4", 64)

@@ -116,16 +116,20 @@ func rowMajor[T any](values []T, dims []int) []T {
 
 // fromHalf returns the value of an IEEE 754 binary16: 1 sign bit, 5 exponent bits, 10 fraction bits.
 func fromHalf(h uint16) float32 {
-	sign, exponent, fraction := uint32(h>>15)<<31, uint32(h>>10&0x1f), uint32(h&0x3ff)
-	switch exponent {
-	case 0: // zero, or subnormal: fraction * 2^-24, which is exact
-		v := float32(fraction) * (1.0 / (1 << 24))
-		return math.Float32frombits(sign | math.Float32bits(v))
-	case 0x1f: // infinite, or no number
-		return math.Float32frombits(sign | 0xff<<23 | fraction<<13)
+	const rebias = (127 - 15) << 23
+	sign, rest := uint32(h&0x8000)<<16, uint32(h&0x7fff)<<13
+	if rest-1<<23 < 0x1e<<23 { // neither 0, subnormal, infinite nor NaN
+		return math.Float32frombits(sign | rest + rebias)
 	}
-	const rebias = 127 - 15
-	return math.Float32frombits(sign | (exponent+rebias)<<23 | fraction<<13)
+	return math.Float32frombits(sign | rareHalf(rest>>13))
+}
+
+// rareHalf returns the bits of zero, subnormal and infinite numbers and of NaN without their sign.
+func rareHalf(h uint32) uint32 {
+	if h < 1<<10 { // fraction * 2^-24, which is exact
+		return math.Float32bits(float32(h) * (1.0 / (1 << 24)))
+	}
+	return 0xff<<23 | h&0x3ff<<13
 }
 
 // fromBrain returns the value of a bfloat16: the upper half of a float32.

@@ -131,12 +131,14 @@ func (m *Images) Range() (low, high float32) {
 		m.eachValue(func(_ int, v float64) { low, high = min(low, float32(v)), max(high, float32(v)) })
 		return low, high
 	}
-	low, high = m.floats[m.row(0)*m.pixels], m.floats[m.row(0)*m.pixels]
+	lows := slices.Clone(m.floats[m.row(0)*m.pixels : (m.row(0)+1)*m.pixels])
+	highs, k := slices.Clone(lows), kernel.Float32()
 	for i := range m.n {
 		row := m.floats[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels]
-		low, high = min(low, slices.Min(row)), max(high, slices.Max(row))
+		k.Min(lows, lows, row)
+		k.Max(highs, highs, row)
 	}
-	return low, high
+	return slices.Min(lows), slices.Max(highs)
 }
 
 // Bytes returns the bytes of image i, which are read-only; nil if the images are floats, are scaled or have hidden entries.
@@ -423,15 +425,27 @@ func (m *Images) notFinite() (place string, value float32) {
 	if m == nil || m.floats == nil || m.finite {
 		return "", 0
 	}
+	k := kernel.Float32()
 	for i := range m.n {
-		row := m.row(i) * m.pixels
-		for j, v := range m.floats[row : row+m.pixels] {
+		row := m.floats[m.row(i)*m.pixels : (m.row(i)+1)*m.pixels]
+		if firstInfinite(k, row) < 0 {
+			continue
+		}
+		for j, v := range row {
 			if v-v != 0 && !(m.missing && v != v) {
 				return m.Place(i, j), v
 			}
 		}
 	}
 	return "", 0
+}
+
+// firstInfinite returns the index of the first value that is NaN or infinite, -1 if there is none.
+func firstInfinite(k *kernel.Set[float32], values []float32) int {
+	if sum := k.SumAbs(values); sum-sum == 0 {
+		return -1
+	}
+	return slices.IndexFunc(values, func(v float32) bool { return v-v != 0 }) // -1 if only the sum is infinite
 }
 
 // Checksum identifies images by their content: the SHA-256 of their shape, their values as float32 and their labels, in

@@ -212,6 +212,7 @@ func (s *Sweep) load(ctx context.Context, d *config.Dataset, need data.Need) (*d
 	if err != nil {
 		return nil, err
 	}
+	set.ReadAtOnce(s.options.Jobs)
 	s.sets = append(s.sets, loadedSet{d.Source, need, set})
 	return set, nil
 }

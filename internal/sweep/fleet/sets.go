@@ -53,6 +53,7 @@ func (l *sets) of(ctx context.Context, s *serving, t *task, d *config.Dataset, n
 	if err != nil {
 		return nil, err
 	}
+	set.ReadAtOnce(l.worker.options.Jobs)
 	one := &loaded{source: d.Source, need: need, sums: sums, set: set}
 	if what == needTested {
 		images, err := set.Evaluation()
