@@ -55,6 +55,7 @@ train   = { epochs = 1 }
 	b.must(0, "train", "plain", "--quiet")
 	b.must(0, "train", "head", "--quiet")
 	b.must(0, "train", "diffusion", "--quiet")
+	b.contains("values beyond the range of a diffusion", b.must(0, "train", "diffusion", "--set", "dataset.scale=standardise", "--epochs", "1", "-o", "runs/beyond").stderr, "drawn ones are limited to 0 to 1: set centre and range")
 	mean := func(run, class string) (sum float64) {
 		b.must(0, "sample", "runs/"+run, "--count", "40", "--column", "labels="+class, "-o", run+class+".csv")
 		lines := strings.Split(strings.TrimSpace(b.read(run+class+".csv")), "\n")[1:]

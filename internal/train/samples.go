@@ -14,6 +14,7 @@ import (
 	"tessera/internal/numeral"
 	"tessera/internal/tokens"
 	"tessera/internal/train/checkpoint"
+	"tessera/layers"
 )
 
 // Names of the tensors and metadata that describe the fitted samples in a checkpoint: their scaling as two tensors
@@ -193,6 +194,13 @@ func cautions(spec *config.Model, fit *data.Images) []string {
 	if spec.Baseline != nil && spec.Baseline.Describe().Dense && fit.Zeros() {
 		list = append(list, fmt.Sprintf("model %q: %s holds all values of the sparse samples, %s: other factorisations hold their entries alone",
 			spec.Name, spec.Kind, numeral.Bytes(4*int64(fit.Len())*int64(fit.Pixels()))))
+	}
+	if len(spec.Encoder) > 0 {
+		d, ok := spec.Encoder[0].Layer.(*layers.Diffuse)
+		if low, high := fit.Range(); ok && (float64(low) < d.Centre-d.Range || float64(high) > d.Centre+d.Range) {
+			list = append(list, fmt.Sprintf("model %q: encoder[0] (diffuse): the samples have values from %.4g to %.4g, but drawn ones are limited to %.4g to %.4g: set centre and range",
+				spec.Name, low, high, d.Centre-d.Range, d.Centre+d.Range))
+		}
 	}
 	return list
 }
