@@ -158,7 +158,9 @@ func otherFile(name string, base, over *table.Node) *table.Node {
 		return over
 	}
 	known := append(table.Keys(e.New(), ""), append(selectionKeys, "name")...)
-	reads := text.Reads(was) && text.Reads(is) || was == "triples" && slices.Contains([]string{"csv", "npz"}, is)
+	before, _ := base.Child("file").Text()
+	tabular := base.Child("text") != nil || data.KindOf(before) == "csv"
+	reads := text.Reads(was) && (text.Reads(is) || tabular && is == "csv") || was == "triples" && slices.Contains([]string{"csv", "npz"}, is)
 	if reads && !slices.ContainsFunc(over.Keys, func(key string) bool { return !slices.Contains(known, key) }) {
 		return over.Only(func(key string) bool { return key != "name" })
 	}

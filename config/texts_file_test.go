@@ -31,4 +31,10 @@ loss      = [{ kind = "next_token", on = "next" }]
 			t.Errorf("%s with %s has the data set %s:\n%s", name, set, m.Dataset.Name, text)
 		}
 	}
+	table := filepath.Join(t.TempDir(), "b.csv")
+	fatal.If(t, os.WriteFile(table, []byte("review,kind\na b c,x\nb c,y\n"), 0o600))
+	of := strings.Replace(base, `grammar = 50`, `file = "a.csv", text = "review"`, 1)
+	if m := model(t, load(t, of), "m", "dataset.file="+table); m.Dataset.Name != "tokens" || !strings.Contains(string(m.Text()), "review") {
+		t.Errorf("another table of texts: data set %s:\n%s", m.Dataset.Name, m.Text())
+	}
 }
