@@ -427,10 +427,14 @@ const forMetrics = "metrics alone read it: a model must not see the values that 
 // undeclaredHead returns how to declare the head that a term reads by default and a model without heads lacks, "" for other names.
 func (m *Model) undeclaredHead(name string) string {
 	byDefault := func(l Loss) bool { return l.Loss != nil && l.Loss.On() == name }
+	units := ", units = 64" // which classes give
+	if slices.ContainsFunc(m.Losses, func(l Loss) bool { return byDefault(l) && l.Reads().Classes }) {
+		units = ""
+	}
 	if len(m.Heads) > 0 || m.misnamedValue("head", name) != "" || !slices.ContainsFunc(m.Losses, byDefault) {
 		return ""
 	}
-	return fmt.Sprintf("it is a head of the model; declare it\n[model.%s.head.%s]\nlayers = [{ kind = \"dense\" }]", table.KeyText(m.Name), table.KeyText(name))
+	return fmt.Sprintf("it is a head of the model; declare it\n[model.%s.head.%s]\nlayers = [{ kind = \"dense\"%s }]", table.KeyText(m.Name), table.KeyText(name), units)
 }
 
 // Drawn declares a column whose values are drawn from the seed in every step: noise, masks, negative samples. It is

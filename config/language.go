@@ -54,6 +54,9 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 	if text := misplaced(part, key); text != "" && !near {
 		return text
 	}
+	if part != "" && !near && slices.Contains(ofModel, key) {
+		return "it is a key of the model: write it above the headers of its tables, below [model.NAME]"
+	}
 	if _, is := attack.Registry.Lookup(kind); is {
 		for _, e := range attack.Registry.All() {
 			if slices.Contains(table.Keys(e.New(), ""), key) {
@@ -71,6 +74,9 @@ func hint(part, key string, n *table.Node, kind string, near bool) string {
 	}
 	return fmt.Sprintf("here an activation with settings is a separate layer: put { kind = %q } after this one", text)
 }
+
+// ofModel lists keys of a model that are easily written below the header of one of its tables.
+var ofModel = []string{"encoder", "decoder", "dataset", "optimizer", "train", "extends", "about"}
 
 // misplaced says where a key belongs that the optimizer has and train has not, or the reverse; "" for another key.
 func misplaced(part, key string) string {
@@ -331,7 +337,7 @@ var lacks = map[string]string{
 	"word2vec": wordsNote, "skipgram": wordsNote, "fasttext": wordsNote, "tokenembedding": wordsNote,
 	"clip": "CLIP compares two heads of a model by the loss contrastive (with), one for each column",
 	"lstm": "", "gru": "", "rnn": "", "conv3d": "", "separableconv2d": "",
-	"rmsnorm": "", "lambda": "", "sample": "", "sampling": "", "spectralnorm": "",
+	"rmsnorm": "", "lambda": "", "spectralnorm": "",
 	// losses
 	"kldivergence": klNote, "kullbackleibler": klNote, "kldiv": klNote, "kldivloss": klNote, "vaekl": klNote,
 	"perceptual": "", "lpips": "", "wasserstein": "", "adversarialloss": "", "triplet": "", "cosinesimilarity": "",

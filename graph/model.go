@@ -7,8 +7,10 @@ import (
 	"strings"
 
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/hooks"
 	"tessera/internal/hugepages"
+	"tessera/internal/lists"
 	"tessera/internal/random"
 	"tessera/internal/volume"
 	"tessera/losses"
@@ -136,7 +138,8 @@ func (m *Model) Parameter(path string) (*Parameter, error) {
 			return p, nil
 		}
 	}
-	return nil, fmt.Errorf("model %q: no parameter %q", m.Spec.Name, path)
+	return nil, fmt.Errorf("model %q: no parameter %q: %s", m.Spec.Name, path,
+		table.Suggest(path, lists.Map(slices.Concat(m.Parameters, m.Lent), func(p *Parameter) string { return p.Path })))
 }
 
 // LastWeight returns the weight of the decoder's last layer with weights, nil if there is none. For a tied layer this

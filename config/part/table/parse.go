@@ -78,6 +78,7 @@ func valueError(src *Source, err error) Diagnostic {
 var (
 	decimalComma = regexp.MustCompile(`^[-+]?[0-9]+,[0-9]+$`)
 	yaml         = regexp.MustCompile(`^\s*(- )?[A-Za-z_][A-Za-z0-9_-]*\s*:(\s|$)`)
+	call         = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.]*\(`)
 	bareWord     = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 )
 
@@ -96,12 +97,18 @@ func typo(text string, at int) string {
 		return "this is JSON: in TOML a table begins with its header, [model.NAME], and keys have no quotes: key = value"
 	case strings.HasPrefix(name, "//") || strings.Contains(value, "//"):
 		return "a comment begins with #"
+	case at < len(text) && strings.ContainsAny(text[at:min(len(text), at+3)], "“”„‘’"):
+		return "write straight quotes: \""
+	case at < len(text) && call.MatchString(text[at:]):
+		return "a part is a table: { kind = \"" + strings.ToLower(wordAt(text, at)) + "\", ... }"
 	case at < len(text) && text[at] >= utf8.RuneSelf && strings.Count(text[strings.LastIndexByte(text[:at], '\n')+1:at], `"`)%2 == 0:
 		return `a name with other characters than A-Z, a-z, 0-9, - and _ is put in quotes, as in [model."größe"]`
 	case strings.HasPrefix(name, "[") && strings.ContainsAny(strings.Trim(name, "[]"), " \t"):
 		return `put a name with a space in quotes, as in [model."my model"], or write - in place of the space`
 	case !set && yaml.MatchString(line):
 		return "this is YAML: in TOML a table begins with its header, [model.NAME], and keys are set by =: key = value"
+	case at < len(text) && text[at] == ':':
+		return "keys have no quotes and are set by =: { key = value }"
 	case foreignWord(text, at, value) != "":
 		return foreignWord(text, at, value)
 	case decimalComma.MatchString(value):

@@ -40,6 +40,8 @@ var synonyms = map[string]string{
 	"concat":            "skip skipconnection concatenate unet densenet",
 	"attention":         "selfattention multiheadattention mha transformer",
 	"recurrent":         "rnn gru lstm simplernn bidirectional",
+	"take_token":        "meantokens meantoken tokenmean pooltokens averagetokens globalaveragepooling1d",
+	"gaussian":          "sampling reparameterize reparameterization reparametrization",
 	"top_k":             "ksparse winnertakeall wta topk",
 	"batch_top_k":       "batchtopk btopk",
 	"group_max":         "groupmax maxout",
