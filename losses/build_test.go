@@ -56,3 +56,9 @@ func TestATermReadsOnlyWhatItDeclares(t *testing.T) {
 		}
 	}
 }
+
+// A panic of a term is its error, which the graph names by the term.
+func TestATermThatPanicsIsAnError(t *testing.T) {
+	_, err := losses.Build(reading{ask: func(losses.Values) (any, error) { panic("boom") }}, losses.Code, nil)
+	expect.Error(t, err, "boom")
+}

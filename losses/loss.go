@@ -14,6 +14,7 @@ import (
 	"gorgonia.org/gorgonia"
 	"tessera/config/part"
 	"tessera/graph/ops"
+	"tessera/internal/panics"
 )
 
 // Loss is one term of the objective.
@@ -206,9 +207,14 @@ type Dictionary struct {
 }
 
 // Build builds the term l on the value on. It returns an error if the term requests an input that it does not declare in
-// [Reads], or returns no node.
-func Build(l Loss, on string, v Values) (*gorgonia.Node, error) {
-	n, err := l.Build(&declared{v, l.Reads(), LearnedBy(l), on})
+// [Reads], returns no node, or panics.
+func Build(l Loss, on string, v Values) (n *gorgonia.Node, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			n, err = nil, panics.Of(r)
+		}
+	}()
+	n, err = l.Build(&declared{v, l.Reads(), LearnedBy(l), on})
 	if err == nil && n == nil {
 		err = errors.New("its Build returns no node")
 	}

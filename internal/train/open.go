@@ -7,10 +7,12 @@ import (
 	"path"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 
 	"tessera/classical"
 	"tessera/config"
+	"tessera/config/part/table"
 	"tessera/data"
 	"tessera/graph"
 	"tessera/internal/engine/ir"
@@ -132,7 +134,15 @@ func parseConfig(path string, text []byte) (*config.Model, error) {
 	if len(names) != 1 {
 		return nil, checkpoint.Errorf(path, "got %d models, want 1, the model of the run", len(names))
 	}
-	return f.Model(names[0])
+	m, err := f.Model(names[0])
+	if wrong, ok := errors.AsType[*table.Diagnostics](err); ok {
+		for i, d := range wrong.List {
+			if strings.HasPrefix(d.Problem, "unknown kind ") { // a run is written by a program, without typing errors
+				wrong.List[i].Suggestion = "a part of another program, or of another version: open the run with the one that trained it"
+			}
+		}
+	}
+	return m, err
 }
 
 func (r files) open() (*Trained, error) {

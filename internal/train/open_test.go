@@ -170,6 +170,13 @@ func TestARunOfAnotherFormatIsRefused(t *testing.T) {
 	}
 }
 
+// A part of another module is unknown to this program.
+func TestARunOfAnotherProgramIsNamedAsSuch(t *testing.T) {
+	_, err := Declared("runs/r/config.toml", []byte("[model.m]\nencoder = [{ kind = \"dense\", units = 2 }]\nloss = [{ kind = \"charbonnier\" }]\n"))
+	expect.Error(t, err, `unknown kind "charbonnier"`)
+	expect.Error(t, err, "open the run with the one that trained it")
+}
+
 func TestTheScheduleOfATrainingMayBeEdited(t *testing.T) {
 	constant := []string{`optimizer.schedule={kind="constant"}`, "hook.early_stopping.patience=5"}
 	run := half(t, constant...)
