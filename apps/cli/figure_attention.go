@@ -2,9 +2,9 @@ package cli
 
 import (
 	"fmt"
-	"strings"
 
 	"tessera"
+	"tessera/apps/show"
 	"tessera/apps/show/figures"
 )
 
@@ -33,7 +33,7 @@ func drawAttention(w *figureCommand) (*figures.Figure, error) {
 				return err
 			}
 			first := all.First(figures.MostAttended)
-			images, caption = first.Scaled(d.shift).Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, strings.Trim(strings.ReplaceAll(fmt.Sprint(w.Atoms), " ", ", "), "[]"))
+			images, caption = first.Scaled(d.shift).Float32(), fmt.Sprintf("%s: mean images of units %s", d.label, show.Numbered(w.Atoms))
 		}
 		a, err := figures.AttentionOf(d.coder, names[len(names)-1], images)
 		if err != nil {

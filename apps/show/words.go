@@ -414,3 +414,6 @@ func Parts(ctx context.Context, run *tessera.Run) *doc.Table {
 
 // mostParts is the largest number of parts that are listed.
 const mostParts = 40
+
+// Numbered lists numbers, such as those of units: "1, 4, 7".
+func Numbered(list []int) string { return strings.Join(lists.Map(list, strconv.Itoa), ", ") }

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"tessera/config"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 	"tessera/losses"
 )
@@ -39,3 +40,5 @@ loss    = [
 		}
 	}
 }
+
+func TestNumbersOfUnitsAreAList(t *testing.T) { expect.Equal(t, Numbered([]int{0, 3, 10}), "0, 3, 10") }

@@ -2,9 +2,9 @@ package page
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 
+	"tessera/apps/show"
 	"tessera/apps/show/doc"
 	"tessera/apps/show/figures"
 	"tessera/internal/volume"
@@ -31,7 +31,7 @@ func (v *view) attention() ([]doc.Block, error) {
 	if first := min(10, n); n > 0 {
 		shown.Images, shown.Maps = a.Images[:first*pixels], a.Maps[:first*len(a.Maps)/n]
 	}
-	rows := append(shown.Rows("images"), a.OfUnits(v.codes32[:n*v.run.Units()], units).Rows(fmt.Sprint("mean images of units ", units))...)
+	rows := append(shown.Rows("images"), a.OfUnits(v.codes32[:n*v.run.Units()], units).Rows("mean images of units "+show.Numbered(units))...)
 	f, err := figures.ImageRows(rows...)
 	if err != nil {
 		return nil, err

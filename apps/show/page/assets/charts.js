@@ -22,6 +22,9 @@ function columnsOf(panel) {
 // steps are the ends of logarithmic axes within a decade.
 const steps = [1, 2, 3, 5, 7, 10];
 
+// counts are the distances of ticks of whole numbers.
+const counts = Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3] * 10 ** Math.floor(i / 3));
+
 // decades returns the ends of a logarithmic axis: the nearest steps around its values.
 function decades(u, low, high) {
   if (!(low > 0) || !(high > 0)) return [.1, 1];
@@ -46,8 +49,8 @@ function drawChart(figure) {
       x: { time: false, range: (u, low, high) => low === high ? [low - 1, high + 1] : [low, high] },
       y: logarithmic ? { distr: 3, range: decades } : panel.whole ? { range: (u, low, high) => [Math.max(0, Math.floor(low - (high - low) / 10)), Math.ceil(high + Math.max(1, (high - low) / 10))] } : {},
     },
-    axes: [{ ...gray, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 2e3, 5e3, 1e4, 1e5], label: page.unit || "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
-      { ...gray, ...(panel.whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1e3, 1e4, 1e5, 1e6, 1e7] } : {}), size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
+    axes: [{ ...gray, incrs: counts, label: page.unit || "epoch", labelSize: 20, size: 34, labelFont: "12px system-ui, sans-serif" },
+      { ...gray, ...(panel.whole ? { incrs: counts } : {}), size: 62, grid: { ...gray.grid, filter: (u, ticks) => logarithmic && wide ? ticks.map(t => Number.isInteger(Math.log10(t)) ? t : null) : ticks }, values: (u, ticks) => ticks.map(t => t === null ? "" : number(t)) }],
     series: [{ label: page.unit || "epoch" }, ...lines.map(l => ({ label: l.label, stroke: l.color, width: 1.6, dash: l.dash, spanGaps: true,
       points: { show: epochs.length < 3 }, value: (u, v) => number(v) }))],
   };
