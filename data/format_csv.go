@@ -738,6 +738,10 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 			names, numbers = append(names, v.names()...), append(numbers, v.ends()...)
 		}
 	}
+	if t.headed(all) {
+		notes = append(notes, fmt.Sprintf("%s: the names of the columns of values are numbers like their values (%s): if the first line is a sample, write a line of names before it",
+			inLine(path), nameList(t.columns)))
+	}
 	if note := sentinelNote(names, numbers, r.Missing); note != "" {
 		notes = append(notes, inLine(path)+": "+note+" in the dataset table")
 	}
@@ -781,6 +785,19 @@ func (t *table) notes(path string, r reading, scale Scale) (notes []string) {
 			"scale = \"standardise\" in the dataset table gives all columns the same weight, or \"minmax\" if the model is one of non-negative parts", inLine(path), t.columns[most], all[most].deviation, t.columns[least], all[least].deviation))
 	}
 	return notes
+}
+
+// headed reports whether the line of names looks like a sample: numbers within the ranges of their columns, and no count.
+func (t *table) headed(all []columnStatistics) bool {
+	last, counts := math.Inf(-1), true
+	for i, name := range t.columns {
+		v, err := strconv.ParseFloat(name, 64)
+		if err != nil || v < all[i].low.value || v > -all[i].high.value {
+			return false
+		}
+		counts, last = counts && v == math.Trunc(v) && v > last, v
+	}
+	return len(t.columns) > 1 && !counts
 }
 
 // statistics returns those of all columns, in one pass over the rows.

@@ -57,7 +57,8 @@ func (e *end) add(v float64) {
 // top, are from each other.
 func (e end) far(top float64) bool {
 	nines := strings.Trim(numberText(e.value), "-9.") == ""
-	return e.times >= 3 && (nines || e.value < 0 && e.next >= 0) && top > e.next && e.next-e.value > top-e.next
+	alone := nines && e.value <= -99 && e.next >= 0 // one cell suffices
+	return (e.times >= 3 || alone) && (nines || e.value < 0 && e.next >= 0) && top > e.next && e.next-e.value > top-e.next
 }
 
 // sentinels returns the values that may mean a missing one, and the range of the others: -1 beside numbers >= 0 that are no classes, and repeated values
@@ -85,7 +86,7 @@ func sentinelNote(names []string, all []ends, missing Missing) string {
 				times = e.high.times
 			}
 			text := numberText(v)
-			if found = append(found, fmt.Sprintf("%.60q has %s %d times, the others are %s to %s", names[i], text, times, numeral.Float(low), numeral.Float(high))); !slices.Contains(keys, text) {
+			if found = append(found, fmt.Sprintf("%.60q has %s %s, the others are %s to %s", names[i], text, numeral.Of(times, "time"), numeral.Float(low), numeral.Float(high))); !slices.Contains(keys, text) {
 				keys = append(keys, text)
 			}
 		}

@@ -12,10 +12,11 @@ import (
 func TestRepeatedValuesFarFromAllOthersAreNamed(t *testing.T) {
 	for _, c := range []struct{ name, cells, want string }{
 		{"far below", "21 35 -999 60 -999 44 -999.0", `column "x" has -999 3 times, the others are 21 to 60; if that means a missing entry, write missing = ["-999"]`},
+		{"once", "0.5 0.25 -999 0.75 0.125", `column "x" has -999 1 time, the others are 0.125 to 0.75`},
 		{"far above", "0.5 9999 0.25 9999 0.125 9999", `"x" has 9999 3 times, the others are 0.125 to 0.5`},
 		{"at both ends", "3 4 5 99 99 99 -99 -99 -99", `"x" has 99 3 times, the others are 3 to 5; "x" has -99 3 times, the others are 3 to 5; if that means a missing entry, write missing = ["99", "-99"]`},
 		{"-1 in amounts", "700 21 -1 300 -1 0 -1", `"x" has -1 3 times, the others are 0 to 700`},
-		{"twice", "21 35 -999 60 -999 44", ""},
+		{"twice", "21 35 999 60 999 44", ""},
 		{"classes", "-1 0 1 -1 0 1 -1 1", ""},
 		{"many zeros", "0 0 0 0 500 510 520", ""},
 		{"a usual value", "1 2 50 50 50 50", ""},

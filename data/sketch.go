@@ -3,6 +3,7 @@ package data
 import (
 	"context"
 	"errors"
+	"fmt"
 	"image"
 	"maps"
 	"slices"
@@ -35,12 +36,15 @@ type ColumnSketch struct {
 	Words          float64  // mean number of words of a cell, by its spaces
 	Dates          bool     // all cells are dates or times of day
 	Ambiguous      bool     // their order of day and month is not clear
+	Odd            string   // of at least nine tenths numbers: the text and the place of the first cell that is none, "" without any
 }
 
 // columnReader collects a column for both signs before the fraction of a number.
 type columnReader struct {
 	seen     map[string]bool
 	cells    int // that are not missing
+	numbers  int
+	odd      string // the first cell that is no number, with its line
 	words    [3]bool
 	absent   []string // texts without digits, which may mean a missing value
 	void     int      // number of cells with them
@@ -109,6 +113,9 @@ func SketchTable(ctx context.Context, path string) (*TableSketch, error) {
 		one := ColumnSketch{Name: f.header[i], Numeric: c.numeric(d), Whole: c.numeric(d) && !c.fraction, Missing: c.missing,
 			Repeats: c.repeats, Different: len(c.seen), Low: c.ends[d].low.value, High: -c.ends[d].high.value, Words: 1 + float64(c.spaces)/float64(max(1, c.cells)),
 			Dates: c.cells > 0 && !c.other, Ambiguous: !c.other && len(c.slashed) > 0}
+		if !one.Numeric && 10*c.numbers >= 9*c.cells {
+			one.Odd = c.odd
+		}
 		if !one.Numeric {
 			one.Alike = alike(slices.Sorted(maps.Keys(c.seen)))
 		}
@@ -134,7 +141,7 @@ func (s *TableSketch) read(f *csvFile) ([]columnReader, error) {
 	s.Rows = 0
 	_, err := f.eachRow(func(row tableRow) error {
 		for i := range columns {
-			columns[i].add(strings.TrimSpace(row.cells[i]), s.Rows < 1000)
+			columns[i].add(strings.TrimSpace(row.cells[i]), s.Rows < 1000, row.line)
 		}
 		s.Rows++
 		return nil
@@ -167,7 +174,7 @@ func (c *columnReader) numeric(decimal int) bool {
 const mostAbsent = 3
 
 // add reads one cell. Different cells of numbers are counted only in the first rows.
-func (c *columnReader) add(cell string, first bool) {
+func (c *columnReader) add(cell string, first bool, line int) {
 	if isMissing(cell) {
 		c.missing = true
 		return
@@ -198,18 +205,25 @@ func (c *columnReader) add(cell string, first bool) {
 	if c.unit == "" && c.cells == c.void+1 {
 		c.unit = unitOf(cell)
 	}
+	if !c.numeric(0) && !c.numeric(1) && !c.numeric(2) && c.cells > 20 && 2*c.numbers < c.cells { // texts
+		return
+	}
+	given, numbers := cell, c.numbers
 	cell = withoutUnit(cell, c.unit)
 	if _, err := strconv.ParseInt(cell, 10, 64); err != nil {
 		c.fraction = true
 	}
 	for d, decimal := range decimals {
-		if c.words[d] {
-			continue
-		}
 		v, _, ok := cellNumber(cell, decimal)
-		if c.words[d] = !ok; ok {
+		if ok {
+			c.numbers = numbers + 1
+		}
+		if c.words[d] = c.words[d] || !ok; !c.words[d] {
 			c.ends[d].add(v)
 		}
+	}
+	if c.numbers == numbers && c.odd == "" {
+		c.odd = fmt.Sprintf("%.40q in line %d", given, line)
 	}
 }
 

@@ -764,6 +764,11 @@ func samplesOf(path string, s *data.TableSketch, wanted []string) (*foundData, e
 	if ignored != nil {
 		own.say("not values, because they are no numbers or count the rows: %s (columns)", someOf(ignored))
 	}
+	for _, c := range s.Columns {
+		if c.Odd != "" {
+			own.say("column %q has numbers, but %s: correct that and run init again, or it is no value", c.Name, c.Odd)
+		}
+	}
 	switch s.Decimal {
 	case ",":
 		settings += `, decimal = ","`

@@ -385,6 +385,7 @@ func TestInitWritesWhatCheckAccepts(t *testing.T) {
 		{"unclear.csv", "when,a" + strings.Repeat("\n03/04/2025,1\n1/2/2024,0.5\n2/3/2023,0.1", 4), []string{`day and month of "when" can be exchanged`}, nil},
 		{"late.csv", "a,b\n" + late + ",1\n", []string{"empty cells are missing"}, []string{`missing = "nan"`}},
 		{"texts.csv", "a,b,c\n" + strings.ReplaceAll(late, "\n", ",1\n") + "1,1,other\n", []string{"no numbers or count the rows: c"}, []string{`columns = ["a", "b"]`}},
+		{"typo.csv", strings.Replace(columns("a,b", ",", "."), "0.", "0..", 1), []string{`column "a" has numbers, but "0..`, "in line 2: correct that and run init again"}, nil},
 		{"id.csv", "who,a,b,id\n" + "ann,1,2,1\nbob,1,3,2\ncid,2,2,3\ndot,4,1,4\neve,1,1,5\nfay,0,1,6\n", []string{`names: column "who"`, "count the rows: id"}, nil},
 		{"ratings.csv", entries("userId,movieId,rating", "%d.0"), []string{`rows "userId", columns "movieId", values "rating"`, "(hide)"}, []string{`name = "triples"`, `"matrix_factorisation"`}},
 		{"counts.csv", entries("doc,word,count", "%d"), []string{"the values are counts"}, []string{`name = "triples"`, `absent = "zero"`, `"nmf"`}},
