@@ -116,6 +116,12 @@ func runsTable(runs []listedRun, now time.Time) *doc.Table {
 		}
 		t.Row(append(row, age, shortened(cmp.Or(r.Problem, strings.Join(r.Differs, " ")), widestCell))...)
 	}
+	if last := len(t.Columns) - 1; !slices.ContainsFunc(t.Rows, func(row []any) bool { return row[last] != "" }) {
+		t.Columns = t.Columns[:last] // a narrow screen has room for a number
+		for i, row := range t.Rows {
+			t.Rows[i] = row[:last]
+		}
+	}
 	return t
 }
 

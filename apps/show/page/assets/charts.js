@@ -5,7 +5,7 @@ const charts = [];
 function columnsOf(panel) {
   const runs = page.charts.runs, lines = [];
   runs.forEach((run, r) => panel.columns.forEach((name, c) => {
-    if (!run.columns[name]) return;
+    if (!run.columns[name]?.some(v => v !== null)) return;
     const label = runs.length > 1 ? run.label + (panel.columns.length > 1 ? ", " + name : "") : name.replaceAll("_", " ").replace("images per", "samples per");
     lines.push({ label, epochs: run.epochs, values: run.columns[name], color: series[(runs.length > 1 ? r : c) % series.length], dash: runs.length > 1 && c > 0 ? [4 * c, 3] : undefined });
   }));
@@ -43,6 +43,7 @@ function drawChart(figure) {
   const gray = { stroke: "#85858c", grid: { stroke: "#85858c33", width: 1 }, ticks: { stroke: "#85858c66", width: 1 }, font: "12px system-ui, sans-serif" };
   const options = {
     width: Math.max(200, plot.clientWidth), height: 230,
+    legend: { markers: { dash: (u, i) => u.series[i].dash ? "dotted" : "solid" } },
     cursor: { drag: { x: true, y: false } },
     hooks: { setCursor: [u => plot.classList.toggle("hovered", u.cursor.idx !== null && u.cursor.idx !== undefined)] },
     scales: {
