@@ -169,7 +169,7 @@ func (m *Model) generator(given map[string][]float32) (path string, generate fun
 
 // notGiven is the error for a value that cannot be drawn without a column.
 func notGiven(value, column string) error {
-	return fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn and not given: give its value (sample --column %[3]s=VALUE)",
+	return fmt.Errorf("%w: %s is also computed from the column %q, which is not drawn and not given: give its value (`tessera sample RUN --column %[3]s=VALUE`)",
 		metrics.ErrNoSampler, value, column)
 }
 

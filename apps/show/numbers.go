@@ -185,7 +185,7 @@ func remarks(run *tessera.Run, r *evaluation.Report) (list []*doc.Note) {
 	}
 	list = append(list, constants(run, r)...)
 	if _, ok := r.Number("mse"); ok && run.Scaling() != nil {
-		list = append(list, doc.Remark("mse is of the scaled values (scale of the dataset), not in the units of the file"))
+		list = append(list, doc.Remark("errors such as mse are of the scaled values (scale of the dataset), not in the units of the file"))
 	}
 	fitted, units, noun := r.CountFitted(), run.Units(), NounOf(run.Shape())
 	sparse := data.SparseOf(run.Model.Dataset.Source) != nil // whose atoms are not parts, and of which some rows are measured

@@ -74,7 +74,7 @@ func errorsOfScaled(t *testing.T, scale data.Scale, shape ...int) {
 	}
 	var text strings.Builder
 	fatal.If(t, one.Document.Text(&text, doc.Screen{}))
-	contains(t, text.String(), "mse is of the scaled values")
+	contains(t, text.String(), "errors such as mse are of the scaled values")
 }
 
 // Pictures of a camera with 12 bits in files of 16 bits fill a twentieth of [0,1]: they are drawn from their smallest value to their largest.
