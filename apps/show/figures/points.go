@@ -318,7 +318,7 @@ func pareto(ours, published []Point, x, y metric) (*Figure, error) {
 		edge.points, edge.glyph, edge.step = xys(front(shown, x, y), x, y), nil, true
 		bars := line{name: "± standard deviation over the seeds", points: points.points, color: quiet, pointsOnly: true,
 			bars: lists.Map(shown, y.deviation), across: lists.Map(shown, x.deviation)}
-		p.lines = append(p.lines, bars, edge, points)
+		p.lines = append(p.lines, edge, bars, points) // the front would cover bars along it
 		texts.lines = append(texts.lines, edge)
 		names = append(names, set.look)
 		if segments := p.segments(bars); len(segments) > 0 {
