@@ -181,9 +181,15 @@ func (r reading) notInParts() error {
 func (s *Set) ReadAtOnce(trainings int) {
 	for _, m := range []*Images{s.Train, s.Test} {
 		if m.OnDisk() {
-			m.disk.held.trainings = trainings
+			m.disk.held.readAtOnce(trainings)
 		}
 	}
+}
+
+func (h *heldBlocks) readAtOnce(trainings int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.trainings = trainings
 }
 
 // block returns the number of the block of a row.
