@@ -42,7 +42,7 @@ func TestVecHoldsTheVectorsOfWords(t *testing.T) {
 	}
 }
 
-// A token of bytes may be a newline or a part of a character: each still has one line, and its own word but for the space.
+// A token of bytes may be a newline or a part of a character: each still has one line, and its own word.
 func TestVecEscapesTokensThatAreNoWords(t *testing.T) {
 	r := trained(t, "gpt-grammar", "dataset.grammar=20", "dataset.tokens=bytes", "encoder.0.vocabulary=260", "head.next.layers.0.units=260", "train.epochs=1")
 	_, width, err := r.WordVectors()
@@ -56,12 +56,12 @@ func TestVecEscapesTokensThatAreNoWords(t *testing.T) {
 		expect.Equal(t, len(cells), width+1, line, "has", len(cells), "cells")
 		seen[cells[0]]++
 	}
-	if len(seen) != 255 || seen["_"] != 2 || seen[`\n`] != 1 || seen[`\xe4`] != 1 || seen["a"] != 1 {
+	if len(seen) != 256 || seen["▁"] != 1 || seen["_"] != 1 || seen[`\n`] != 1 || seen[`\xe4`] != 1 || seen["a"] != 1 {
 		t.Errorf("%d words: %v", len(seen), seen)
 	}
 }
 
-// Exported vectors, as text and as floats, are those with which a model of the same words begins. Of tokens of bytes, space and _ are one word.
+// Exported vectors, as text and as floats, are those with which a model of the same words begins.
 func TestExportedVectorsAreAStart(t *testing.T) {
 	for model, sets := range map[string][]string{
 		"skip-gram":   {"dataset.grammar=100", "encoder.0.units=3", "head.score.layers.0.units=3"},
@@ -77,7 +77,7 @@ func TestExportedVectorsAreAStart(t *testing.T) {
 			got, _, err := trained(t, model, append(sets, "train.seed=7", "start="+strconv.Quote(filepath.ToSlash(file)))...).WordVectors()
 			fatal.If(t, err)
 			for i := range len(want) / width {
-				if r.Tokens.Name(int32(i)) != "_" && !slices.Equal(got[i*width:(i+1)*width], want[i*width:(i+1)*width]) {
+				if !slices.Equal(got[i*width:(i+1)*width], want[i*width:(i+1)*width]) {
 					t.Errorf("%s, %s: another vector of %q", model, format, r.Tokens.Name(int32(i)))
 				}
 			}

@@ -151,7 +151,7 @@ func (t *Tokenizer) Name(token int32) string {
 	return string(t.bytes[token])
 }
 
-// Word returns a token as a word of a file of vectors: a space becomes "_"; what is not printed, such as a newline or a part of a character, is
+// Word returns a token as a word of a file of vectors: a space becomes "▁", as in SentencePiece; what is not printed, such as a newline or a part of a character, is
 // escaped as in Go (\n, \xe4).
 func (t *Tokenizer) Word(token int32) string {
 	word := t.Name(token)
@@ -159,7 +159,7 @@ func (t *Tokenizer) Word(token int32) string {
 		word = strconv.Quote(word)
 		word = word[1 : len(word)-1]
 	}
-	return strings.ReplaceAll(word, " ", "_")
+	return strings.ReplaceAll(word, " ", "▁")
 }
 
 // Index returns the number of a word or character; ok is false if the vocabulary does not contain it.
