@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"slices"
 
 	"tessera"
 	"tessera/apps/show/doc"
@@ -20,12 +21,13 @@ type generateCommand struct {
 	Folder string `arg:"RUN" is:"folder" doc:"the folder of a run"`
 	runFlags
 	jsonFlag
-	Prompt      string  `flag:"prompt,p" required:"true" doc:"begin of the text"`
-	Count       int     `flag:"tokens,n" want:"> 0" doc:"largest number of tokens to draw; the text may end before"`
-	Temperature float64 `flag:"temperature" want:">= 0" doc:"divides the logits: small values take likely tokens, 0 the most likely"`
-	TopK        int     `flag:"top-k" want:">= 0" doc:"draw among this many most likely tokens; 0 for all"`
-	TopP        float64 `flag:"top-p" want:"in (0,1]" doc:"draw among the most likely tokens with this sum of probabilities"`
-	Seed        uint64  `flag:"seed" doc:"seed of the drawn tokens"`
+	Prompt      string   `flag:"prompt,p" required:"true" doc:"begin of the text"`
+	Count       int      `flag:"tokens,n" want:"> 0" doc:"largest number of tokens to draw; the text may end before"`
+	Temperature float64  `flag:"temperature" want:">= 0" doc:"divides the logits: small values take likely tokens, 0 the most likely"`
+	TopK        int      `flag:"top-k" want:">= 0" doc:"draw among this many most likely tokens; 0 for all"`
+	TopP        float64  `flag:"top-p" want:"in (0,1]" doc:"draw among the most likely tokens with this sum of probabilities"`
+	Seed        uint64   `flag:"seed" doc:"seed of the drawn tokens"`
+	Stop        []string `flag:"stop" each:"true" doc:"end before this text, if it is drawn; may be repeated"`
 }
 
 func (f *generateCommand) Help() Help {
@@ -46,17 +48,11 @@ func (f *generateCommand) Do(cmd *Call) error {
 	if r.Tokens() == nil {
 		return usagef("generate: %s: %w", r.Path, tessera.ErrNoLanguage)
 	}
-	list := r.Tokens().Encode(f.Prompt)
-	begin, printed := len(list), ""
-	print := func() error {
-		if f.JSON {
-			return nil
-		}
-		text := r.Tokens().Decode(list)
-		_, err := fmt.Fprint(cmd.OutOrStdout(), text[len(printed):])
-		printed = text
-		return err
+	if slices.Contains(f.Stop, "") {
+		return usagef("generate: --stop: the text is empty")
 	}
+	list := r.Tokens().Encode(f.Prompt)
+	begin, text := len(list), r.Tokens().Decode(list)
 	unknown := 0
 	for _, token := range list {
 		if int(token) >= r.Tokens().Texts() {
@@ -66,10 +62,15 @@ func (f *generateCommand) Do(cmd *Call) error {
 	if unknown > 0 {
 		warn(cmd, fmt.Sprintf("%d of %s of the prompt are not in the vocabulary: the model reads <unknown>", unknown, numeral.Of(begin, "token")))
 	}
-	how := coder.Sampling{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, Seed: f.Seed}
-	err = r.Continue(cmd.Context(), list, f.Count, how, func(token int32) error {
-		list = append(list, token)
-		return print()
+	how := coder.Sampling{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, Seed: f.Seed, Stop: f.Stop}
+	unprinted := text
+	drawn, err := r.ContinueText(cmd.Context(), list, f.Count, how, func(piece string) error {
+		text, piece, unprinted = text+piece, unprinted+piece, ""
+		if f.JSON {
+			return nil
+		}
+		_, err := fmt.Fprint(cmd.OutOrStdout(), piece)
+		return err
 	})
 	switch {
 	case errors.Is(err, tessera.ErrNoLanguage), begin == 0:
@@ -77,14 +78,11 @@ func (f *generateCommand) Do(cmd *Call) error {
 	case err != nil:
 		return err
 	case !f.JSON:
-		if err := print(); err != nil { // of no drawn token
-			return err
-		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout())
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), unprinted) // the prompt, if nothing was drawn
 		return err
 	}
 	d := &doc.Document{}
-	d.Add(&doc.Facts{Facts: []doc.Fact{{Key: "text", Title: "text", Value: r.Tokens().Decode(list)}, {Key: "prompt", Title: "tokens of the prompt", Value: begin},
-		{Key: "tokens", Title: "drawn tokens", Value: len(list) - begin}}})
+	d.Add(&doc.Facts{Facts: []doc.Fact{{Key: "text", Title: "text", Value: text}, {Key: "prompt", Title: "tokens of the prompt", Value: begin},
+		{Key: "tokens", Title: "drawn tokens", Value: drawn}}})
 	return cmd.Show(d, f.JSON)
 }

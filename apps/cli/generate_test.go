@@ -53,6 +53,10 @@ dataset    = { file = "abc.txt", unit = "line", least = 1, most = 1.0, validatio
 	}
 	one := b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout
 	expect.Equal(t, b.must(0, "generate", "runs/abc", "--prompt", "a", "--temperature", "5", "--seed", "3").stdout, one, "the same seed gives")
+	for stop, want := range map[string]string{"bc": "bca\n", "ca": "bcab\n", "cab": "bcabca\n"} { // which the prompt does not begin
+		expect.Equal(t, b.must(0, "generate", "runs/abc", "--prompt", "bca", "-n", "3", "--temperature", "0", "--stop", stop, "--stop", "y").stdout, want, "stop", stop)
+	}
+	b.contains("no stop text", b.must(exitUsage, "generate", "runs/abc", "--prompt", "a", "--stop", "").stderr, "--stop")
 	b.contains("JSON", b.must(0, "generate", "runs/abc", "--prompt", "ab", "-n", "2", "--temperature", "0", "--json").stdout, `"text": "abca"`)
 	b.contains("nearest token", b.must(0, "neighbours", "runs/abc", "a").stdout, "b", "c")
 	b.must(0, "export", "runs/abc", "--to", "vec", "--out", "abc.vec")

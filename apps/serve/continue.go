@@ -8,8 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
-	"unicode/utf8"
 
 	"tessera"
 	"tessera/internal/coder"
@@ -34,11 +34,12 @@ type generateRequest struct {
 	ID         string `json:"id"`
 	Text       string `json:"text_input"`
 	Parameters struct {
-		Tokens      int     `json:"max_tokens"`
-		Temperature float64 `json:"temperature"`
-		TopK        int     `json:"top_k"`
-		TopP        float64 `json:"top_p"`
-		Seed        uint64  `json:"seed"`
+		Tokens      int      `json:"max_tokens"`
+		Temperature float64  `json:"temperature"`
+		TopK        int      `json:"top_k"`
+		TopP        float64  `json:"top_p"`
+		Seed        uint64   `json:"seed"`
+		Stop        []string `json:"stop"`
 	} `json:"parameters"`
 }
 
@@ -50,7 +51,7 @@ func readGenerate(body []byte) (q generateRequest, err error) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {
-		return q, fmt.Errorf("body: %w; want {\"text_input\": TEXT, \"parameters\": {\"max_tokens\", \"temperature\", \"top_k\", \"top_p\", \"seed\"}}", err)
+		return q, fmt.Errorf("body: %w; want {\"text_input\": TEXT, \"parameters\": {\"max_tokens\", \"temperature\", \"top_k\", \"top_p\", \"seed\", \"stop\"}}", err)
 	}
 	if d.More() {
 		return q, errors.New("body: got more than one JSON value")
@@ -65,10 +66,11 @@ func readGenerate(body []byte) (q generateRequest, err error) {
 	return q, cmp.Or(within("max_tokens", p.Tokens > 0 && p.Tokens <= mostTokens, p.Tokens, fmt.Sprintf("1 to %d", mostTokens)),
 		within("temperature", p.Temperature >= 0, p.Temperature, "a number >= 0"),
 		within("top_k", p.TopK >= 0, p.TopK, "a whole number >= 0"),
-		within("top_p", p.TopP > 0 && p.TopP <= 1, p.TopP, "a number in (0,1]"))
+		within("top_p", p.TopP > 0 && p.TopP <= 1, p.TopP, "a number in (0,1]"),
+		within("stop", !slices.Contains(p.Stop, ""), p.Stop, "texts that are not empty"))
 }
 
-// write continues a text, and passes every piece of the continuation to do. A piece is whole characters: tokens may be parts of one.
+// write continues a text, and passes every piece of the continuation to do.
 func (c *continuation) write(ctx context.Context, q generateRequest, do func(piece string) error) error {
 	select {
 	case c.turn <- struct{}{}:
@@ -76,35 +78,13 @@ func (c *continuation) write(ctx context.Context, q generateRequest, do func(pie
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	tokens := c.run.Tokens()
-	list := tokens.Encode(q.Text)
-	written := len(tokens.Decode(list))
-	pass := func(all bool) error {
-		text := tokens.Decode(list)[written:]
-		end := len(text)
-		for cut := 1; !all && cut < utf8.UTFMax && cut <= len(text); cut++ {
-			if rest := text[len(text)-cut:]; utf8.RuneStart(rest[0]) {
-				if !utf8.FullRuneInString(rest) {
-					end -= cut
-				}
-				break
-			}
-		}
-		if end == 0 {
-			return nil
-		}
-		written += end
-		return do(text[:end])
-	}
 	p := q.Parameters
-	err := c.run.Continue(ctx, list, p.Tokens, coder.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, Seed: p.Seed}, func(token int32) error {
-		list = append(list, token)
-		return pass(false)
-	})
+	how := coder.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, Seed: p.Seed, Stop: p.Stop}
+	_, err := c.run.ContinueText(ctx, c.run.Tokens().Encode(q.Text), p.Tokens, how, do)
 	if errors.Is(err, tessera.ErrClosed) { // whose text has the path of the run
 		return problemf(http.StatusServiceUnavailable, "the run of the model is closed")
 	}
-	return cmp.Or(err, pass(true))
+	return err
 }
 
 // generate returns a handler that continues a text: at once, or with server-sent events, one for every piece.

@@ -12,6 +12,7 @@ import (
 
 	"tessera"
 	"tessera/internal/coder"
+	"tessera/internal/expect"
 	"tessera/internal/fatal"
 )
 
@@ -72,6 +73,12 @@ func TestTextsAreContinuedAtOnceAndInPieces(t *testing.T) {
 		})
 	}
 	group.Wait()
+	letter := strings.IndexFunc(wanted, func(r rune) bool { return r >= 'A' && r <= 'z' && r != '\\' })
+	stop := wanted[letter : letter+1]
+	stopped := map[string]string{}
+	fatal.If(t, json.Unmarshal(send(s, "POST", "/v2/models/talker/generate", []byte(strings.Replace(asked, `"seed"`, fmt.Sprintf(`"stop":[%q],"seed"`, stop), 1))).body, &stopped))
+	before, _, _ := strings.Cut(wanted, stop)
+	expect.Equal(t, stopped["text_output"], before, "up to", stop)
 	a := send(s, "POST", "/v2/models/talker/generate_stream", []byte(asked))
 	pieces, joined := 0, ""
 	for event := range strings.SplitSeq(strings.TrimSpace(string(a.body)), "\n\n") {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
+	"unicode/utf8"
 
 	"tessera/graph"
 	"tessera/internal/lists"
@@ -21,6 +23,7 @@ type Sampling struct {
 	TopK        int     // the number of the most probable tokens among which it draws; 0 for all
 	TopP        float64 // only the most probable tokens whose probabilities add up to it; 0 or 1 for all
 	Seed        uint64
+	Stop        []string // texts at the first of which a continuation ends, without it
 }
 
 // ErrNoLanguage is the error for a model that does not predict the next token.
@@ -81,6 +84,65 @@ func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Samplin
 		}
 	}
 	return nil
+}
+
+var errStop = errors.New("a stop text was drawn")
+
+// ContinueText is Continue by pieces of the text: whole characters that belong to no stop text. It returns the number of drawn tokens.
+func (c *Coder) ContinueText(ctx context.Context, tokens []int32, n int, how Sampling, do func(piece string) error) (drawn int, err error) {
+	t, list, text, written := c.Tokens(), slices.Clone(tokens), "", 0
+	pass := func(end int) error {
+		if end <= written {
+			return nil
+		}
+		piece := text[written:end]
+		written = end
+		return do(piece)
+	}
+	err = c.Continue(ctx, tokens, n, how, func(token int32) error {
+		list = append(list, token)
+		text = t.Decode(list)[len(t.Decode(tokens)):]
+		if end := firstOf(text, how.Stop); end >= 0 {
+			text = text[:end]
+			return errStop
+		}
+		return pass(len(text) - unsettled(text, how.Stop))
+	})
+	if errors.Is(err, errStop) {
+		err = nil
+	}
+	return len(list) - len(tokens), cmp.Or(err, pass(len(text)))
+}
+
+// firstOf returns the index of the first of the texts in a text, -1 if there is none.
+func firstOf(text string, of []string) int {
+	first := -1
+	for _, one := range of {
+		if i := strings.Index(text, one); i >= 0 && (first < 0 || i < first) {
+			first = i
+		}
+	}
+	return first
+}
+
+// unsettled returns the number of bytes at the end of a text that may be the begin of a character or of one of the texts.
+func unsettled(text string, of []string) (n int) {
+	for cut := 1; cut < utf8.UTFMax && cut <= len(text); cut++ {
+		if rest := text[len(text)-cut:]; utf8.RuneStart(rest[0]) {
+			if !utf8.FullRuneInString(rest) {
+				n = cut
+			}
+			break
+		}
+	}
+	for _, one := range of {
+		for cut := min(len(one)-1, len(text)); cut > n; cut-- {
+			if strings.HasSuffix(text, one[:cut]) {
+				n = cut
+			}
+		}
+	}
+	return n
 }
 
 // DrawNumbers draws sequences of whole numbers that begin with given ones, each number from those before it, among those that may be drawn, to which

@@ -46,3 +46,16 @@ func TestTokensAreDrawnFromTheSoftmaxOfWhatIsLeft(t *testing.T) {
 	}
 	expect.Equal(t, (Sampling{Temperature: 1}).draw(logits, math.Nextafter(1, 0), may), 4, "the largest number draws")
 }
+
+// A piece of a text ends before what may still become a stop text or a character.
+func TestWhatMayBecomeAStopTextIsHeldBack(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		stop []string
+		want int
+	}{{"", nil, 0}, {"x", []string{"yx"}, 0}, {"ab\n", []string{"\n\n"}, 1}, {"abc", []string{"cd", "bcd"}, 2}, {"abcab", []string{"abcabc"}, 5}, {"a\xc3", nil, 1}, {"é", []string{"e"}, 0}} {
+		expect.Equal(t, unsettled(c.text, c.stop), c.want, c.text, c.stop)
+	}
+	expect.Equal(t, firstOf("a b c", []string{"c", "b", "d"}), 2, "the first of several")
+	expect.Equal(t, firstOf("a b c", nil), -1, "none")
+}
