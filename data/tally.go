@@ -152,7 +152,9 @@ func (p *partial) next() error {
 		return err
 	}
 	p.key += step
-	p.count, err = binary.ReadUvarint(p.from)
+	if p.count, err = binary.ReadUvarint(p.from); err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
 	return err
 }
 

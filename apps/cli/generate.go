@@ -62,9 +62,9 @@ func (f *generateCommand) Do(cmd *Call) error {
 	if unknown > 0 {
 		warn(cmd, fmt.Sprintf("%d of %s of the prompt are not in the vocabulary: the model reads <unknown>", unknown, numeral.Of(begin, "token")))
 	}
-	how := coder.Sampling{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, Seed: f.Seed, Stop: f.Stop}
+	how := coder.Sampling{Temperature: f.Temperature, TopK: f.TopK, TopP: f.TopP, Seed: f.Seed}
 	unprinted := text
-	drawn, err := r.ContinueText(cmd.Context(), list, f.Count, how, func(piece string) error {
+	drawn, err := r.ContinueText(cmd.Context(), list, f.Count, how, f.Stop, func(piece string) error {
 		text, piece, unprinted = text+piece, unprinted+piece, ""
 		if f.JSON {
 			return nil

@@ -79,8 +79,8 @@ func (c *continuation) write(ctx context.Context, q generateRequest, do func(pie
 		return ctx.Err()
 	}
 	p := q.Parameters
-	how := coder.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, Seed: p.Seed, Stop: p.Stop}
-	_, err := c.run.ContinueText(ctx, c.run.Tokens().Encode(q.Text), p.Tokens, how, do)
+	how := coder.Sampling{Temperature: p.Temperature, TopK: p.TopK, TopP: p.TopP, Seed: p.Seed}
+	_, err := c.run.ContinueText(ctx, c.run.Tokens().Encode(q.Text), p.Tokens, how, p.Stop, do)
 	if errors.Is(err, tessera.ErrClosed) { // whose text has the path of the run
 		return problemf(http.StatusServiceUnavailable, "the run of the model is closed")
 	}

@@ -23,7 +23,6 @@ type Sampling struct {
 	TopK        int     // the number of the most probable tokens among which it draws; 0 for all
 	TopP        float64 // only the most probable tokens whose probabilities add up to it; 0 or 1 for all
 	Seed        uint64
-	Stop        []string // texts at the first of which a continuation ends, without it
 }
 
 // ErrNoLanguage is the error for a model that does not predict the next token.
@@ -88,9 +87,13 @@ func (c *Coder) Continue(ctx context.Context, tokens []int32, n int, how Samplin
 
 var errStop = errors.New("a stop text was drawn")
 
-// ContinueText is Continue by pieces of the text: whole characters that belong to no stop text. It returns the number of drawn tokens.
-func (c *Coder) ContinueText(ctx context.Context, tokens []int32, n int, how Sampling, do func(piece string) error) (drawn int, err error) {
-	t, list, text, written := c.Tokens(), slices.Clone(tokens), "", 0
+// ContinueText is [Coder.Continue] by pieces of the text: whole characters. The text ends before the first of the stop texts that is drawn, of which no
+// piece has a part. It returns the number of drawn tokens, those of the stop text included.
+func (c *Coder) ContinueText(ctx context.Context, tokens []int32, n int, how Sampling, stop []string, do func(piece string) error) (drawn int, err error) {
+	t, list, text, begin, written := c.Tokens(), slices.Clone(tokens), "", 0, 0
+	if t != nil {
+		begin = len(t.Decode(tokens))
+	}
 	pass := func(end int) error {
 		if end <= written {
 			return nil
@@ -101,12 +104,12 @@ func (c *Coder) ContinueText(ctx context.Context, tokens []int32, n int, how Sam
 	}
 	err = c.Continue(ctx, tokens, n, how, func(token int32) error {
 		list = append(list, token)
-		text = t.Decode(list)[len(t.Decode(tokens)):]
-		if end := firstOf(text, how.Stop); end >= 0 {
+		text = t.Decode(list)[begin:]
+		if end := firstOf(text, stop); end >= 0 {
 			text = text[:end]
 			return errStop
 		}
-		return pass(len(text) - unsettled(text, how.Stop))
+		return pass(len(text) - unsettled(text, stop))
 	})
 	if errors.Is(err, errStop) {
 		err = nil

@@ -104,14 +104,16 @@ func TestAFrontNamesThePointsThatItOmits(t *testing.T) {
 	expect.Slice(t, f.Omitted, []string{"lacks"})
 	without, err := ParetoOf("mse", "hoyer", drawn)
 	expect.NoError(t, err)
-	text := func(f *Figure) string {
-		path := filepath.Join(t.TempDir(), "f.svg")
-		expect.NoError(t, f.Save(path))
-		text, err := os.ReadFile(path)
-		expect.NoError(t, err)
-		return string(text)
-	}
-	expect.Equal(t, text(f), text(without))
+	expect.Equal(t, svg(t, f), svg(t, without))
+}
+
+// svg returns the text of a figure.
+func svg(t *testing.T, f *Figure) string {
+	path := filepath.Join(t.TempDir(), "f.svg")
+	expect.NoError(t, f.Save(path))
+	text, err := os.ReadFile(path)
+	expect.NoError(t, err)
+	return string(text)
 }
 
 // The points of a sweep have bars in both directions; one seed has none.
@@ -119,11 +121,7 @@ func TestAFrontHasBarsOfTheSeeds(t *testing.T) {
 	texts := func(deviation metrics.Values) string {
 		f, err := ParetoOf("mse", "hoyer", []Point{{Label: "a", Values: numbers("mse", 0.2, "hoyer", 0.3), Deviation: deviation}, {Label: "b", Values: numbers("mse", 0.1, "hoyer", 0.4)}})
 		expect.NoError(t, err)
-		path := filepath.Join(t.TempDir(), "f.svg")
-		expect.NoError(t, f.Save(path))
-		text, err := os.ReadFile(path)
-		expect.NoError(t, err)
-		return string(text)
+		return svg(t, f)
 	}
 	const words = "± standard deviation over the seeds"
 	both, none := texts(numbers("mse", 0.02, "hoyer", 0.03)), texts(nil)
@@ -151,11 +149,7 @@ func TestTheBinsOfAReliabilityHaveIntervals(t *testing.T) {
 	text := func(samples int) string {
 		f, err := Reliability(Reliable{Label: "c", Bins: []posthoc.Bin{{Samples: samples, Confidence: 0.5, Accuracy: 0.5}}})
 		expect.NoError(t, err)
-		path := filepath.Join(t.TempDir(), "f.svg")
-		expect.NoError(t, f.Save(path))
-		text, err := os.ReadFile(path)
-		expect.NoError(t, err)
-		return string(text)
+		return svg(t, f)
 	}
 	expect.Contains(t, text(2), "accuracy (bars: 95 % interval)")
 	expect.Equal(t, text(2) == text(200), false, "the bars of 2 and of 200 samples are equal")
